@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element types. Text names are MLIR's (`i1`, `ui8`, `bf16`, `f32`); NumPy names are NumPy's and ml_dtypes'
+// (`bool`, `uint8`, `bfloat16`, `float32`).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace shardwise {
+
+enum class DType : uint8_t { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
+inline constexpr int kDTypeCount = 13;
+
+int64_t item_size(DType dtype);           // bytes of one element
+std::string_view mlir_name(DType dtype);  // "f32"
+std::string_view numpy_name(DType dtype); // "float32"
+std::optional<DType> dtype_from_mlir(std::string_view name);
+std::optional<DType> dtype_from_numpy(std::string_view name);
+
+bool is_float(DType dtype);
+bool is_signed_integer(DType dtype);
+bool is_unsigned_integer(DType dtype);
+inline bool is_integer(DType dtype) { return is_signed_integer(dtype) || is_unsigned_integer(dtype); }
+
+// Storage of the two 16-bit floats; arithmetic happens in float32 with one rounding (to nearest even) per result.
+struct Float16 {
+  uint16_t bits = 0;
+  Float16() = default;
+  explicit Float16(float value);
+  explicit operator float() const;
+};
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  explicit BFloat16(float value);
+  explicit operator float() const;
+};
+
+// Calls f.template operator()<T>() with the C++ type of `dtype` (bool, int8_t, …, Float16, BFloat16, float, double).
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kBool: return f.template operator()<bool>();
+    case DType::kI8: return f.template operator()<int8_t>();
+    case DType::kI16: return f.template operator()<int16_t>();
+    case DType::kI32: return f.template operator()<int32_t>();
+    case DType::kI64: return f.template operator()<int64_t>();
+    case DType::kU8: return f.template operator()<uint8_t>();
+    case DType::kU16: return f.template operator()<uint16_t>();
+    case DType::kU32: return f.template operator()<uint32_t>();
+    case DType::kU64: return f.template operator()<uint64_t>();
+    case DType::kF16: return f.template operator()<Float16>();
+    case DType::kBF16: return f.template operator()<BFloat16>();
+    case DType::kF32: return f.template operator()<float>();
+    case DType::kF64: break;
+  }
+  return f.template operator()<double>();
+}
+
+// One number of any dtype, exact: integers keep all 64 bits, floats are held as double.
+struct Scalar {
+  DType dtype = DType::kF32;
+  union {
+    double real = 0;
+    int64_t integer;    // signed integers and bool
+    uint64_t natural;   // unsigned integers
+  };
+  static Scalar of_float(DType dtype, double value);
+  static Scalar of_int(DType dtype, int64_t value);
+  static Scalar of_uint(DType dtype, uint64_t value);
+  friend bool operator==(const Scalar& a, const Scalar& b);  // bit-wise, so that NaN equals itself and -0 is not +0
+};
+// Writes/reads one element in the storage form of the scalar's dtype.
+void store(const Scalar& scalar, void* element);
+Scalar load(DType dtype, const void* element);
+
+}  // namespace shardwise

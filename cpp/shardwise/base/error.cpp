@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+
+void Error::at(std::string_view location) {
+  if (located_ || location.empty()) return;
+  located_ = true;
+  message_.append(" (at ").append(location).append(")");
+}
+
+ParseError::ParseError(std::string message, int line, int column)
+    : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + message), line_(line), column_(column) {}
+
+std::string error_message(std::string_view subject, std::string_view must_hold, std::string_view got,
+                          std::string_view way_out) {
+  std::string message(subject);
+  message.append(": ").append(must_hold);
+  if (!got.empty()) message.append(", got ").append(got);
+  if (!way_out.empty()) message.append("; ").append(way_out);
+  return message;
+}
+
+void check_internal(bool condition, std::string_view what, std::source_location where) {
+  if (condition) return;
+  std::string message = "a bug in shardwise: ";
+  message.append(what).append(" [").append(where.file_name()).append(":");
+  message.append(std::to_string(where.line())).append("]");
+  throw InternalError(std::move(message));
+}
+
+}  // namespace shardwise

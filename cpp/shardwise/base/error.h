@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The errors of the package. A message says what must hold, what was found, and the way out:
+//
+//   fail<ShapeError>("stablehlo.add", "operands must have the same shape", "tensor<4xf32> and tensor<5xf32>",
+//                    "broadcast one of them first");
+//   // ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32> and tensor<5xf32>;
+//   //             broadcast one of them first (at train.py:31)
+//
+// The location of the user's line is appended by whoever knows it (`Error::at`). Bindings translate each class to a
+// Python exception of the same name, which is also a ValueError or a TypeError; InternalError is a bug in shardwise.
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace shardwise {
+
+class Error : public std::runtime_error {
+ public:
+  explicit Error(std::string message) : std::runtime_error(message), message_(std::move(message)) {}
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& message() const { return message_; }
+
+  // Appends the user's location once; later calls are ignored, since the innermost one is the most precise.
+  void at(std::string_view location);
+
+ private:
+  std::string message_;
+  bool located_ = false;
+};
+
+class MeshError : public Error {
+  using Error::Error;
+};
+class ShardingError : public Error {
+  using Error::Error;
+};
+class ShapeError : public Error {
+  using Error::Error;
+};
+class DTypeError : public Error {
+  using Error::Error;
+};
+class InternalError : public Error {
+  using Error::Error;
+};
+
+class ParseError : public Error {
+ public:
+  ParseError(std::string message, int line, int column);
+  int line() const { return line_; }
+  int column() const { return column_; }
+
+ private:
+  int line_;
+  int column_;
+};
+
+// "<subject>: <must_hold>, got <got>; <way_out>"; `got` and `way_out` may be empty.
+std::string error_message(std::string_view subject, std::string_view must_hold, std::string_view got,
+                          std::string_view way_out);
+
+template <class E>
+[[noreturn]] void fail(std::string_view subject, std::string_view must_hold, std::string_view got = {},
+                       std::string_view way_out = {}) {
+  throw E(error_message(subject, must_hold, got, way_out));
+}
+
+// An invariant of shardwise itself: when `condition` is false, throws InternalError with the C++ source position.
+void check_internal(bool condition, std::string_view what,
+                    std::source_location where = std::source_location::current());
+
+}  // namespace shardwise
