@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mesh: named axes over devices, major axis first.
+//
+// A device has a *logical index*, its row-major position in the grid of axes, and an *id*, its name in the physical
+// world. Without device ids the two are the same:
+//
+//   Mesh m("mesh", {{"x", 2}, {"y", 3}}, {5, 4, 3, 2, 1, 0});
+//   m.device_count()      // 6
+//   m.device_at(1)        // 4: the device at x=0, y=1
+//   m.logical_index(4)    // 1
+//   m.text()              // <["x"=2, "y"=3], device_ids=[5, 4, 3, 2, 1, 0]>
+//
+// Two meshes without axes have a meaning of their own: the *empty* mesh `<[]>` is a placeholder that adopts the first
+// real mesh it meets, the *maximal* mesh `<[], device_ids=[3]>` says "whole, on device 3".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwise/base/dims.h"
+
+namespace shardwise {
+
+struct MeshAxis {
+  std::string name;
+  int64_t size = 1;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+class Mesh {
+ public:
+  // MeshError unless: sizes >= 1, ids >= 0, no axes means at most one id, names differ, and ids (where given, with axes)
+  // are a permutation of 0 .. device_count-1. Ids that are just 0, 1, 2, … are dropped. An inline mesh has no name.
+  Mesh(std::string symbol_name, std::vector<MeshAxis> axes, Dims device_ids = {});
+
+  const std::string& name() const { return name_; }
+  const std::vector<MeshAxis>& axes() const { return axes_; }
+  int ndim() const { return static_cast<int>(axes_.size()); }
+  int64_t axis_size(int axis) const { return axes_[static_cast<size_t>(axis)].size; }
+  const std::string& axis_name(int axis) const { return axes_[static_cast<size_t>(axis)].name; }
+  std::optional<int> find_axis(std::string_view name) const;
+
+  int64_t device_count() const { return device_count_; }      // 1 without axes
+  const Dims& device_ids() const { return device_ids_; }      // empty: id = logical index
+  bool is_maximal() const { return axes_.empty() && !device_ids_.empty(); }
+  bool is_empty() const { return axes_.empty() && device_ids_.empty(); }
+
+  int64_t device_at(int64_t logical_index) const;             // MeshError outside 0 .. device_count-1
+  int64_t logical_index(int64_t device) const;                // MeshError for an id that is not in the mesh
+  // Row-major stride of an axis in the logical index: coordinate = index / stride % axis_size.
+  int64_t axis_stride(int axis) const { return strides_[static_cast<size_t>(axis)]; }
+
+  // The name counts here: it is what a program prints. `same_devices` compares what a program does.
+  friend bool operator==(const Mesh& a, const Mesh& b);
+  bool same_devices(const Mesh& other) const;                 // equal but for the name
+  bool same_ignoring_order(const Mesh& other) const;          // the same axes (or both maximal), any ids
+
+  std::string text() const;                                   // MLIR: <["x"=2, "y"=4], device_ids=[...]>
+  std::string reference() const;                              // "@name", or "mesh<...>" for an inline mesh
+  size_t hash() const { return hash_; }
+
+ private:
+  void verify_axes() const;
+  void verify_device_ids() const;
+  void index_devices();
+
+  std::string name_;
+  std::vector<MeshAxis> axes_;
+  Dims strides_;
+  Dims device_ids_;
+  Dims logical_indices_;  // inverse of device_ids_, empty for iota
+  int64_t device_count_ = 1;
+  size_t hash_ = 0;
+};
+
+using MeshPtr = std::shared_ptr<const Mesh>;
+
+// Both null, the same object, or equal.
+bool equal(const MeshPtr& a, const MeshPtr& b);
+
+// `name` in double quotes with MLIR's escapes (\", \\, \n, \t, \XX), and `@name`, quoted where MLIR needs it.
+std::string quoted(std::string_view name);
+std::string symbol_text(std::string_view name);
+
+// Mixes `value` into the running hash `seed`.
+inline size_t hash_combine(size_t seed, size_t value) {
+  return seed ^ (value + size_t{0x9e3779b97f4a7c15ULL} + (seed << 6) + (seed >> 2));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Meshes and shardings as text, in Shardy's syntax, both ways.
+//
+//   <["x"=2, "y"=4], device_ids=[...]>                                       a mesh
+//   #sdy.sharding<@mesh, [{"a", ?}, {}p1], replicated={"c"}, unreduced=max{"d"}>
+//   <@mesh, [{"a":(1)2}, {}]>         <mesh<["x"=2]>, [{"x"}]>               bare; with an inline mesh
+//   #sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{?}]>]>                 of several results
+//   [{"x":(1)2, ?}p1, {}], replicated={"y"}                                  short: the caller knows the mesh
+//
+// `?` is an open dim, `pN` its priority. unreduced={...} is a sum; the reducers prod, and, or are ours, the others
+// Shardy's. Printing what was parsed and parsing what was printed are both identities, up to white space, the order
+// of replicated and unreduced, and a `sum` that was said.
+//
+// What is no such text is a ParseError with line and column. Axes that the mesh does not have are a ShardingError, from
+// `resolve`; whether a sharding fits a tensor is `verify`'s question.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwise/mesh/sdy_cursor.h"
+#include "shardwise/mesh/sharding.h"
+
+namespace shardwise {
+
+// The mesh called `name`, or null.
+using MeshLookup = std::function<MeshPtr(std::string_view name)>;
+
+// At the cursor, which ends up behind the text.
+Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name);                    // <["x"=2]>
+TensorSharding parse_sharding(SdyCursor& cursor, const MeshLookup& find_mesh);  // with or without #sdy.sharding
+std::vector<TensorSharding> parse_sharding_per_value(SdyCursor& cursor, const MeshLookup& find_mesh);
+TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh);           // [{"x"}, {}], replicated={"y"}
+std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor);                     // {"x", "y":(1)2}
+RawAxisRef parse_axis(SdyCursor& cursor);                                       // "y":(1)2
+
+// Of a whole text.
+Mesh parse_mesh(std::string_view text, std::string symbol_name = {});
+TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh);
+TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh);
+std::vector<RawAxisRef> parse_axis_list(std::string_view text);
+
+std::string text(const TensorSharding& sharding);        // #sdy.sharding<@mesh, [...]>
+std::string bare_text(const TensorSharding& sharding);   // <@mesh, [...]>
+std::string short_text(const TensorSharding& sharding);  // [...], replicated={...}
+std::string per_value_text(const std::vector<TensorSharding>& shardings);
+std::string dim_text(const Mesh& mesh, const DimSharding& dim);  // {"a", ?}p1
+
+}  // namespace shardwise
