@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Creates ops. Every op goes through its `infer`, so a graph that exists is well-typed:
+//
+//   Builder b(module, module.main().body);
+//   ValueId sum = b.create("stablehlo.add", {x, y});                       // result type inferred
+//   ValueId col = b.create("stablehlo.reshape", {x}, {}, {column_type});   // result type declared, then checked
+//
+// A wrong operand is a ShapeError, DTypeError, … that names the op and, where known, the user's line.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+// What `infer` sees: the op does not exist yet.
+class InferContext {
+ public:
+  InferContext(const Module& module, const OpDef& def, std::span<const ValueId> operands, const Attrs& attrs,
+               std::span<const TypeId> declared, std::span<const RegionId> regions)
+      : module_(module), def_(def), operands_(operands), attrs_(attrs), declared_(declared), regions_(regions) {}
+
+  const Module& module() const { return module_; }
+  Context& context() const { return module_.context(); }
+  std::string_view name() const;
+  size_t operand_count() const { return operands_.size(); }
+  ValueId operand_value(size_t i) const { return operands_[i]; }
+  const TensorType& operand(size_t i) const { return module_.type(operands_[i]); }
+  TypeId operand_type(size_t i) const { return module_.value(operands_[i]).type; }
+  const Attrs& attrs() const { return attrs_; }
+  // An attribute that must be there: a missing or differently typed one is a ShapeError that names it.
+  template <class T>
+  const T& attr(std::string_view attr_name) const {
+    const T* value = attrs_.find<T>(attr_name);
+    if (value == nullptr) fail_attr(attr_name);
+    return *value;
+  }
+  std::span<const TypeId> declared() const { return declared_; }
+  std::span<const RegionId> regions() const { return regions_; }
+
+  // Helpers for the common requirements; each fails with the op's name and the values found.
+  void expect_operands(size_t count) const;
+  void expect_regions(size_t count) const;
+  const TensorType& declared_result(size_t i = 0) const;  // for ops whose result type is not implied
+  std::string operand_types_text() const;                 // "tensor<4xf32>, tensor<5xf32>"
+  [[noreturn]] void fail_shape(std::string_view must_hold, std::string_view got = {}, std::string_view way_out = {}) const;
+  [[noreturn]] void fail_dtype(std::string_view must_hold, std::string_view got = {}, std::string_view way_out = {}) const;
+
+ private:
+  [[noreturn]] void fail_attr(std::string_view attr_name) const;
+  const Module& module_;
+  const OpDef& def_;
+  std::span<const ValueId> operands_;
+  const Attrs& attrs_;
+  std::span<const TypeId> declared_;
+  std::span<const RegionId> regions_;
+};
+
+class Builder {
+ public:
+  Builder(Module& module, RegionId region, LocId loc = {}) : module_(&module), region_(region), loc_(loc) {}
+
+  Module& module() const { return *module_; }
+  Context& context() const { return module_->context(); }
+  RegionId region() const { return region_; }
+  LocId loc() const { return loc_; }
+  void set_loc(LocId loc) { loc_ = loc; }
+
+  // General form: any number of results. `declared` may be empty when the op's types are implied by its operands.
+  OpId create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs = {},
+                 std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
+  OpId create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs = {},
+                 std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
+  // The single result of an op.
+  ValueId create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs = {},
+                 std::initializer_list<TypeId> declared = {});
+  ValueId create(std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs = {},
+                 std::initializer_list<TypeId> declared = {});
+
+ private:
+  Module* module_;
+  RegionId region_;
+  LocId loc_;
+};
+
+// The definition of an op by name, from the registry of ops/; null when there is none. ir/ is below ops/, so the registry
+// installs its lookup here once (see ops/registry.h).
+const OpDef* find_op(std::string_view name);
+const OpDef& get_op(std::string_view name);  // an unknown name is a ShapeError that names it
+using OpLookup = const OpDef* (*)(std::string_view);
+void install_op_lookup(OpLookup lookup);
+
+}  // namespace shardwise

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The SSA graph: ops, values and regions in contiguous arrays, addressed by 32-bit ids.
+//
+//   func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+//     %0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>
+//     return %0 : tensor<4xf32>
+//   }
+//
+// is one Function whose body Region has arguments {%arg0}, ops {add} and results {%0}: a region is a single block, and
+// what its terminator returns is the region's `results`, so there are no terminator ops. A value's sharding is a column
+// of the value (`#sdy.sharding` on arguments and ops, the sharding of a constraint or reshard), so it exists once.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/context.h"
+#include "shardwise/ir/ids.h"
+
+namespace shardwise {
+
+struct OpDef;
+
+struct Value {
+  TypeId type;
+  ShardingId sharding;
+  OpId op;            // the defining op, or none for a region argument
+  RegionId region;    // for an argument: its region
+  uint32_t index = 0; // which result or argument
+  LocId loc;          // for an argument: its name and place
+};
+
+struct Operation {
+  const OpDef* def = nullptr;
+  AttrsId attrs;
+  LocId loc;
+  RegionId parent;
+  uint32_t operand_begin = 0, operand_count = 0;
+  uint32_t first_result = 0, result_count = 0;  // results are consecutive values
+  uint32_t region_begin = 0, region_count = 0;
+};
+
+struct Region {
+  std::vector<ValueId> arguments;
+  std::vector<OpId> ops;
+  std::vector<ValueId> results;
+  OpId op;  // owner, or none for a function body
+};
+
+struct Function {
+  std::string name;
+  bool is_public = true;
+  RegionId body;
+  std::vector<ShardingId> result_shardings;  // one per result; none where not given
+};
+
+class Module {
+ public:
+  explicit Module(std::shared_ptr<Context> context);
+
+  Context& context() const { return *context_; }
+  const std::shared_ptr<Context>& shared_context() const { return context_; }
+
+  std::string name = "main_module";
+  std::vector<MeshPtr> meshes;  // declared meshes, in order
+  std::vector<Function> functions;
+  MeshPtr find_mesh(std::string_view name) const;        // null when not declared
+  MeshPtr declare_mesh(const MeshPtr& mesh);             // adds it once; a different mesh of that name is a MeshError
+  Function& main();                                      // the function named main, or the only one
+  const Function& main() const;
+
+  RegionId add_region();
+  ValueId add_argument(RegionId region, TypeId type, LocId loc = {});
+  // Appends an op whose result types are already known; Builder is the way that checks them.
+  OpId append_op(RegionId region, const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
+                 std::span<const TypeId> result_types, LocId loc, std::span<const RegionId> regions = {});
+
+  Value& value(ValueId id) { return values_[id.index]; }
+  const Value& value(ValueId id) const { return values_[id.index]; }
+  Operation& op(OpId id) { return ops_[id.index]; }
+  const Operation& op(OpId id) const { return ops_[id.index]; }
+  Region& region(RegionId id) { return regions_[id.index]; }
+  const Region& region(RegionId id) const { return regions_[id.index]; }
+
+  const TensorType& type(ValueId id) const { return context_->type(value(id).type); }
+  std::span<ValueId> operands(OpId id);
+  std::span<const ValueId> operands(OpId id) const;
+  std::span<const RegionId> regions(OpId id) const;
+  ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
+  const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }
+
+  // Local sizes of a value's dims where they differ from ceil(size / shards); null for the default (resharded stage).
+  const Dims* blocks(ValueId id) const;
+  void set_blocks(ValueId id, Dims blocks);
+
+  size_t value_count() const { return values_.size(); }    // ids are below these counts
+  size_t op_count() const { return ops_.size(); }
+  size_t region_count() const { return regions_.size(); }
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::vector<Value> values_;
+  std::vector<Operation> ops_;
+  std::vector<Region> regions_;
+  std::vector<ValueId> operand_pool_;
+  std::vector<RegionId> region_pool_;
+  std::unordered_map<ValueId, Dims> blocks_;
+};
+
+// Reads one op together with its module; cheap to copy.
+class OpView {
+ public:
+  OpView(const Module& module, OpId id) : module_(&module), id_(id) {}
+
+  const Module& module() const { return *module_; }
+  OpId id() const { return id_; }
+  const OpDef& def() const { return *module_->op(id_).def; }
+  std::string_view name() const;
+  const Attrs& attrs() const { return module_->attrs(id_); }
+  LocId loc() const { return module_->op(id_).loc; }
+  size_t operand_count() const { return module_->op(id_).operand_count; }
+  size_t result_count() const { return module_->op(id_).result_count; }
+  std::span<const ValueId> operands() const { return module_->operands(id_); }
+  ValueId operand(size_t i) const { return operands()[i]; }
+  ValueId result(size_t i = 0) const { return module_->result(id_, static_cast<uint32_t>(i)); }
+  const TensorType& operand_type(size_t i) const { return module_->type(operand(i)); }
+  const TensorType& result_type(size_t i = 0) const { return module_->type(result(i)); }
+  std::span<const RegionId> regions() const { return module_->regions(id_); }
+
+ private:
+  const Module* module_;
+  OpId id_;
+};
+
+// The uses of every value, as one array sorted by value: uses(v) is a span of (op, operand index).
+struct Use {
+  OpId op;
+  uint32_t operand;
+};
+class UseLists {
+ public:
+  explicit UseLists(const Module& module);
+  std::span<const Use> uses(ValueId value) const;
+
+ private:
+  std::vector<uint32_t> begin_;
+  std::vector<Use> uses_;
+};
+
+}  // namespace shardwise

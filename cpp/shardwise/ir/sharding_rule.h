@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sharding rule is data: it maps each dim of each operand and result to an ordered list of factors (major first).
+//
+//   stablehlo.dot_general  tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>   contracting [1] x [0]
+//     ([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}
+//
+// Sharding i or j needs no communication (pass-through); sharding k leaves each result unreduced (a pending sum); a
+// need-replication factor must be gathered before the op runs; a permutation factor may stay sharded at the price of a
+// neighbour exchange. A blocked factor never takes part in propagation. A size-1 dim has a size-1 factor of its own.
+//
+//   RuleBuilder rule(op);                       // op: OpView
+//   auto i = rule.factor(4), k = rule.reduction(8, Reducer::kSum);
+//   rule.operand(0, {{i}, {k}});                // one factor list per dim
+//   …
+//   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
+//
+// Read by four engines: propagation, the choice of the compute sharding, localisation, cost.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardwise/mesh/sharding.h"
+
+namespace shardwise {
+
+class OpView;
+
+enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
+using FactorId = uint16_t;
+
+struct Factor {
+  int64_t size = 1;
+  FactorKind kind = FactorKind::kPassThrough;
+  Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
+  bool blocked = false;
+  friend bool operator==(const Factor&, const Factor&) = default;
+};
+
+class ShardingRule {
+ public:
+  bool empty() const { return dim_ends_.empty() && tensor_ends_.empty(); }  // no rule: the op takes no part
+  std::span<const Factor> factors() const { return factors_; }
+  size_t operand_count() const { return operand_count_; }
+  size_t tensor_count() const { return tensor_ends_.size(); }  // operands, then results
+  size_t result_tensor(size_t result) const { return operand_count_ + result; }
+  size_t ndim(size_t tensor) const { return tensor_ends_[tensor] - tensor_begin(tensor); }
+  std::span<const FactorId> dim(size_t tensor, size_t dim) const {
+    const size_t flat = tensor_begin(tensor) + dim;
+    const uint16_t begin = flat == 0 ? uint16_t{0} : dim_ends_[flat - 1];
+    return std::span<const FactorId>(dim_factors_).subspan(begin, dim_ends_[flat] - begin);
+  }
+  bool has_factor(size_t tensor, FactorId factor) const;
+  std::string text() const;  // Shardy's form, as above
+  friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
+
+ private:
+  friend class RuleBuilder;
+  size_t tensor_begin(size_t tensor) const { return tensor == 0 ? 0 : tensor_ends_[tensor - 1]; }
+
+  std::vector<Factor> factors_;
+  std::vector<FactorId> dim_factors_;   // factors of all dims of all tensors, one after another
+  std::vector<uint16_t> dim_ends_;      // end of each dim in dim_factors_
+  std::vector<uint16_t> tensor_ends_;   // end of each tensor in dim_ends_
+  size_t operand_count_ = 0;
+};
+
+class RuleBuilder {
+ public:
+  explicit RuleBuilder(const OpView& op);
+
+  FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough);
+  FactorId reduction(int64_t size, Reducer reducer);
+  FactorId need_replication(int64_t size, bool blocked = false);
+  FactorId permutation(int64_t size, bool blocked = false);
+  // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
+  RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
+  RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
+  RuleBuilder& result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
+  size_t result_tensor(size_t result) const;
+  size_t tensor_count() const { return shapes_.size(); }
+  // One pass-through factor per dim of the first result, on every tensor of that shape; scalars get none.
+  RuleBuilder& pointwise();
+  ShardingRule build();
+
+ private:
+  std::vector<Factor> factors_;
+  std::vector<Dims> shapes_;
+  std::vector<std::vector<std::vector<FactorId>>> dims_;
+  size_t operand_count_;
+};
+
+}  // namespace shardwise

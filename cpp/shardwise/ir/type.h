@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/base/dtype.h"
+
+namespace shardwise {
+
+// The only type of values: a tensor with static shape, e.g. `tensor<4x8xf32>`; a scalar is `tensor<f32>`.
+struct TensorType {
+  DType dtype = DType::kF32;
+  Dims shape;
+
+  int64_t ndim() const { return static_cast<int64_t>(shape.size()); }
+  int64_t size() const { return element_count(shape); }
+  int64_t nbytes() const { return size() * item_size(dtype); }
+  std::string text() const;  // "tensor<4x8xf32>"
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+}  // namespace shardwise
