@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/dtype.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+enum class Kind : uint8_t { kBool, kSigned, kUnsigned, kFloat };
+
+struct DTypeInfo {
+  std::string_view mlir;
+  std::string_view numpy;
+  int64_t bytes;
+  Kind kind;
+};
+
+// In the order of DType.
+constexpr std::array<DTypeInfo, kDTypeCount> kInfos{{
+    {"i1", "bool", 1, Kind::kBool},
+    {"i8", "int8", 1, Kind::kSigned},
+    {"i16", "int16", 2, Kind::kSigned},
+    {"i32", "int32", 4, Kind::kSigned},
+    {"i64", "int64", 8, Kind::kSigned},
+    {"ui8", "uint8", 1, Kind::kUnsigned},
+    {"ui16", "uint16", 2, Kind::kUnsigned},
+    {"ui32", "uint32", 4, Kind::kUnsigned},
+    {"ui64", "uint64", 8, Kind::kUnsigned},
+    {"f16", "float16", 2, Kind::kFloat},
+    {"bf16", "bfloat16", 2, Kind::kFloat},
+    {"f32", "float32", 4, Kind::kFloat},
+    {"f64", "float64", 8, Kind::kFloat},
+}};
+
+const DTypeInfo& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
+
+std::optional<DType> find(std::string_view DTypeInfo::*member, std::string_view name) {
+  for (size_t i = 0; i < kInfos.size(); ++i) {
+    if (kInfos[i].*member == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+// double -> float with "round to odd": cut, and set the last bit if anything was lost. A second rounding, to a format
+// with at least two bits less, then gives what one rounding of the double would have given.
+float round_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || value != value) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  const bool rounded_up = (value > 0) ? static_cast<double>(nearest) > value : static_cast<double>(nearest) < value;
+  if (rounded_up) --bits;  // towards zero; from infinity this is the largest finite number
+  return std::bit_cast<float>(bits | 1U);
+}
+
+double rounded(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kF16: return static_cast<float>(Float16(round_to_odd(value)));
+    case DType::kBF16: return static_cast<float>(BFloat16(round_to_odd(value)));
+    case DType::kF32: return static_cast<float>(value);
+    default: return value;
+  }
+}
+
+}  // namespace
+
+int64_t item_size(DType dtype) { return info(dtype).bytes; }
+std::string_view mlir_name(DType dtype) { return info(dtype).mlir; }
+std::string_view numpy_name(DType dtype) { return info(dtype).numpy; }
+std::optional<DType> dtype_from_mlir(std::string_view name) { return find(&DTypeInfo::mlir, name); }
+std::optional<DType> dtype_from_numpy(std::string_view name) { return find(&DTypeInfo::numpy, name); }
+bool is_float(DType dtype) { return info(dtype).kind == Kind::kFloat; }
+bool is_signed_integer(DType dtype) { return info(dtype).kind == Kind::kSigned; }
+bool is_unsigned_integer(DType dtype) { return info(dtype).kind == Kind::kUnsigned; }
+
+Float16::Float16(float value) {
+  const uint32_t all = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (all >> 16) & 0x8000U;
+  const uint32_t magnitude = all & 0x7FFFFFFFU;
+  uint32_t result = 0;
+  if (magnitude > 0x7F800000U) {
+    result = 0x7E00U | ((magnitude >> 13) & 0x3FFU);  // NaN: quiet, with the upper part of its payload
+  } else if (magnitude >= 0x47800000U) {
+    result = 0x7C00U;  // 65536 and more, infinity
+  } else if (magnitude >= 0x38800000U) {
+    // Normal: add half of the last kept bit, less one if that bit is even; the carry may reach infinity, rightly.
+    result = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
+  } else {
+    // Subnormal or zero: the last bit of floats in [0.5, 1) is 2^-24, as that of our subnormals, so the addition rounds.
+    result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
+  }
+  bits = static_cast<uint16_t>(sign | result);
+}
+
+Float16::operator float() const {
+  const uint32_t sign = (static_cast<uint32_t>(bits) & 0x8000U) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1FU;
+  const uint32_t mantissa = bits & 0x3FFU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // exact
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+  }
+  const uint32_t widened = exponent == 0x1FU ? 0xFFU : exponent + 112U;
+  return std::bit_cast<float>(sign | (widened << 23) | (mantissa << 13));
+}
+
+BFloat16::BFloat16(float value) {
+  const uint32_t all = std::bit_cast<uint32_t>(value);
+  if ((all & 0x7FFFFFFFU) > 0x7F800000U) {
+    bits = static_cast<uint16_t>((all >> 16) | 0x40U);  // NaN: quiet
+  } else {
+    bits = static_cast<uint16_t>((all + 0x7FFFU + ((all >> 16) & 1U)) >> 16);
+  }
+}
+
+BFloat16::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+Scalar Scalar::of_float(DType dtype, double value) {
+  check_internal(is_float(dtype), "Scalar::of_float needs a float dtype");
+  Scalar scalar;
+  scalar.dtype = dtype;
+  scalar.real = rounded(dtype, value);
+  return scalar;
+}
+
+Scalar Scalar::of_int(DType dtype, int64_t value) {
+  if (is_float(dtype)) return of_float(dtype, static_cast<double>(value));
+  if (is_unsigned_integer(dtype)) return of_uint(dtype, static_cast<uint64_t>(value));
+  Scalar scalar;
+  scalar.dtype = dtype;
+  switch (dtype) {
+    case DType::kBool: scalar.integer = value != 0; break;
+    case DType::kI8: scalar.integer = static_cast<int8_t>(value); break;
+    case DType::kI16: scalar.integer = static_cast<int16_t>(value); break;
+    case DType::kI32: scalar.integer = static_cast<int32_t>(value); break;
+    default: scalar.integer = value; break;
+  }
+  return scalar;
+}
+
+Scalar Scalar::of_uint(DType dtype, uint64_t value) {
+  if (is_float(dtype)) return of_float(dtype, static_cast<double>(value));
+  if (!is_unsigned_integer(dtype)) return of_int(dtype, dtype == DType::kBool ? value != 0 : static_cast<int64_t>(value));
+  Scalar scalar;
+  scalar.dtype = dtype;
+  switch (dtype) {
+    case DType::kU8: scalar.natural = static_cast<uint8_t>(value); break;
+    case DType::kU16: scalar.natural = static_cast<uint16_t>(value); break;
+    case DType::kU32: scalar.natural = static_cast<uint32_t>(value); break;
+    default: scalar.natural = value; break;
+  }
+  return scalar;
+}
+
+bool operator==(const Scalar& a, const Scalar& b) {
+  return a.dtype == b.dtype && std::memcmp(&a.natural, &b.natural, sizeof(a.natural)) == 0;
+}
+
+void store(const Scalar& scalar, void* element) {
+  dispatch(scalar.dtype, [&]<class T>() {
+    T value{};
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+      value = T(static_cast<float>(scalar.real));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(scalar.real);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = scalar.integer != 0;
+    } else if constexpr (std::is_signed_v<T>) {
+      value = static_cast<T>(scalar.integer);
+    } else {
+      value = static_cast<T>(scalar.natural);
+    }
+    std::memcpy(element, &value, sizeof(T));
+  });
+}
+
+Scalar load(DType dtype, const void* element) {
+  return dispatch(dtype, [&]<class T>() {
+    Scalar scalar;
+    scalar.dtype = dtype;
+    if constexpr (std::is_same_v<T, bool>) {
+      uint8_t byte = 0;  // foreign memory may hold any byte; NumPy takes all but 0 for true
+      std::memcpy(&byte, element, 1);
+      scalar.integer = byte != 0;
+    } else {
+      T value{};
+      std::memcpy(&value, element, sizeof(T));
+      if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+        scalar.real = static_cast<double>(static_cast<float>(value));
+      } else if constexpr (std::is_floating_point_v<T>) {
+        scalar.real = static_cast<double>(value);
+      } else if constexpr (std::is_signed_v<T>) {
+        scalar.integer = value;
+      } else {
+        scalar.natural = value;
+      }
+    }
+    return scalar;
+  });
+}
+
+}  // namespace shardwise

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/settings.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::array<SettingRow, 4> kTable{{
+    {"SHARDWISE_LOG", "0", "1: each pass with its time; 2: also what it decided (to stderr)"},
+    {"SHARDWISE_DUMP_DIR", "", "a folder for the program after each pass, numbered"},
+    {"SHARDWISE_VERIFY", "0", "1: verify the program after each pass"},
+    {"SHARDWISE_THREADS", "0", "threads of the pool, the caller's included; 0: one per processor of this process"},
+}};
+
+constexpr int kMostThreads = 1024;
+
+int read_int(const char* name, const char* text, int largest) {
+  if (text == nullptr || *text == '\0') return 0;
+  const std::string_view digits(text);
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > largest) {
+    fail<Error>(name, str("must be an integer from 0 to ", largest), str("\"", digits, "\""), "correct or unset it");
+  }
+  return value;
+}
+
+}  // namespace
+
+std::span<const SettingRow> settings_table() { return kTable; }
+
+Settings read_settings(const std::function<const char*(const char* name)>& environment) {
+  const auto read = [&](const char* name, int largest) { return read_int(name, environment(name), largest); };
+  Settings result;
+  result.log = read("SHARDWISE_LOG", 2);
+  result.verify = read("SHARDWISE_VERIFY", 1) != 0;
+  result.threads = read("SHARDWISE_THREADS", kMostThreads);
+  if (const char* folder = environment("SHARDWISE_DUMP_DIR")) result.dump_dir = folder;
+  return result;
+}
+
+const Settings& settings() {
+  // If the text is wrong the initialisation throws, and is tried again by the next call.
+  static const Settings kSettings = read_settings([](const char* name) -> const char* { return std::getenv(name); });
+  return kSettings;
+}
+
+}  // namespace shardwise

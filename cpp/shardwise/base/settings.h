@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every switch of the C++ code. They are environment variables, read once, here and nowhere else:
+//
+//   SHARDWISE_LOG        0     1: each pass with its time; 2: also what it decided                        (to stderr)
+//   SHARDWISE_DUMP_DIR         a folder for the program after each pass: 00_trace.mlir, 01_simplify.mlir, …
+//   SHARDWISE_VERIFY     0     1: verify the program after each pass
+//   SHARDWISE_THREADS    0     threads of the pool, the caller's included; 0: one per processor of this process
+//
+//   if (settings().verify) verify(graph);
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardwise {
+
+struct Settings {
+  int log = 0;
+  std::string dump_dir;
+  bool verify = false;
+  int threads = 0;
+};
+
+// The table above as data, for the docs.
+struct SettingRow {
+  std::string_view name;
+  std::string_view default_value;
+  std::string_view help;
+};
+std::span<const SettingRow> settings_table();
+
+const Settings& settings();
+
+// What `settings()` reads, with the environment as an argument; an error names the variable, its value and what it takes.
+Settings read_settings(const std::function<const char*(const char* name)>& environment);
+
+}  // namespace shardwise

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/strided_copy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+struct CopyDim {
+  int64_t size;
+  int64_t to;    // bytes
+  int64_t from;  // bytes
+};
+
+constexpr int64_t kTileBytes = 64;  // one cache line
+
+// Dims in the order of the destination's memory, without those of size 1, neighbours that nest merged into one.
+std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_strides) {
+  std::vector<CopyDim> dims;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != 1) dims.push_back({shape[d], to_strides[d], from_strides[d]});
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::vector<CopyDim> merged;
+  for (const CopyDim& dim : dims) {
+    if (!merged.empty() && merged.back().to == dim.to * dim.size && merged.back().from == dim.from * dim.size) {
+      merged.back() = {merged.back().size * dim.size, dim.to, dim.from};
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  return merged;
+}
+
+// Calls body(to, from) for every index of `dims`.
+template <class F>
+void for_each(std::span<const CopyDim> dims, std::byte* to, const std::byte* from, F&& body) {
+  std::vector<int64_t> index(dims.size(), 0);
+  while (true) {
+    body(to, from);
+    size_t d = dims.size();
+    while (d-- > 0) {
+      if (++index[d] < dims[d].size) {
+        to += dims[d].to;
+        from += dims[d].from;
+        break;
+      }
+      to -= dims[d].to * (dims[d].size - 1);
+      from -= dims[d].from * (dims[d].size - 1);
+      index[d] = 0;
+    }
+    if (d == static_cast<size_t>(-1)) return;
+  }
+}
+
+template <class T>
+void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
+  constexpr int64_t kItem = sizeof(T);
+  if (row.to == kItem && row.from == kItem) {
+    std::memcpy(to, from, static_cast<size_t>(row.size * kItem));
+  } else if (row.to == kItem && row.from == 0) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * kItem, &value, sizeof(T));
+  } else if (row.to == kItem) {  // apart, so that the compiler knows the stride of the stores
+    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * kItem, from + i * row.from, sizeof(T));
+  } else {
+    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * row.to, from + i * row.from, sizeof(T));
+  }
+}
+
+// `row` runs along the destination's memory, `column` along the source's. Through a tile that stays in registers and L1,
+// each cache line of either side is touched once: reading down a column with a stride of a power of two would evict
+// every line before its second element is used.
+template <class T>
+void copy_transposed(const CopyDim& row, const CopyDim& column, std::byte* to, const std::byte* from) {
+  constexpr int64_t kItem = sizeof(T);
+  constexpr int64_t kTile = kTileBytes / kItem;
+  T tile[kTile][kTile];
+  for (int64_t r = 0; r < row.size; r += kTile) {
+    const int64_t rows = std::min(kTile, row.size - r);
+    for (int64_t c = 0; c < column.size; c += kTile) {
+      const int64_t columns = std::min(kTile, column.size - c);
+      const std::byte* source = from + r * row.from + c * kItem;
+      for (int64_t i = 0; i < rows; ++i) {
+        std::memcpy(tile[i], source + i * row.from, static_cast<size_t>(columns * kItem));
+      }
+      std::byte* target = to + r * row.to + c * column.to;
+      for (int64_t j = 0; j < columns; ++j) {
+        for (int64_t i = 0; i < rows; ++i) {
+          std::memcpy(target + j * column.to + i * row.to, &tile[i][j], sizeof(T));
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void copy_items(std::vector<CopyDim> dims, std::byte* to, const std::byte* from) {
+  constexpr int64_t kItem = sizeof(T);
+  if (dims.empty()) {
+    std::memcpy(to, from, sizeof(T));
+    return;
+  }
+  const CopyDim row = dims.back();
+  dims.pop_back();
+  const auto column = std::find_if(dims.begin(), dims.end(), [](const CopyDim& dim) { return dim.from == kItem; });
+  if (row.from != kItem && row.from != 0 && column != dims.end()) {
+    const CopyDim along_source = *column;
+    dims.erase(column);
+    for_each(dims, to, from, [&](std::byte* t, const std::byte* f) { copy_transposed<T>(row, along_source, t, f); });
+  } else {
+    for_each(dims, to, from, [&](std::byte* t, const std::byte* f) { copy_row<T>(row, t, f); });
+  }
+}
+
+}  // namespace
+
+void copy_strided(int64_t item_size, DimSpan shape, std::byte* to, DimSpan to_strides, const std::byte* from,
+                  DimSpan from_strides) {
+  if (element_count(shape) == 0) return;
+  std::vector<CopyDim> dims = normalised(shape, to_strides, from_strides);
+  switch (item_size) {
+    case 1: return copy_items<uint8_t>(std::move(dims), to, from);
+    case 2: return copy_items<uint16_t>(std::move(dims), to, from);
+    case 4: return copy_items<uint32_t>(std::move(dims), to, from);
+    case 8: return copy_items<uint64_t>(std::move(dims), to, from);
+    default: check_internal(false, "copy_strided: an item size of 1, 2, 4 or 8");
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text from parts, for errors and printers:
+//
+//   str("dim ", 1, " of ", Dims{7, 2}, " is ", 0.1f, " for ", DType::kF32)  ->  "dim 1 of [7, 2] is 0.1 for f32"
+//   join(std::vector{1, 2, 3}, "x")                                         ->  "1x2x3"
+//   join(axes, ", ", [](const Axis& axis) { return axis.name; })            ->  "data, model"
+//
+// Floats print with the fewest digits that read back as the same value. A type of ours takes part by having a function
+// `to_text(const T&)` in its own namespace.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/base/dtype.h"
+
+namespace shardwise {
+
+std::string float_text(float value);  // "0.1", "1e+30", "-0", "inf", "nan"
+std::string float_text(double value);
+std::string dims_text(DimSpan dims);  // "[1, 2]"
+
+void append_integer(std::string& out, int64_t value);
+void append_integer(std::string& out, uint64_t value);
+
+template <class T>
+void append_text(std::string& out, const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    out.append(std::string_view(value));
+  } else if constexpr (std::same_as<T, bool>) {
+    out.append(value ? "true" : "false");
+  } else if constexpr (std::same_as<T, char>) {
+    out.push_back(value);
+  } else if constexpr (std::signed_integral<T>) {
+    append_integer(out, static_cast<int64_t>(value));
+  } else if constexpr (std::unsigned_integral<T>) {
+    append_integer(out, static_cast<uint64_t>(value));
+  } else if constexpr (std::floating_point<T>) {
+    out.append(float_text(value));
+  } else if constexpr (std::same_as<T, DType>) {
+    out.append(mlir_name(value));
+  } else if constexpr (std::is_convertible_v<const T&, DimSpan>) {
+    out.append(dims_text(value));
+  } else {
+    out.append(to_text(value));
+  }
+}
+
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::string out;
+  (append_text(out, parts), ...);
+  return out;
+}
+
+template <class Range, class F>
+std::string join(const Range& range, std::string_view separator, F&& part_of) {
+  std::string out;
+  bool first = true;
+  for (const auto& item : range) {
+    if (!first) out.append(separator);
+    first = false;
+    append_text(out, part_of(item));
+  }
+  return out;
+}
+
+template <class Range>
+std::string join(const Range& range, std::string_view separator) {
+  return join(range, separator, [](const auto& item) -> const auto& { return item; });
+}
+
+}  // namespace shardwise

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/base/settings.h"
+
+namespace shardwise {
+namespace {
+
+// More chunks than threads, so that a thread that was late or interrupted does not hold up the rest.
+constexpr int64_t kChunksPerThread = 4;
+
+thread_local bool t_inside_task = false;
+
+struct Job {
+  void (*call)(void* f, int64_t begin, int64_t end);
+  void* f;
+  int64_t count;
+  int64_t step;
+  std::atomic<int64_t> next{0};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  // Takes chunks until none is left.
+  void work() {
+    t_inside_task = true;
+    while (true) {
+      const int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
+      if (begin >= count) break;
+      try {
+        call(f, begin, std::min(count, begin + step));
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+        next.store(count, std::memory_order_relaxed);
+      }
+    }
+    t_inside_task = false;
+  }
+};
+
+class Pool {
+ public:
+  // False when another thread's job is running: the caller then does its work alone.
+  bool run(Job& job, int threads) {
+    const std::unique_lock<std::mutex> user(user_mutex_, std::try_to_lock);
+    if (!user.owns_lock()) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      start_threads(threads - 1);
+      job_ = &job;
+      seats_ = std::min(threads - 1, started_);
+    }
+    for (int i = 0; i < threads - 1; ++i) wake_.notify_one();
+    job.work();
+    std::unique_lock lock(mutex_);
+    job_ = nullptr;  // a thread that wakes only now finds nothing, and the job may leave the caller's stack
+    seats_ = 0;
+    done_.wait(lock, [this] { return working_ == 0; });
+    return true;
+  }
+
+ private:
+  void start_threads(int wanted) {
+    if (started_ >= wanted) return;
+    // Signals are for the user's threads: a worker that took Ctrl-C would leave the main thread asleep in its system call.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      for (; started_ < wanted; ++started_) std::thread([this] { serve(); }).detach();
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that started, and the caller, do all the work.
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return seats_ > 0; });
+      --seats_;
+      ++working_;
+      Job* job = job_;
+      lock.unlock();
+      job->work();
+      lock.lock();
+      if (--working_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex user_mutex_;  // held during one job
+  std::mutex mutex_;       // guards all below
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  Job* job_ = nullptr;
+  int seats_ = 0;    // threads that may still join the job
+  int working_ = 0;  // threads inside the job
+  int started_ = 0;
+};
+
+// Never destroyed: threads parked on a condition variable that static destruction takes away hang the exit.
+std::atomic<Pool*> g_pool{nullptr};
+std::atomic<int> g_thread_count{0};  // 0: not set
+
+Pool& pool() {
+  Pool* current = g_pool.load(std::memory_order_acquire);
+  if (current != nullptr) return *current;
+  // The child of a fork has none of the threads, and perhaps a locked mutex: it gets a new pool, the old one is left.
+  static const int kRegistered =
+      pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });
+  static_cast<void>(kRegistered);
+  auto fresh = std::make_unique<Pool>();
+  if (g_pool.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *current;  // another thread was first
+}
+
+}  // namespace
+
+int thread_count() {
+  const int chosen = g_thread_count.load(std::memory_order_relaxed);
+  if (chosen > 0) return chosen;
+  if (settings().threads > 0) return settings().threads;
+  static const int kProcessors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return kProcessors;
+}
+
+void set_thread_count(int count) { g_thread_count.store(std::max(0, count), std::memory_order_relaxed); }
+
+void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  if (count > grain && !t_inside_task) {
+    const auto threads = static_cast<int>(std::min<int64_t>(thread_count(), ceil_div(count, grain)));
+    const int64_t share = ceil_div(count, threads * kChunksPerThread);
+    const int64_t step = ceil_div(std::max(share, grain), grain) * grain;  // whole grains
+    Job job{.call = call, .f = f, .count = count, .step = step};
+    if (threads > 1 && pool().run(job, threads)) {
+      if (job.error) std::rethrow_exception(job.error);
+      return;
+    }
+  }
+  call(f, 0, count);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one thread pool of the process.
+//
+//   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {   // chunks of at least 16 rows
+//     for (int64_t row = begin; row < end; ++row) compute(row);
+//   });
+//
+// The calling thread works too, and the call returns when every chunk is done. Small ranges (count <= grain), nested calls
+// and calls while another thread uses the pool run at once on the calling thread. The first exception thrown by a chunk
+// reaches the caller; chunks not yet begun are then left out. Chunk borders depend on the number of threads, so the
+// result of a chunk must not depend on where it begins. Idle threads are parked (they never spin); after a fork the child
+// starts its own; process exit does not wait for them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace shardwise {
+
+// Threads that work on one parallel_for, the caller's included: SHARDWISE_THREADS, or one per processor.
+int thread_count();
+void set_thread_count(int count);  // 0: back to the setting
+
+// The untyped form: one pointer and one function pointer, so that the pool is compiled once.
+void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f);
+
+template <class F>
+void parallel_for(int64_t count, int64_t grain, F&& f) {
+  using Function = std::remove_reference_t<F>;
+  parallel_for_ranges(
+      count, grain,
+      [](void* function, int64_t begin, int64_t end) { (*static_cast<Function*>(function))(begin, end); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+}
+
+}  // namespace shardwise
