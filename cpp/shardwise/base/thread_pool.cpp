@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -24,6 +25,9 @@ constexpr int64_t kChunksPerThread = 4;
 thread_local bool t_inside_task = false;
 
 struct Job {
+  Job(void (*call_chunk)(void*, int64_t, int64_t), void* function, int64_t total, int64_t chunk)
+      : call(call_chunk), f(function), count(total), step(chunk) {}
+
   void (*call)(void* f, int64_t begin, int64_t end);
   void* f;
   int64_t count;
@@ -146,7 +150,7 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int
     const auto threads = static_cast<int>(std::min<int64_t>(thread_count(), ceil_div(count, grain)));
     const int64_t share = ceil_div(count, threads * kChunksPerThread);
     const int64_t step = ceil_div(std::max(share, grain), grain) * grain;  // whole grains
-    Job job{.call = call, .f = f, .count = count, .step = step};
+    Job job(call, f, count, step);
     if (threads > 1 && pool().run(job, threads)) {
       if (job.error) std::rethrow_exception(job.error);
       return;
