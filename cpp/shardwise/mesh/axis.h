@@ -17,7 +17,8 @@
 //   prefix_without_overlap(a, b)              // (1)2
 //   append_merged(list = {(1)2}, {0, 2, 4})   // list = {"x"}
 //
-// In `f(a, b)` both refs belong to one mesh; refs of different axes never meet: they are disjoint and coexist.
+// In `f(a, b)` both refs belong to one mesh; refs of different axes never meet: they are disjoint and coexist. Refs that
+// cannot coexist contain nothing of each other: (1)2 of 12 is no part of (1)3, whose three values do not tell it.
 #pragma once
 
 #include <compare>

@@ -84,7 +84,7 @@ using MeshPtr = std::shared_ptr<const Mesh>;
 // Both null, the same object, or equal.
 bool equal(const MeshPtr& a, const MeshPtr& b);
 
-// `name` in double quotes with MLIR's escapes (\", \\, \n, \t, \XX), and `@name`, quoted where MLIR needs it.
+// `name` in double quotes, with `\\` and `\XX` (hex) as MLIR escapes it; and `@name`, quoted where MLIR needs it.
 std::string quoted(std::string_view name);
 std::string symbol_text(std::string_view name);
 

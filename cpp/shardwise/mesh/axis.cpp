@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/axis.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+AxisRef digits(int32_t axis, int64_t pre, int64_t next) { return {axis, pre, next / pre}; }
+
+// The digits of `ref` that are in none of `others`, major first.
+AxisList digits_outside(const AxisRef& ref, AxisSpan others) {
+  AxisList left{ref};
+  for (const AxisRef& other : others) {
+    AxisList rest;
+    for (const AxisRef& part : left) {
+      if (!overlaps(part, other)) {
+        rest.push_back(part);
+        continue;
+      }
+      if (auto prefix = prefix_without_overlap(part, other)) rest.push_back(*prefix);
+      if (auto suffix = suffix_without_overlap(part, other)) rest.push_back(*suffix);
+    }
+    left = std::move(rest);
+  }
+  return left;
+}
+
+// The first digits of `ref`, up to where the first of `others` begins. All are compared with the whole ref, so that
+// their order does not matter.
+std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
+  AxisRef shortest = ref;
+  for (const AxisRef& other : others) {
+    auto prefix = prefix_without_overlap(ref, other);
+    if (!prefix) return std::nullopt;
+    if (prefix->size < shortest.size) shortest = *prefix;
+  }
+  if (!can_coexist(others, shortest)) return std::nullopt;
+  return shortest;
+}
+
+std::string names_of(const Mesh& mesh) {
+  std::string names;
+  for (const MeshAxis& axis : mesh.axes()) names += (names.empty() ? "" : ", ") + quoted(axis.name);
+  return names.empty() ? "no axis, for it has none" : "one of " + names;
+}
+
+}  // namespace
+
+AxisRef full_axis(const Mesh& mesh, int axis) { return {axis, 1, mesh.axis_size(axis)}; }
+
+bool is_full(const Mesh& mesh, const AxisRef& ref) { return ref.pre == 1 && ref.size == mesh.axis_size(ref.axis); }
+
+int64_t product(AxisSpan axes) {
+  int64_t result = 1;
+  for (const AxisRef& ref : axes) result *= ref.size;
+  return result;
+}
+
+bool contains(const AxisRef& a, const AxisRef& b) {
+  return a.axis == b.axis && a.pre <= b.pre && b.next() <= a.next() && b.pre % a.pre == 0 && a.next() % b.next() == 0;
+}
+bool strictly_contains(const AxisRef& a, const AxisRef& b) { return a != b && contains(a, b); }
+bool prefix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.pre == b.pre; }
+bool strict_prefix_of(const AxisRef& a, const AxisRef& b) { return a != b && prefix_of(a, b); }
+bool suffix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.next() == b.next(); }
+bool strict_suffix_of(const AxisRef& a, const AxisRef& b) { return a != b && suffix_of(a, b); }
+
+bool overlaps(const AxisRef& a, const AxisRef& b) {
+  // The interval of an axis of size 1 is empty, yet that axis, like any, must not be used twice.
+  return a == b || (a.axis == b.axis && a.pre < b.next() && b.pre < a.next());
+}
+
+bool can_coexist(const AxisRef& a, const AxisRef& b) {
+  if (a.axis != b.axis) return true;
+  // One split of the axis has both iff their four ends, in order, each divide the next.
+  int64_t ends[] = {a.pre, a.next(), b.pre, b.next()};
+  std::sort(std::begin(ends), std::end(ends));
+  return ends[1] % ends[0] == 0 && ends[2] % ends[1] == 0 && ends[3] % ends[2] == 0;
+}
+
+std::optional<AxisRef> overlap(const AxisRef& a, const AxisRef& b) {
+  if (!overlaps(a, b) || !can_coexist(a, b)) return std::nullopt;
+  return digits(a.axis, std::max(a.pre, b.pre), std::min(a.next(), b.next()));
+}
+
+std::optional<AxisRef> prefix_without_overlap(const AxisRef& a, const AxisRef& b) {
+  if (!can_coexist(a, b)) return std::nullopt;
+  if (!overlaps(a, b)) return a;
+  if (a.pre >= b.pre) return std::nullopt;
+  return digits(a.axis, a.pre, b.pre);
+}
+
+std::optional<AxisRef> suffix_without_overlap(const AxisRef& a, const AxisRef& b) {
+  if (!can_coexist(a, b)) return std::nullopt;
+  if (!overlaps(a, b)) return a;
+  if (a.next() <= b.next()) return std::nullopt;
+  return digits(a.axis, b.next(), a.next());
+}
+
+std::optional<AxisRef> greatest_common_prefix(const AxisRef& a, const AxisRef& b) {
+  if (prefix_of(a, b)) return a;
+  if (prefix_of(b, a)) return b;
+  return std::nullopt;
+}
+
+bool can_merge(const AxisRef& a, const AxisRef& b) {
+  // Size 1 is a whole axis of size 1, which would otherwise follow itself.
+  return a.axis == b.axis && a.size > 1 && b.size > 1 && a.next() == b.pre;
+}
+
+void append_merged(AxisList& list, const AxisRef& ref) {
+  if (!list.empty() && can_merge(list.back(), ref)) {
+    list.back().size *= ref.size;
+  } else {
+    list.push_back(ref);
+  }
+}
+
+void append_merged(AxisList& list, AxisSpan refs) {
+  for (const AxisRef& ref : refs) append_merged(list, ref);
+}
+
+AxisList sort_and_merge(AxisSpan list) {
+  AxisList sorted(list.begin(), list.end());
+  std::sort(sorted.begin(), sorted.end());
+  AxisList merged;
+  append_merged(merged, sorted);
+  return merged;
+}
+
+bool overlaps(AxisSpan list, const AxisRef& ref) {
+  return std::any_of(list.begin(), list.end(), [&](const AxisRef& other) { return overlaps(other, ref); });
+}
+
+bool overlaps(AxisSpan a, AxisSpan b) {
+  return std::any_of(b.begin(), b.end(), [&](const AxisRef& ref) { return overlaps(a, ref); });
+}
+
+bool can_coexist(AxisSpan list, const AxisRef& ref) {
+  return std::all_of(list.begin(), list.end(), [&](const AxisRef& other) { return can_coexist(other, ref); });
+}
+
+AxisList difference(AxisSpan a, AxisSpan b) {
+  AxisList result;
+  for (const AxisRef& ref : a) append_merged(result, digits_outside(ref, b));
+  return result;
+}
+
+AxisList truncate_at_overlap(AxisSpan list, AxisSpan others) {
+  AxisList result;
+  for (const AxisRef& ref : list) {
+    const std::optional<AxisRef> left = prefix_outside(ref, others);
+    if (left) append_merged(result, *left);
+    if (left != ref) break;
+  }
+  return result;
+}
+
+AxisList greatest_common_prefix(AxisSpan a, AxisSpan b) {
+  AxisList result;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    auto common = greatest_common_prefix(a[i], b[i]);
+    if (common) result.push_back(*common);
+    if (a[i] != b[i]) break;
+  }
+  return result;
+}
+
+std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix) {
+  // What is still to be matched of both, most major ref last.
+  AxisList rest(list.rbegin(), list.rend());
+  AxisList wanted(prefix.rbegin(), prefix.rend());
+  while (!wanted.empty()) {
+    if (rest.empty()) return std::nullopt;
+    auto common = greatest_common_prefix(rest.back(), wanted.back());
+    if (!common) return std::nullopt;
+    for (AxisList* side : {&rest, &wanted}) {
+      auto behind = suffix_without_overlap(side->back(), *common);
+      side->pop_back();
+      if (behind) side->push_back(*behind);
+    }
+  }
+  return AxisList(rest.rbegin(), rest.rend());
+}
+
+std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
+  AxisList rest(list.begin(), list.end());
+  AxisList wanted(suffix.begin(), suffix.end());
+  while (!wanted.empty()) {
+    if (rest.empty()) return std::nullopt;
+    const AxisRef a = rest.back();
+    const AxisRef b = wanted.back();
+    if (!suffix_of(a, b) && !suffix_of(b, a)) return std::nullopt;
+    const AxisRef common = a.pre >= b.pre ? a : b;
+    for (AxisList* side : {&rest, &wanted}) {
+      auto before = prefix_without_overlap(side->back(), common);
+      side->pop_back();
+      if (before) side->push_back(*before);
+    }
+  }
+  return rest;
+}
+
+bool is_prefix_of(AxisSpan a, AxisSpan b) { return without_prefix(b, a).has_value(); }
+
+bool is_strict_prefix_of(AxisSpan a, AxisSpan b) {
+  auto rest = without_prefix(b, a);
+  return rest && !rest->empty();
+}
+
+std::string axis_text(const RawAxisRef& raw) {
+  std::string text = quoted(raw.name);
+  if (raw.sub) text += ":(" + std::to_string(raw.sub->first) + ")" + std::to_string(raw.sub->second);
+  return text;
+}
+
+std::string axis_text(const Mesh& mesh, const AxisRef& ref) { return axis_text(to_raw(mesh, ref)); }
+
+std::string axis_list_text(const Mesh& mesh, AxisSpan axes) {
+  std::string text = "{";
+  for (const AxisRef& ref : axes) text += (text.size() > 1 ? ", " : "") + axis_text(mesh, ref);
+  return text + "}";
+}
+
+AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
+  const std::optional<int> axis = mesh.find_axis(raw.name);
+  if (!axis) {
+    fail<ShardingError>("sharding", "an axis must be of mesh " + mesh.reference(), quoted(raw.name),
+                        "use " + names_of(mesh));
+  }
+  if (!raw.sub) return full_axis(mesh, *axis);
+
+  const auto [pre, size] = *raw.sub;
+  const int64_t whole = mesh.axis_size(*axis);
+  const std::string of_axis = axis_text(raw) + " of " + quoted(raw.name) + "=" + std::to_string(whole);
+  if (pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", of_axis);
+  if (size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", of_axis);
+  // Division, since the product of two numbers from a text may overflow.
+  if (whole % pre != 0 || (whole / pre) % size != 0) {
+    fail<ShardingError>("sharding", "pre-size times size of a sub-axis must divide the size of its axis", of_axis,
+                        "split the axis into factors of " + std::to_string(whole));
+  }
+  if (size == whole) {
+    fail<ShardingError>("sharding", "a sub-axis must be smaller than its axis", of_axis, "write " + quoted(raw.name));
+  }
+  return {*axis, pre, size};
+}
+
+AxisList resolve(const Mesh& mesh, std::span<const RawAxisRef> raw) {
+  AxisList axes;
+  axes.reserve(raw.size());
+  for (const RawAxisRef& ref : raw) axes.push_back(resolve(mesh, ref));
+  return axes;
+}
+
+RawAxisRef to_raw(const Mesh& mesh, const AxisRef& ref) {
+  RawAxisRef raw{mesh.axis_name(ref.axis), std::nullopt};
+  if (!is_full(mesh, ref)) raw.sub = {ref.pre, ref.size};
+  return raw;
+}
+
+std::vector<RawAxisRef> to_raw(const Mesh& mesh, AxisSpan axes) {
+  std::vector<RawAxisRef> raw;
+  raw.reserve(axes.size());
+  for (const AxisRef& ref : axes) raw.push_back(to_raw(mesh, ref));
+  return raw;
+}
+
+size_t hash_value(const AxisRef& ref) {
+  const std::hash<int64_t> hash;
+  return hash_combine(hash_combine(hash(ref.axis), hash(ref.pre)), hash(ref.size));
+}
+
+size_t hash_value(AxisSpan axes) {
+  size_t hash = axes.size();
+  for (const AxisRef& ref : axes) hash = hash_combine(hash, hash_value(ref));
+  return hash;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/mesh.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kUnset = -1;
+
+bool is_iota(DimSpan ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+bool is_word(std::string_view name) {
+  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  auto is_inner = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.'; };
+  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_inner);
+}
+
+std::string axes_text(const std::vector<MeshAxis>& axes) {
+  std::string text = "[";
+  for (const MeshAxis& axis : axes) {
+    if (text.size() > 1) text += ", ";
+    text += quoted(axis.name) + "=" + std::to_string(axis.size);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+Mesh::Mesh(std::string symbol_name, std::vector<MeshAxis> axes, Dims device_ids)
+    : name_(std::move(symbol_name)), axes_(std::move(axes)), device_ids_(std::move(device_ids)) {
+  verify_axes();
+  verify_device_ids();
+  if (!axes_.empty() && is_iota(device_ids_)) device_ids_.clear();
+  index_devices();
+
+  hash_ = std::hash<std::string>{}(name_);
+  for (const MeshAxis& axis : axes_) {
+    hash_ = hash_combine(hash_, std::hash<std::string>{}(axis.name));
+    hash_ = hash_combine(hash_, std::hash<int64_t>{}(axis.size));
+  }
+  for (int64_t id : device_ids_) hash_ = hash_combine(hash_, std::hash<int64_t>{}(id));
+}
+
+void Mesh::verify_axes() const {
+  int64_t count = 1;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    const MeshAxis& axis = axes_[i];
+    if (axis.size < 1) {
+      fail<MeshError>("mesh", "the size of an axis must be at least 1", quoted(axis.name) + "=" + std::to_string(axis.size),
+                      "leave the axis out or give it size 1");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (axes_[j].name == axis.name) {
+        fail<MeshError>("mesh", "axis names must differ", quoted(axis.name) + " twice in " + axes_text(axes_),
+                        "rename one of them");
+      }
+    }
+    if (axis.size > std::numeric_limits<int64_t>::max() / count) {
+      fail<MeshError>("mesh", "the number of devices must fit in 63 bits", axes_text(axes_), "use smaller axes");
+    }
+    count *= axis.size;
+  }
+}
+
+void Mesh::verify_device_ids() const {
+  for (int64_t id : device_ids_) {
+    if (id < 0) fail<MeshError>("mesh", "device ids must not be negative", std::to_string(id));
+  }
+  if (axes_.empty()) {
+    if (device_ids_.size() > 1) {
+      fail<MeshError>("mesh", "a mesh without axes must have at most one device id",
+                      std::to_string(device_ids_.size()) + " ids", "name the axis that they lie along");
+    }
+    return;
+  }
+  if (device_ids_.empty()) return;
+  int64_t count = 1;
+  for (const MeshAxis& axis : axes_) count *= axis.size;
+  if (count != static_cast<int64_t>(device_ids_.size())) {
+    fail<MeshError>("mesh", "the number of device ids must be the product of the axis sizes",
+                    std::to_string(device_ids_.size()) + " ids for the " + std::to_string(count) + " devices of " +
+                        axes_text(axes_),
+                    "give one id per device, or none for 0, 1, 2, …");
+  }
+  std::vector<bool> seen(device_ids_.size(), false);
+  for (int64_t id : device_ids_) {
+    if (id >= count || seen[static_cast<size_t>(id)]) {
+      fail<MeshError>("mesh", "device ids must be a permutation of 0 to " + std::to_string(count - 1),
+                      std::to_string(id) + (id >= count ? "" : " twice"));
+    }
+    seen[static_cast<size_t>(id)] = true;
+  }
+}
+
+void Mesh::index_devices() {
+  strides_.resize(axes_.size());
+  for (size_t i = axes_.size(); i-- > 0;) {
+    strides_[i] = device_count_;
+    device_count_ *= axes_[i].size;
+  }
+  if (axes_.empty()) return;
+  logical_indices_.assign(device_ids_.size(), kUnset);
+  for (size_t i = 0; i < device_ids_.size(); ++i) {
+    logical_indices_[static_cast<size_t>(device_ids_[i])] = static_cast<int64_t>(i);
+  }
+}
+
+std::optional<int> Mesh::find_axis(std::string_view name) const {
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (axes_[i].name == name) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+int64_t Mesh::device_at(int64_t logical_index) const {
+  if (logical_index < 0 || logical_index >= device_count_) {
+    fail<MeshError>("mesh " + reference(), "a logical index must be from 0 to " + std::to_string(device_count_ - 1),
+                    std::to_string(logical_index));
+  }
+  return device_ids_.empty() ? logical_index : device_ids_[static_cast<size_t>(logical_index)];
+}
+
+int64_t Mesh::logical_index(int64_t device) const {
+  if (is_maximal() && device == device_ids_[0]) return 0;
+  if (is_maximal() || device < 0 || device >= device_count_) {
+    fail<MeshError>("mesh " + reference(),
+                    is_maximal() ? "the only device is " + std::to_string(device_ids_[0])
+                                 : "a device id must be from 0 to " + std::to_string(device_count_ - 1),
+                    std::to_string(device));
+  }
+  return logical_indices_.empty() ? device : logical_indices_[static_cast<size_t>(device)];
+}
+
+bool operator==(const Mesh& a, const Mesh& b) { return a.hash_ == b.hash_ && a.name_ == b.name_ && a.same_devices(b); }
+
+bool Mesh::same_devices(const Mesh& other) const { return axes_ == other.axes_ && device_ids_ == other.device_ids_; }
+
+bool Mesh::same_ignoring_order(const Mesh& other) const {
+  return axes_ == other.axes_ && is_maximal() == other.is_maximal();
+}
+
+std::string Mesh::text() const {
+  std::string text = "<" + axes_text(axes_);
+  if (!device_ids_.empty()) {
+    text += ", device_ids=[";
+    for (size_t i = 0; i < device_ids_.size(); ++i) text += (i ? ", " : "") + std::to_string(device_ids_[i]);
+    text += "]";
+  }
+  return text + ">";
+}
+
+std::string Mesh::reference() const { return name_.empty() ? "mesh" + text() : symbol_text(name_); }
+
+bool equal(const MeshPtr& a, const MeshPtr& b) { return a == b || (a && b && *a == *b); }
+
+std::string quoted(std::string_view name) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string text = "\"";
+  for (char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\\') {
+      text += "\\\\";
+    } else if (c == '"' || byte < 0x20 || byte == 0x7f) {
+      text += {'\\', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      text += c;
+    }
+  }
+  return text + "\"";
+}
+
+std::string symbol_text(std::string_view name) {
+  return "@" + (is_word(name) ? std::string(name) : quoted(name));
+}
+
+}  // namespace shardwise

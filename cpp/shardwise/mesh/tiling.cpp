@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/tiling.h"
+
+#include <algorithm>
+#include <string>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+// The block of every dim, checked against `shape`.
+Dims blocks_of(const TensorSharding& sharding, DimSpan shape, DimSpan chosen) {
+  const bool whole = sharding.mesh->is_maximal();
+  if (!whole && sharding.dims.size() != shape.size()) {
+    fail<ShardingError>("sharding", "it must have one entry per dim of the tensor",
+                        std::to_string(sharding.dims.size()) + " for " + std::to_string(shape.size()) + " dims");
+  }
+  if (!chosen.empty() && chosen.size() != shape.size()) {
+    fail<ShardingError>("sharding", "there must be one block per dim",
+                        std::to_string(chosen.size()) + " for " + std::to_string(shape.size()) + " dims");
+  }
+  Dims blocks(shape.size());
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const int64_t shards = whole ? 1 : product(sharding.dims[dim].axes);
+    const int64_t least = block_size(shape[dim], shards);
+    blocks[dim] = chosen.empty() ? least : chosen[dim];
+    if (blocks[dim] < least) {
+      fail<ShardingError>("sharding", std::to_string(shards) + " blocks must cover dim " + std::to_string(dim) +
+                                          " of size " + std::to_string(shape[dim]),
+                          "blocks of " + std::to_string(blocks[dim]), "use at least " + std::to_string(least));
+    }
+  }
+  return blocks;
+}
+
+LocalSlice slice_with(const TensorSharding& sharding, DimSpan shape, int64_t logical_index, const Dims& blocks) {
+  const bool whole = sharding.mesh->is_maximal();
+  LocalSlice slice{Dims(shape.size()), Dims(shape.size())};
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const int64_t shard = whole ? 0 : shard_index(*sharding.mesh, sharding.dims[dim].axes, logical_index);
+    // shard * block may overflow for a block far larger than the dim: every shard but the first is empty then.
+    const bool behind = shard > 0 && blocks[dim] > shape[dim] / shard;
+    slice.start[dim] = behind ? shape[dim] : shard * blocks[dim];
+    slice.size[dim] = std::min(blocks[dim], shape[dim] - slice.start[dim]);
+  }
+  return slice;
+}
+
+}  // namespace
+
+// Not (size + shards - 1) / shards, which overflows for sizes near 2^63.
+int64_t block_size(int64_t dim_size, int64_t shards) { return dim_size / shards + (dim_size % shards != 0 ? 1 : 0); }
+
+int64_t axis_coordinate(const Mesh& mesh, const AxisRef& ref, int64_t logical_index) {
+  const int64_t size = mesh.axis_size(ref.axis);
+  const int64_t coordinate = logical_index / mesh.axis_stride(ref.axis) % size;
+  return coordinate / (size / ref.next()) % ref.size;
+}
+
+int64_t shard_index(const Mesh& mesh, AxisSpan axes, int64_t logical_index) {
+  int64_t index = 0;
+  for (const AxisRef& ref : axes) index = index * ref.size + axis_coordinate(mesh, ref, logical_index);
+  return index;
+}
+
+Dims local_shape(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
+  return blocks_of(sharding, shape, blocks);
+}
+
+LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logical_index, DimSpan blocks) {
+  if (logical_index < 0 || logical_index >= sharding.mesh->device_count()) {
+    fail<MeshError>("mesh " + sharding.mesh->reference(),
+                    "a logical index must be from 0 to " + std::to_string(sharding.mesh->device_count() - 1),
+                    std::to_string(logical_index));
+  }
+  return slice_with(sharding, shape, logical_index, blocks_of(sharding, shape, blocks));
+}
+
+LocalSlice slice_of_device(const TensorSharding& sharding, DimSpan shape, int64_t device, DimSpan blocks) {
+  return slice_of(sharding, shape, sharding.mesh->logical_index(device), blocks);
+}
+
+std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
+  const Dims checked = blocks_of(sharding, shape, blocks);
+  std::vector<LocalSlice> all;
+  all.reserve(static_cast<size_t>(sharding.mesh->device_count()));
+  for (int64_t i = 0; i < sharding.mesh->device_count(); ++i) all.push_back(slice_with(sharding, shape, i, checked));
+  return all;
+}
+
+}  // namespace shardwise
