@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pass is one function that turns a program into a program. Pass, file, function, dump and golden folder share one name:
+//
+//   constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};    // propagate.h
+//
+//   Program program{.module = std::move(module)};
+//   propagate(program);                          // a test calls it just like this
+//   program.counters.get("propagate.visits")     // how often an op was looked at
+//
+// A pass throws an Error that names the op and the user's line; it never prints, and never asks how many devices there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/passes/provenance.h"
+
+namespace shardwise {
+
+// How propagation settles what two annotations want of one op:
+//   kBasic       only what all tensors of the op agree on
+//   kAggressive  each tensor takes what it can, the larger source first; what is left over becomes a reshard
+enum class Strategy : uint8_t { kBasic, kAggressive };
+
+struct CompileOptions {
+  Strategy strategy = Strategy::kBasic;
+  bool close_shardings = true;        // after propagation: every dim closed, replicated lists dropped
+  bool deterministic = false;         // floating reductions in an order that no mesh changes
+  int64_t reshard_memory_limit = 0;   // bytes on one device while a value is resharded; 0: max(source, target) + one shard
+};
+
+// Named counts that passes leave for tests and reports: "propagate.visits", "plan_reshards.states", …
+class Counters {
+ public:
+  void add(std::string_view name, int64_t amount);
+  int64_t get(std::string_view name) const;  // 0 for a name nobody counted
+  const std::vector<std::pair<std::string, int64_t>>& entries() const { return entries_; }
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> entries_;
+};
+
+// What passes work on. `module` is the program of the current stage: global shapes up to `plan_reshards`, then local ones.
+struct Program {
+  Module module;
+  CompileOptions options = {};
+  Provenance provenance = {};          // of the propagated module: who put which axis where
+  std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
+  Counters counters = {};
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view doc;  // one line
+  void (*run)(Program& program);
+};
+
+}  // namespace shardwise
