@@ -103,11 +103,13 @@ class Context {
     const void* def;
     AttrsId attrs;
     std::vector<TypeId> types;
+    std::vector<const void*> region_ops;
     friend bool operator==(const RuleKey&, const RuleKey&) = default;
   };
   struct RuleKeyHash {
     size_t operator()(const RuleKey& key) const;
   };
+  static void append_region_signature(const OpView& op, RuleKey& key);
 
   Interner<TensorType, TypeId, TypeHash> types_;
   Interner<Attrs, AttrsId, AttrsHash> attrs_;

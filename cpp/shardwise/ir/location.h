@@ -16,10 +16,10 @@
 namespace shardwise {
 
 struct ResolvedSource {
-  std::string file;
+  std::string file = {};
   int32_t line = 0;
   int32_t column = 0;
-  std::string variable;  // the name that the call's result was stored to; empty when unknown
+  std::string variable = {};  // the name that the call's result was stored to; empty when unknown
 };
 
 // A piece of user code, held alive as long as the context that refers to it.
@@ -32,11 +32,11 @@ class SourceFrame {
 struct Location {
   enum class Kind : uint8_t { kUnknown, kFile, kName, kSource };
   Kind kind = Kind::kUnknown;
-  std::string text;      // kFile: file; kName: name
+  std::string text = {}; // kFile: file; kName: name
   int32_t line = 0;      // kFile: line; kSource: bytecode offset
   int32_t column = 0;    // kFile
-  LocId child;           // kName
-  SourceId source;       // kSource
+  LocId child = {};      // kName
+  SourceId source = {};  // kSource
   friend bool operator==(const Location&, const Location&) = default;
 };
 

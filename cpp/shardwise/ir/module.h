@@ -27,12 +27,12 @@ namespace shardwise {
 struct OpDef;
 
 struct Value {
-  TypeId type;
-  ShardingId sharding;
-  OpId op;            // the defining op, or none for a region argument
-  RegionId region;    // for an argument: its region
+  TypeId type = {};
+  ShardingId sharding = {};
+  OpId op = {};       // the defining op, or none for a region argument
+  RegionId region = {}; // for an argument: its region
   uint32_t index = 0; // which result or argument
-  LocId loc;          // for an argument: its name and place
+  LocId loc = {};     // for an argument: its name and place
 };
 
 struct Operation {

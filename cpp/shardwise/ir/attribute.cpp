@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/attribute.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+size_t hash_bytes(const void* data, size_t count) {
+  return std::hash<std::string_view>()(std::string_view(static_cast<const char*>(data), count));
+}
+
+size_t hash_string(std::string_view text) { return std::hash<std::string_view>()(text); }
+
+size_t hash_fields(const std::vector<NamedAttribute>& fields) {
+  size_t seed = fields.size();
+  for (const auto& [name, value] : fields) seed = hash_combine(hash_combine(seed, hash_string(name)), hash_value(value));
+  return seed;
+}
+
+size_t hash_axes(const std::vector<RawAxisRef>& axes) {
+  size_t seed = axes.size();
+  for (const RawAxisRef& axis : axes) {
+    seed = hash_combine(seed, hash_string(axis.name));
+    if (axis.sub) seed = hash_combine(hash_combine(seed, static_cast<size_t>(axis.sub->first)), static_cast<size_t>(axis.sub->second));
+  }
+  return seed;
+}
+
+// The bytes that decide equality: one element for a splat, all elements in row-major order otherwise.
+NdArray significant_bytes(const NdArray& data) {
+  if (data.size() == 0 || !data.is_splat()) return data.contiguous();
+  return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner());
+}
+
+struct HashVisitor {
+  size_t operator()(Unit) const { return 1; }
+  size_t operator()(bool value) const { return value ? 3 : 2; }
+  size_t operator()(const IntAttr& a) const { return hash_combine(static_cast<size_t>(a.value), static_cast<size_t>(a.bits)); }
+  size_t operator()(const FloatAttr& a) const { return hash_combine(std::bit_cast<uint64_t>(a.value), static_cast<size_t>(a.dtype)); }
+  size_t operator()(const std::string& text) const { return hash_string(text); }
+  size_t operator()(const IntArray& values) const { return hash_bytes(values.data(), values.size() * sizeof(int64_t)); }
+  size_t operator()(const AttrArray& values) const {
+    size_t seed = values.size();
+    for (const Attribute& value : values) seed = hash_combine(seed, hash_value(value));
+    return seed;
+  }
+  size_t operator()(const DenseAttr& a) const {
+    const NdArray bytes = significant_bytes(a.data);
+    return hash_combine(hash_bytes(bytes.data(), static_cast<size_t>(bytes.nbytes())), static_cast<size_t>(a.data.dtype()));
+  }
+  size_t operator()(const EnumAttr& a) const { return hash_combine(hash_string(a.mnemonic), hash_string(a.value)); }
+  size_t operator()(const StructAttr& a) const { return hash_combine(hash_string(a.name), hash_fields(a.fields)); }
+  size_t operator()(const AttrDict& a) const { return hash_fields(a.fields); }
+  size_t operator()(const Symbol& a) const { return hash_string(a.name); }
+  size_t operator()(const TypeAttr& a) const {
+    return hash_combine(hash_bytes(a.type.shape.data(), a.type.shape.size() * sizeof(int64_t)), static_cast<size_t>(a.type.dtype));
+  }
+  size_t operator()(const AxesAttr& a) const { return hash_axes(a.axes); }
+  size_t operator()(const AxesPerDimAttr& a) const {
+    size_t seed = a.dims.size();
+    for (const auto& axes : a.dims) seed = hash_combine(seed, hash_axes(axes));
+    return seed;
+  }
+  size_t operator()(const TensorSharding& a) const { return hash_value(a); }
+};
+
+}  // namespace
+
+bool operator==(const FloatAttr& a, const FloatAttr& b) {
+  return a.dtype == b.dtype && std::bit_cast<uint64_t>(a.value) == std::bit_cast<uint64_t>(b.value);
+}
+
+bool operator==(const StructAttr& a, const StructAttr& b) { return a.name == b.name && a.fields == b.fields; }
+
+bool operator==(const AttrDict& a, const AttrDict& b) { return a.fields == b.fields; }
+
+bool operator==(const DenseAttr& a, const DenseAttr& b) {
+  if (a.data.dtype() != b.data.dtype() || a.data.shape() != b.data.shape()) return false;
+  if (a.data.size() == 0) return true;
+  const NdArray lhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? a.data : a.data.contiguous());
+  const NdArray rhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? b.data : b.data.contiguous());
+  return lhs.nbytes() == rhs.nbytes() &&
+         std::memcmp(lhs.data(), rhs.data(), static_cast<size_t>(lhs.nbytes())) == 0;
+}
+
+size_t hash_value(const Attribute& attribute) {
+  return hash_combine(attribute.index(), std::visit(HashVisitor(), attribute.base()));
+}
+
+const Attribute* Attrs::find(std::string_view name) const {
+  for (const auto& [key, value] : entries_) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void Attrs::set(std::string_view name, Attribute value) {
+  for (auto& [key, old] : entries_) {
+    if (key == name) {
+      old = std::move(value);
+      return;
+    }
+  }
+  entries_.emplace_back(std::string(name), std::move(value));
+}
+
+void Attrs::erase(std::string_view name) {
+  std::erase_if(entries_, [&](const NamedAttribute& entry) { return entry.first == name; });
+}
+
+size_t Attrs::hash() const { return hash_fields(entries_); }
+
+void Attrs::fail_missing(std::string_view name) {
+  std::string what = "attribute '";
+  what.append(name).append("' is missing or of another kind");
+  check_internal(false, what);
+  std::abort();  // not reached: check_internal throws
+}
+
+}  // namespace shardwise

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/builder.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+OpLookup installed_lookup = nullptr;
+
+std::string types_text(const Context& context, std::span<const TypeId> types) {
+  std::string text;
+  for (TypeId type : types) {
+    if (!text.empty()) text += ", ";
+    text += context.type(type).text();
+  }
+  return text;
+}
+
+}  // namespace
+
+void install_op_lookup(OpLookup lookup) { installed_lookup = lookup; }
+
+const OpDef* find_op(std::string_view name) { return installed_lookup == nullptr ? nullptr : installed_lookup(name); }
+
+const OpDef& get_op(std::string_view name) {
+  const OpDef* def = find_op(name);
+  if (def == nullptr) fail<ShapeError>(name, "the op must be one that shardwise knows", "an unknown op");
+  return *def;
+}
+
+std::string_view InferContext::name() const { return def_.name; }
+
+void InferContext::expect_operands(size_t count) const {
+  if (operand_count() == count) return;
+  fail_shape("takes " + std::to_string(count) + " operands", std::to_string(operand_count()));
+}
+
+void InferContext::expect_regions(size_t count) const {
+  if (regions_.size() == count) return;
+  fail_shape("takes " + std::to_string(count) + " regions", std::to_string(regions_.size()));
+}
+
+const TensorType& InferContext::declared_result(size_t i) const {
+  if (i >= declared_.size()) {
+    fail_shape("the result type must be given", "none", "its operands do not imply it");
+  }
+  return context().type(declared_[i]);
+}
+
+std::string InferContext::operand_types_text() const {
+  std::vector<TypeId> types;
+  for (ValueId operand : operands_) types.push_back(module_.value(operand).type);
+  return types_text(context(), types);
+}
+
+void InferContext::fail_shape(std::string_view must_hold, std::string_view got, std::string_view way_out) const {
+  fail<ShapeError>(name(), must_hold, got, way_out);
+}
+
+void InferContext::fail_dtype(std::string_view must_hold, std::string_view got, std::string_view way_out) const {
+  fail<DTypeError>(name(), must_hold, got, way_out);
+}
+
+void InferContext::fail_attr(std::string_view attr_name) const {
+  std::string what = "attribute '";
+  what.append(attr_name).append("' must be given and of the right kind");
+  fail_shape(what, attrs_.find(attr_name) == nullptr ? "none" : "another kind");
+}
+
+OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
+                        std::span<const TypeId> declared, std::span<const RegionId> regions) {
+  std::vector<TypeId> results;
+  try {
+    def.infer(InferContext(*module_, def, operands, context().attrs(attrs), declared, regions), results);
+    if (!declared.empty() && !std::equal(declared.begin(), declared.end(), results.begin(), results.end())) {
+      fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
+                       types_text(context(), declared));
+    }
+  } catch (Error& error) {
+    error.at(context().location_text(loc_));
+    throw;
+  }
+  return module_->append_op(region_, def, operands, attrs, results, loc_, regions);
+}
+
+OpId Builder::create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+                        std::span<const TypeId> declared, std::span<const RegionId> regions) {
+  return create_op(get_op(name), operands, context().intern(attrs), declared, regions);
+}
+
+ValueId Builder::create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs,
+                        std::initializer_list<TypeId> declared) {
+  const OpId op = create_op(def, std::span(operands.begin(), operands.size()), context().intern(attrs),
+                            std::span(declared.begin(), declared.size()));
+  check_internal(module_->op(op).result_count == 1, "create() is for ops with one result");
+  return module_->result(op);
+}
+
+ValueId Builder::create(std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs,
+                        std::initializer_list<TypeId> declared) {
+  return create(get_op(name), operands, attrs, declared);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/context.h"
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+std::string TensorType::text() const {
+  std::string out = "tensor<";
+  for (int64_t size : shape) out.append(std::to_string(size)).append("x");
+  return out.append(mlir_name(dtype)).append(">");
+}
+
+size_t TypeHash::operator()(const TensorType& type) const {
+  size_t seed = static_cast<size_t>(type.dtype) + 1;
+  for (int64_t size : type.shape) seed = hash_combine(seed, static_cast<size_t>(size));
+  return seed;
+}
+
+size_t ShardingHash::operator()(const TensorSharding& sharding) const { return hash_value(sharding); }
+
+size_t LocationHash::operator()(const Location& location) const {
+  size_t seed = static_cast<size_t>(location.kind);
+  seed = hash_combine(seed, std::hash<std::string>()(location.text));
+  seed = hash_combine(seed, static_cast<size_t>(location.line));
+  seed = hash_combine(seed, static_cast<size_t>(location.column));
+  seed = hash_combine(seed, location.child.index);
+  return hash_combine(seed, location.source.index);
+}
+
+size_t Context::RuleKeyHash::operator()(const RuleKey& key) const {
+  size_t seed = hash_combine(std::hash<const void*>()(key.def), key.attrs.index);
+  for (TypeId type : key.types) seed = hash_combine(seed, type.index);
+  for (const void* def : key.region_ops) seed = hash_combine(seed, std::hash<const void*>()(def));
+  return seed;
+}
+
+TypeId Context::tensor(DType dtype, DimSpan shape) { return intern(TensorType{dtype, to_dims(shape)}); }
+
+LocId Context::file_location(std::string file, int32_t line, int32_t column) {
+  return intern(Location{.kind = Location::Kind::kFile, .text = std::move(file), .line = line, .column = column});
+}
+
+LocId Context::named_location(std::string name, LocId child) {
+  return intern(Location{.kind = Location::Kind::kName, .text = std::move(name), .child = child});
+}
+
+ResolvedSource Context::resolve(LocId id) const {
+  while (id && location(id).kind == Location::Kind::kName) id = location(id).child;
+  if (!id) return {};
+  const Location& loc = location(id);
+  if (loc.kind == Location::Kind::kSource) return sources_[loc.source.index - 1]->resolve(loc.line);
+  if (loc.kind == Location::Kind::kFile) return {.file = loc.text, .line = loc.line, .column = loc.column};
+  return {};
+}
+
+std::string Context::name_of(LocId id) const {
+  return id && location(id).kind == Location::Kind::kName ? location(id).text : std::string();
+}
+
+std::string Context::location_text(LocId id) const {
+  const ResolvedSource source = resolve(id);
+  return source.file.empty() ? std::string() : source.file + ":" + std::to_string(source.line);
+}
+
+// A rule may read the reducer out of a region: ops, attributes and operands (relative to the first argument) identify it.
+void Context::append_region_signature(const OpView& op, RuleKey& key) {
+  const Module& module = op.module();
+  for (RegionId id : op.regions()) {
+    const Region& region = module.region(id);
+    const uint32_t base = region.arguments.empty() ? 0 : region.arguments.front().index;
+    for (OpId inner : region.ops) {
+      key.region_ops.push_back(module.op(inner).def);
+      key.types.push_back(TypeId{module.op(inner).attrs.index});
+      for (ValueId operand : module.operands(inner)) key.types.push_back(TypeId{operand.index - base});
+    }
+  }
+}
+
+const ShardingRule& Context::sharding_rule(const OpView& op) {
+  RuleKey key{&op.def(), op.module().op(op.id()).attrs, {}, {}};
+  key.types.reserve(op.operand_count() + op.result_count());
+  for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
+  for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
+  append_region_signature(op, key);
+  if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
+  auto rule = std::make_unique<ShardingRule>(op.def().rule(op));
+  return *rules_.emplace(std::move(key), std::move(rule)).first->second;
+}
+
+}  // namespace shardwise

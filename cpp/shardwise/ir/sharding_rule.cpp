@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/sharding_rule.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+namespace {
+
+// Shardy's symbols: i … z for factors 0 … 17, then z_1, z_2, ….
+std::string factor_symbol(size_t factor) {
+  if (factor <= 'z' - 'i') return std::string(1, static_cast<char>('i' + factor));
+  return "z_" + std::to_string(factor - ('z' - 'i'));
+}
+
+std::string tensor_text(const ShardingRule& rule, size_t tensor) {
+  std::string text = "[";
+  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
+    if (d != 0) text += ", ";
+    for (FactorId factor : rule.dim(tensor, d)) text += factor_symbol(factor);
+  }
+  return text + "]";
+}
+
+std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& belongs) {
+  std::string list;
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    if (!belongs(rule.factors()[f])) continue;
+    if (!list.empty()) list += ", ";
+    list += factor_symbol(f);
+  }
+  if (list.empty()) return list;
+  return std::string(" ").append(label).append("={").append(list).append("}");
+}
+
+}  // namespace
+
+bool ShardingRule::has_factor(size_t tensor, FactorId factor) const {
+  for (size_t d = 0; d < ndim(tensor); ++d) {
+    const auto factors = dim(tensor, d);
+    if (std::find(factors.begin(), factors.end(), factor) != factors.end()) return true;
+  }
+  return false;
+}
+
+std::string ShardingRule::text() const {
+  std::string out = "(";
+  for (size_t t = 0; t < tensor_count(); ++t) {
+    if (t == operand_count_) out += ")->(";
+    else if (t != 0) out += ", ";
+    out += tensor_text(*this, t);
+  }
+  if (tensor_count() == operand_count_) out += ")->(";
+  out += ")";
+  if (!factors_.empty()) {
+    out += " {";
+    for (size_t f = 0; f < factors_.size(); ++f) {
+      if (f != 0) out += ", ";
+      out += factor_symbol(f) + "=" + std::to_string(factors_[f].size);
+    }
+    out += "}";
+  }
+  out += kind_text(*this, "reduction", [](const Factor& f) { return f.kind == FactorKind::kReduction; });
+  out += kind_text(*this, "need_replication", [](const Factor& f) { return f.kind == FactorKind::kNeedReplication; });
+  out += kind_text(*this, "permutation", [](const Factor& f) { return f.kind == FactorKind::kPermutation; });
+  out += kind_text(*this, "blocked_propagation", [](const Factor& f) { return f.blocked; });
+  return out;
+}
+
+RuleBuilder::RuleBuilder(const OpView& op) : operand_count_(op.operand_count()) {
+  for (size_t i = 0; i < op.operand_count(); ++i) shapes_.push_back(op.operand_type(i).shape);
+  for (size_t i = 0; i < op.result_count(); ++i) shapes_.push_back(op.result_type(i).shape);
+  for (const Dims& shape : shapes_) dims_.emplace_back(shape.size());
+}
+
+FactorId RuleBuilder::factor(int64_t size, FactorKind kind) {
+  factors_.push_back(Factor{.size = size, .kind = kind});
+  return static_cast<FactorId>(factors_.size() - 1);
+}
+
+FactorId RuleBuilder::reduction(int64_t size, Reducer reducer) {
+  const FactorId id = factor(size, FactorKind::kReduction);
+  factors_[id].reducer = reducer;
+  return id;
+}
+
+FactorId RuleBuilder::need_replication(int64_t size, bool blocked) {
+  const FactorId id = factor(size, FactorKind::kNeedReplication);
+  factors_[id].blocked = blocked;
+  return id;
+}
+
+FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
+  const FactorId id = factor(size, FactorKind::kPermutation);
+  factors_[id].blocked = blocked;
+  return id;
+}
+
+RuleBuilder& RuleBuilder::map(size_t tensor, size_t dim, FactorId factor) {
+  auto& factors = dims_[tensor][dim];
+  if (factors_[factor].size != 1 || factors.empty()) factors.push_back(factor);
+  return *this;
+}
+
+RuleBuilder& RuleBuilder::operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims) {
+  size_t d = 0;
+  for (const auto& factors : dims) {
+    for (FactorId factor : factors) map(index, d, factor);
+    ++d;
+  }
+  return *this;
+}
+
+RuleBuilder& RuleBuilder::result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims) {
+  return operand(result_tensor(index), dims);
+}
+
+size_t RuleBuilder::result_tensor(size_t result) const { return operand_count_ + result; }
+
+RuleBuilder& RuleBuilder::pointwise() {
+  const Dims shape = shapes_[operand_count_];
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const FactorId id = factor(shape[d]);
+    for (size_t t = 0; t < shapes_.size(); ++t) {
+      if (shapes_[t] == shape) map(t, d, id);
+    }
+  }
+  return *this;
+}
+
+ShardingRule RuleBuilder::build() {
+  ShardingRule rule;
+  for (size_t t = 0; t < dims_.size(); ++t) {
+    for (size_t d = 0; d < dims_[t].size(); ++d) {
+      if (dims_[t][d].empty()) dims_[t][d].push_back(factor(1));
+    }
+  }
+  rule.factors_ = factors_;
+  rule.operand_count_ = operand_count_;
+  for (const auto& tensor : dims_) {
+    for (const auto& factors : tensor) {
+      rule.dim_factors_.insert(rule.dim_factors_.end(), factors.begin(), factors.end());
+      rule.dim_ends_.push_back(static_cast<uint16_t>(rule.dim_factors_.size()));
+    }
+    rule.tensor_ends_.push_back(static_cast<uint16_t>(rule.dim_ends_.size()));
+  }
+  return rule;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/annotations.h"
+
+namespace shardwise {
+namespace {
+
+void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  results.push_back(op.operand_type(0));
+}
+
+ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+
+void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+
+ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
+  Module& module = builder.module();
+  verify(sharding, module.type(operand).shape);
+  module.declare_mesh(sharding.mesh);
+  const ValueId result = builder.create(name, {operand});
+  module.value(result).sharding = builder.context().intern(sharding);
+  return result;
+}
+
+// The cotangent of an annotated value is laid out like the value; a pending reduction is not inherited.
+void vjp_annotation(VjpContext& context) {
+  const OpView op = context.op();
+  const ShardingId id = op.module().value(op.result()).sharding;
+  if (!id) return context.set(0, context.cotangent());
+  TensorSharding sharding = context.builder().context().sharding(id);
+  sharding.unreduced.clear();
+  sharding.reducer = Reducer::kNone;
+  context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
+}
+
+// The new leading dim is left open: nothing was said about it.
+void batch_annotation(BatchContext& context) {
+  const OpView op = context.op();
+  const ShardingId id = op.module().value(op.result()).sharding;
+  if (!id) return context.set_result(0, context.batched(0));
+  TensorSharding sharding = op.module().context().sharding(id);
+  sharding.dims.insert(sharding.dims.begin(), DimSharding{.axes = {}, .open = true, .priority = {}});
+  context.set_result(0, create_annotation(context.builder(), op.name(), context.batched(0), sharding));
+}
+
+constexpr OpDef annotation(std::string_view name, Traits traits, std::string_view doc) {
+  return OpDef{.name = name,
+               .infer = infer_identity,
+               .rule = rule_identity,
+               .kernel = kernel_identity,
+               .vjp = vjp_annotation,
+               .batch = batch_annotation,
+               .format = "operands sharding attr-dict `:` result-type",
+               .doc = doc,
+               .traits = traits};
+}
+
+constexpr OpDef kAnnotationOps[] = {
+    annotation("sdy.sharding_constraint", {.constraint = true},
+               "The identity whose result has the user's sharding (Shardy sharding_constraint)."),
+    annotation("sdy.reshard", {.reshard = true}, "The identity that changes a value's sharding (Shardy reshard)."),
+};
+static_assert(kAnnotationOps[0].complete() && kAnnotationOps[1].complete());
+
+}  // namespace
+
+std::span<const OpDef> annotation_ops() { return kAnnotationOps; }
+
+ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
+  return create_annotation(builder, kAnnotationOps[0].name, operand, sharding);
+}
+
+ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {
+  return create_annotation(builder, kAnnotationOps[1].name, operand, sharding);
+}
+
+}  // namespace shardwise

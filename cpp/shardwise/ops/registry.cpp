@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/registry.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ops/annotations.h"
+#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/create.h"
+#include "shardwise/ops/dot.h"
+#include "shardwise/ops/elementwise.h"
+#include "shardwise/ops/layout.h"
+#include "shardwise/ops/reduce.h"
+#include "shardwise/ops/slicing.h"
+
+namespace shardwise {
+namespace {
+
+std::vector<const OpDef*> join_families() {
+  std::vector<const OpDef*> ops;
+  for (std::span<const OpDef> family : {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(),
+                                        create_ops(), annotation_ops(), collective_ops()}) {
+    for (const OpDef& def : family) ops.push_back(&def);
+  }
+  return ops;
+}
+
+const OpDef* lookup(std::string_view name) {
+  static const auto* index = [] {
+    auto* ops = new std::unordered_map<std::string_view, const OpDef*>;
+    for (const OpDef* def : all_ops()) {
+      check_internal(ops->emplace(def->name, def).second, "two ops share one name");
+    }
+    return ops;
+  }();
+  const auto it = index->find(name);
+  return it == index->end() ? nullptr : it->second;
+}
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() {
+  static const auto* ops = new std::vector<const OpDef*>(join_families());
+  return *ops;
+}
+
+void register_ops() { install_op_lookup(lookup); }
+
+}  // namespace shardwise
