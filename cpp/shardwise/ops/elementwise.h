@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elementwise ops as rows of one table: StableHLO's and CHLO's unary and binary ops, compare, select, clamp, convert.
+// Each has one pass-through factor per dim, runs in the tile evaluator, and can be fused with its neighbours by its
+// `tile` hook:
+//
+//   TileBuilder tiles;
+//   uint32_t x = tiles.input(DType::kF32);
+//   uint32_t y = op.def().tile(tiles, op, std::array{x});      // op: stablehlo.tanh
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/tile.h"
+
+namespace shardwise {
+
+std::span<const OpDef> elementwise_ops();
+
+// A splat constant with the type of `like`.
+ValueId splat_like(Builder& builder, ValueId like, double value);
+
+}  // namespace shardwise
