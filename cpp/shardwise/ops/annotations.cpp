@@ -50,7 +50,7 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
                .kernel = kernel_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,
-               .format = "operands sharding attr-dict `:` result-type",
+               .format = "operands sharding($sharding) attr-dict `:` result-type",
                .doc = doc,
                .traits = traits};
 }
