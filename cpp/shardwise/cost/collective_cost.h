@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What collectives cost: bytes received by one device, and time by the α-β model. Knows no op.
+//
+//   all_gather_bytes(1024, 8)            // 7168: the seven shards of the others
+//   all_reduce_bytes(16384, 8)           // 28672: a reduce-scatter, then an all-gather
+//   seconds({.latency = 1e-6, .seconds_per_byte = 1e-11}, 28672)
+//
+// `bytes` is the size of the operand on one device, padding included; `group` the number of devices that take part.
+#pragma once
+
+#include <cstdint>
+
+namespace shardwise {
+
+struct Link {
+  double latency = 1e-6;            // α: of one collective
+  double seconds_per_byte = 1e-11;  // β: 100 GB/s
+};
+
+// The link that plans are made for unless a hardware is given: fewest bytes first, then fewest collectives.
+inline constexpr Link kFewestBytes{.latency = 1.0, .seconds_per_byte = 1.0};
+
+constexpr double all_gather_bytes(double bytes, int64_t group) { return bytes * static_cast<double>(group - 1); }
+constexpr double reduce_scatter_bytes(double bytes, int64_t group) {
+  return bytes * static_cast<double>(group - 1) / static_cast<double>(group);
+}
+constexpr double all_to_all_bytes(double bytes, int64_t group) { return reduce_scatter_bytes(bytes, group); }
+constexpr double all_reduce_bytes(double bytes, int64_t group) { return 2 * reduce_scatter_bytes(bytes, group); }
+constexpr double collective_permute_bytes(double bytes, int64_t group) { return group > 1 ? bytes : 0; }
+
+constexpr double seconds(const Link& link, double received_bytes) {
+  return link.latency + link.seconds_per_byte * received_bytes;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merges equal collectives, and equal local ops, of the local program:
+//
+//   %1 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 0 of tanh"}>
+//   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
+//   ->  one all_gather, with the first cause
+//
+// The reason why a collective is there does not tell two collectives apart; ops with side effects or regions stay.
+#pragma once
+
+#include "shardwise/passes/pass.h"
+
+namespace shardwise {
+
+void optimize_collectives(Program& program);
+inline constexpr Pass kOptimizeCollectives{"optimize_collectives", "merge equal collectives of the local program",
+                                           optimize_collectives};
+
+}  // namespace shardwise

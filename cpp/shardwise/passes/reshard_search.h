@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How to get a tensor from one placement to another: the cheapest sequence of moves.
+//
+//   f32[16,4] on x=4, y=2:  [{"x", "y"}, {}]  ->  [{"x"}, {"y"}]
+//     all_to_all {"y"}: 0->1                    16 bytes received by each device
+//
+// A placement says, per dim, which axes cut it (major to minor) and how long a block is; and over which axes a reduction
+// is pending. Axes are cut into the digits that the two placements need and no finer, so that the work does not depend on
+// the number of devices. Moves:
+//
+//   slice           appends axes to dims; nothing is sent
+//   all-gather      drops the last axes of dims
+//   all-to-all      moves the last axes of one dim to the end of another
+//   permute         replaces axes by others of the same total size, dim by dim
+//   reduce-scatter  appends axes with a pending reduction to dims
+//   all-reduce      completes a pending reduction
+//
+// Blocks: a dim of 17 rows in 4·2 shards has blocks of 3; gathering the minor 2 gives blocks of 6, not ceil(17/4) = 5, and
+// stays one collective. Cutting a dim that is cut already needs a block that divides evenly.
+//
+// The search is Dijkstra's over placements by α-β cost, on two conditions: no tile on the way is larger than the larger of
+// source and target unless nothing else leads there, and a bound on the number of placements looked at; behind the bound
+// stands the plan that always works: gather what must go, then slice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shardwise/cost/collective_cost.h"
+#include "shardwise/mesh/sharding.h"
+
+namespace shardwise {
+
+struct Placement {
+  std::vector<AxisList> dims;
+  AxisList unreduced;  // in mesh order
+  Dims blocks;         // local sizes
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+// Blocks are ceil(size / shards) unless given.
+Placement placement_of(const TensorSharding& sharding, DimSpan shape, const Dims* blocks = nullptr);
+
+enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce };
+
+struct DimMove {
+  AxisList axes;
+  int64_t from_dim = 0;
+  int64_t to_dim = 0;
+};
+
+struct ReshardStep {
+  ReshardMove move = ReshardMove::kSlice;
+  std::vector<AxisList> dim_axes;  // slice, all-gather, reduce-scatter: the axes that each dim gets or loses
+  AxisList reduced;                // all-reduce
+  std::vector<DimMove> dim_moves;  // all-to-all: ascending source dims, all dims different
+  Placement after;
+  double bytes = 0;  // received by one device
+};
+
+struct ReshardPlan {
+  std::vector<ReshardStep> steps;
+  double bytes = 0;    // received by one device
+  double seconds = 0;  // by the link of the problem
+  int64_t states = 0;  // placements that the search looked at
+};
+
+struct ReshardProblem {
+  const Mesh* mesh = nullptr;
+  Dims shape;
+  int64_t item_size = 4;
+  Placement from, to;  // `to.unreduced` is part of `from.unreduced`
+  Link link = kFewestBytes;
+  int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
+};
+
+ReshardPlan search_reshard(const ReshardProblem& problem);
+
+// The plan without a search: gather what is not where it must be, reduce, slice.
+ReshardPlan gather_and_slice(const ReshardProblem& problem);
+
+}  // namespace shardwise
