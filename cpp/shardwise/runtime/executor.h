@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the local program of one device for all devices of a mesh.
+//
+//   Executable mlp(program);                        // Program after `localize`: plans once
+//   std::vector<ShardedArray> y = mlp.run(std::vector{scatter(x, …), scatter(w, …)});
+//   gather(y[0])
+//
+// Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes, collectives
+// remove them, and devices that differ only along other axes share buffer and kernel call. `faithful` computes every
+// device apart. Arguments are never written; results may be views of them. A run may happen in several threads at once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/runtime/sharded_array.h"
+
+namespace shardwise {
+
+struct Plan;
+
+// What one step of a run did. A fused chain is one step, named after its last op.
+struct TraceRow {
+  std::string_view op;
+  OpId id;                  // in the local module
+  LocId loc;
+  int64_t fused_ops = 1;
+  int64_t shards = 1;       // distinct shards computed
+  int64_t start_ns = 0;     // since the run began
+  int64_t duration_ns = 0;
+  int64_t bytes = 0;        // of the results' shards
+};
+
+struct ExecutorOptions {
+  bool fuse = true;  // chains of elementwise ops in one pass over memory
+};
+
+struct RunOptions {
+  bool faithful = false;               // every device apart
+  bool poison = false;                 // fill padding and fresh buffers with NaN or 0xA5, to show who looks at them
+  std::vector<TraceRow>* trace = nullptr;
+  std::function<void()> between_ops;   // may throw to stop the run (Ctrl-C)
+};
+
+class Executable {
+ public:
+  // `layouts` is by value index and covers the arguments and results of the main function (Program::layouts).
+  Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
+             ExecutorOptions options = {});
+  ~Executable();
+
+  size_t argument_count() const { return arguments_.size(); }
+  size_t result_count() const { return results_.size(); }
+  // How argument i must be given, and how result i comes: the sharding, the blocks and the global type.
+  struct Signature {
+    TensorType type;
+    TensorSharding sharding;
+    Dims blocks;
+  };
+  const Signature& argument(size_t i) const { return arguments_[i]; }
+  const Signature& result(size_t i) const { return results_[i]; }
+
+  // ShapeError, DTypeError or ShardingError for arguments that are not as `argument(i)` says.
+  std::vector<ShardedArray> run(std::span<const ShardedArray> arguments, const RunOptions& options = {}) const;
+
+ private:
+  const Plan& plan(bool faithful) const;
+  void check_argument(size_t i, const ShardedArray& argument) const;
+
+  std::shared_ptr<const Module> module_;
+  std::vector<LocalLayout> layouts_;
+  MeshPtr mesh_;
+  ExecutorOptions options_;
+  std::vector<Signature> arguments_;
+  std::vector<Signature> results_;
+  std::unique_ptr<Plan> plan_;
+  mutable std::once_flag faithful_once_;
+  mutable std::unique_ptr<Plan> faithful_plan_;
+};
+
+}  // namespace shardwise

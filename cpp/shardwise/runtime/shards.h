@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shards: what the devices of a mesh hold of one value, each distinct shard once.
+//
+// A value *varies* along some axes; devices that differ only along others hold the same bytes, and share them. The
+// shards are indexed row-major by the coordinates along the varying axes, which are in mesh order:
+//
+//   mesh x=4, y=2; a value that is sharded along x and replicated along y:
+//     axes = {x}, count = 4, shards[2] is the array of the two devices at x=2
+//
+// Where the shards lie at regular distances they are *stacked*: one strided array whose first dims are the axes, so that
+// a collective is a rearrangement of dims, whatever the number of devices. A 1024x8 array, scattered over x, is a stack of
+// shape {4, 256, 8}: a view of the user's memory. Otherwise they are a list.
+#pragma once
+
+#include <vector>
+
+#include "shardwise/base/ndarray.h"
+#include "shardwise/mesh/axis.h"
+
+namespace shardwise {
+
+class Shards {
+ public:
+  Shards() = default;
+  explicit Shards(NdArray everywhere) : stacked_(std::move(everywhere)) {}
+  Shards(AxisList axes, NdArray stacked) : axes_(std::move(axes)), stacked_(std::move(stacked)) {}
+  // Row-major along `axes`; becomes a stack where addresses and strides are regular.
+  Shards(AxisList axes, std::vector<NdArray> list);
+
+  const AxisList& axes() const { return axes_; }
+  int64_t count() const { return product(axes_); }
+  DType dtype() const { return first().dtype(); }
+  Dims local_shape() const;
+  NdArray operator[](int64_t index) const;
+
+  bool is_stacked() const { return list_.empty(); }
+  const NdArray& stacked() const { return stacked_; }  // of a stack only
+  NdArray stack() const;                               // the stack, or a copy of the list that is one
+
+  // The same devices' arrays indexed by other axes. Axes that come new hold copies (nothing is copied); of axes that go, the
+  // devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
+  Shards along(AxisSpan axes) const;
+
+ private:
+  const NdArray& first() const { return list_.empty() ? stacked_ : list_.front(); }
+  bool along_by_view(AxisSpan axes, NdArray& view) const;
+  Shards along_by_index(AxisSpan axes) const;
+
+  AxisList axes_;
+  NdArray stacked_;
+  std::vector<NdArray> list_;
+};
+
+}  // namespace shardwise
