@@ -75,6 +75,11 @@ RuleBuilder::RuleBuilder(const OpView& op) : operand_count_(op.operand_count()) 
   for (const Dims& shape : shapes_) dims_.emplace_back(shape.size());
 }
 
+RuleBuilder::RuleBuilder(std::vector<Dims> shapes, size_t operand_count)
+    : shapes_(std::move(shapes)), operand_count_(operand_count) {
+  for (const Dims& shape : shapes_) dims_.emplace_back(shape.size());
+}
+
 FactorId RuleBuilder::factor(int64_t size, FactorKind kind) {
   factors_.push_back(Factor{.size = size, .kind = kind});
   return static_cast<FactorId>(factors_.size() - 1);

@@ -72,6 +72,8 @@ class ShardingRule {
 class RuleBuilder {
  public:
   explicit RuleBuilder(const OpView& op);
+  // For a rule that no op has: the first `operand_count` shapes are operands, the others results.
+  RuleBuilder(std::vector<Dims> shapes, size_t operand_count);
 
   FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough);
   FactorId reduction(int64_t size, Reducer reducer);

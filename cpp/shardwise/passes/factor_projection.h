@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From dims to factors and back: the shardings of an op's tensors, seen through its sharding rule.
+//
+//   reshape ([ij])->([i, j]) {i=2, j=4}   mesh a=4
+//   operand 8{"a"}         i: {"a":(1)2}   j: {"a":(2)2}     the first two-fold split fills i, the rest goes to j
+//   result  2{} x 4{?}     i: {} closed    j: {} open
+//
+// Axes fill the factors of a dim from major to minor. A factor that is not the last takes only as much as divides it
+// (an axis may be split for that). When factor and axis are coprime, this axis and all behind it are *overflow* of that
+// factor, and the factors behind it can take nothing. The last factor of a dim takes whatever is left, divisible or not.
+//
+// Back, a dim is the axes of its factors, one after another, as far as they need no strides: a factor that is not fully
+// sharded, or that has overflow, is the last one.
+//
+// One FactorProjection is meant to be used for many ops: it keeps its storage.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/mesh/sharding.h"
+
+namespace shardwise {
+
+struct FactorSharding {
+  AxisList axes;             // major to minor
+  AxisList overflow;         // axes that follow, which the factor's size cannot take
+  bool mapped = false;       // the tensor has this factor, and may use it
+  bool closed = false;
+  bool minor_most = false;   // the last factor of its dim
+};
+
+struct TensorFactors {
+  std::vector<FactorSharding> factors;  // by FactorId; look at `mapped` first
+  AxisList replicated;
+  AxisList unreduced;
+  Reducer reducer = Reducer::kNone;
+};
+
+class FactorProjection {
+ public:
+  // One sharding per tensor of the rule, operands first; null where a tensor has none, which is open or, for the passes
+  // after propagation, closed.
+  enum class Missing : uint8_t { kOpen, kClosed };
+  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
+               Missing missing = Missing::kOpen);
+
+  const ShardingRule& rule() const { return *rule_; }
+  size_t tensor_count() const { return tensor_count_; }
+  size_t operand_count() const { return rule_->operand_count(); }
+  TensorFactors& tensor(size_t i) { return tensors_[i]; }
+  const TensorFactors& tensor(size_t i) const { return tensors_[i]; }
+  // Null when the tensor does not have the factor.
+  FactorSharding* find(size_t tensor, FactorId factor);
+  const FactorSharding* find(size_t tensor, FactorId factor) const;
+
+  // The tensor's sharding that its factors now stand for. Priorities are dropped.
+  TensorSharding sharding(size_t tensor, const MeshPtr& mesh) const;
+
+ private:
+  void project_tensor(size_t tensor, const TensorSharding* sharding, bool closed);
+  void project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes, bool closed);
+
+  const ShardingRule* rule_ = nullptr;
+  std::vector<TensorFactors> tensors_;  // may be longer than tensor_count_: storage of wider ops before
+  size_t tensor_count_ = 0;
+};
+
+}  // namespace shardwise
