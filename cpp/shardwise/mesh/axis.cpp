@@ -44,7 +44,7 @@ std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
 
 std::string names_of(const Mesh& mesh) {
   std::string names;
-  for (const MeshAxis& axis : mesh.axes()) names += (names.empty() ? "" : ", ") + quoted(axis.name);
+  for (const MeshAxis& axis : mesh.axes()) names += (names.empty() ? "" : ", ") + quote(axis.name);
   return names.empty() ? "no axis, for it has none" : "one of " + names;
 }
 
@@ -213,7 +213,7 @@ bool is_strict_prefix_of(AxisSpan a, AxisSpan b) {
 }
 
 std::string axis_text(const RawAxisRef& raw) {
-  std::string text = quoted(raw.name);
+  std::string text = quote(raw.name);
   if (raw.sub) text += ":(" + std::to_string(raw.sub->first) + ")" + std::to_string(raw.sub->second);
   return text;
 }
@@ -229,14 +229,14 @@ std::string axis_list_text(const Mesh& mesh, AxisSpan axes) {
 AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
   const std::optional<int> axis = mesh.find_axis(raw.name);
   if (!axis) {
-    fail<ShardingError>("sharding", "an axis must be of mesh " + mesh.reference(), quoted(raw.name),
+    fail<ShardingError>("sharding", "an axis must be of mesh " + mesh.reference(), quote(raw.name),
                         "use " + names_of(mesh));
   }
   if (!raw.sub) return full_axis(mesh, *axis);
 
   const auto [pre, size] = *raw.sub;
   const int64_t whole = mesh.axis_size(*axis);
-  const std::string of_axis = axis_text(raw) + " of " + quoted(raw.name) + "=" + std::to_string(whole);
+  const std::string of_axis = axis_text(raw) + " of " + quote(raw.name) + "=" + std::to_string(whole);
   if (pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", of_axis);
   if (size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", of_axis);
   // Division, since the product of two numbers from a text may overflow.
@@ -245,7 +245,7 @@ AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
                         "split the axis into factors of " + std::to_string(whole));
   }
   if (size == whole) {
-    fail<ShardingError>("sharding", "a sub-axis must be smaller than its axis", of_axis, "write " + quoted(raw.name));
+    fail<ShardingError>("sharding", "a sub-axis must be smaller than its axis", of_axis, "write " + quote(raw.name));
   }
   return {*axis, pre, size};
 }

@@ -29,7 +29,7 @@ std::string axes_text(const std::vector<MeshAxis>& axes) {
   std::string text = "[";
   for (const MeshAxis& axis : axes) {
     if (text.size() > 1) text += ", ";
-    text += quoted(axis.name) + "=" + std::to_string(axis.size);
+    text += quote(axis.name) + "=" + std::to_string(axis.size);
   }
   return text + "]";
 }
@@ -56,12 +56,12 @@ void Mesh::verify_axes() const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const MeshAxis& axis = axes_[i];
     if (axis.size < 1) {
-      fail<MeshError>("mesh", "the size of an axis must be at least 1", quoted(axis.name) + "=" + std::to_string(axis.size),
+      fail<MeshError>("mesh", "the size of an axis must be at least 1", quote(axis.name) + "=" + std::to_string(axis.size),
                       "leave the axis out or give it size 1");
     }
     for (size_t j = 0; j < i; ++j) {
       if (axes_[j].name == axis.name) {
-        fail<MeshError>("mesh", "axis names must differ", quoted(axis.name) + " twice in " + axes_text(axes_),
+        fail<MeshError>("mesh", "axis names must differ", quote(axis.name) + " twice in " + axes_text(axes_),
                         "rename one of them");
       }
     }
@@ -163,7 +163,7 @@ std::string Mesh::reference() const { return name_.empty() ? "mesh" + text() : s
 
 bool equal(const MeshPtr& a, const MeshPtr& b) { return a == b || (a && b && *a == *b); }
 
-std::string quoted(std::string_view name) {
+std::string quote(std::string_view name) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string text = "\"";
   for (char c : name) {
@@ -180,7 +180,7 @@ std::string quoted(std::string_view name) {
 }
 
 std::string symbol_text(std::string_view name) {
-  return "@" + (is_word(name) ? std::string(name) : quoted(name));
+  return "@" + (is_word(name) ? std::string(name) : quote(name));
 }
 
 }  // namespace shardwise

@@ -85,7 +85,7 @@ using MeshPtr = std::shared_ptr<const Mesh>;
 bool equal(const MeshPtr& a, const MeshPtr& b);
 
 // `name` in double quotes, with `\\` and `\XX` (hex) as MLIR escapes it; and `@name`, quoted where MLIR needs it.
-std::string quoted(std::string_view name);
+std::string quote(std::string_view name);
 std::string symbol_text(std::string_view name);
 
 // Mixes `value` into the running hash `seed`.

@@ -65,13 +65,6 @@ class Verifier {
     verify_list(axes, what);
   }
 
-  void verify_reducer() const {
-    if (sharding_.unreduced.empty() && sharding_.reducer != Reducer::kNone) {
-      fail<ShardingError>("sharding", "a reducer needs unreduced axes", std::string(name(sharding_.reducer)),
-                          "name the axes, or leave the reducer out");
-    }
-  }
-
   // Now that every list is fine by itself: do the digits of each axis fit together?
   void verify_digits() {
     std::sort(used_.begin(), used_.end());
@@ -129,15 +122,14 @@ class Verifier {
   }
 
   void verify_disjoint(const AxisRef& a, const AxisRef& b) const {
+    if (!overlaps(a, b) && can_coexist(a, b)) return;
     const std::string both = axis_text(mesh_, a) + " and " + axis_text(mesh_, b);
     if (overlaps(a, b)) {
       fail<ShardingError>("sharding", "sub-axes of one axis must not overlap", both, "use disjoint digits of the axis");
     }
-    if (!can_coexist(a, b)) {
-      fail<ShardingError>("sharding", "sub-axes of one axis must be digits of one split of it",
-                          both + " of size " + std::to_string(mesh_.axis_size(a.axis)),
-                          "let the pre-size of the later be a multiple of " + std::to_string(a.next()));
-    }
+    fail<ShardingError>("sharding", "sub-axes of one axis must be digits of one split of it",
+                        both + " of size " + std::to_string(mesh_.axis_size(a.axis)),
+                        "let the pre-size of the later be a multiple of " + std::to_string(a.next()));
   }
 
   const TensorSharding& sharding_;
@@ -150,7 +142,7 @@ class Verifier {
 std::string_view name(Reducer reducer) { return kReducerNames[static_cast<size_t>(reducer)]; }
 
 std::optional<Reducer> reducer_from_name(std::string_view name) {
-  const auto* found = std::find(kReducerNames.begin(), kReducerNames.end(), name);
+  const auto* found = std::find(kReducerNames.begin() + 1, kReducerNames.end(), name);
   if (found == kReducerNames.end()) return std::nullopt;
   return static_cast<Reducer>(found - kReducerNames.begin());
 }
@@ -232,7 +224,6 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) verifier.verify_dim(dim);
   verifier.verify_sorted_list(sharding.replicated, "replicated");
   verifier.verify_sorted_list(sharding.unreduced, "unreduced");
-  verifier.verify_reducer();
   verifier.verify_digits();
 }
 

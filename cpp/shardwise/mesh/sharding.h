@@ -28,7 +28,7 @@ namespace shardwise {
 
 enum class Reducer : uint8_t { kNone, kSum, kProd, kMax, kMin, kAnd, kOr };
 std::string_view name(Reducer reducer);  // "none", "sum", "prod", "max", "min", "and", "or"
-std::optional<Reducer> reducer_from_name(std::string_view name);
+std::optional<Reducer> reducer_from_name(std::string_view name);  // nothing for "none" and unknown names
 
 struct DimSharding {
   AxisList axes;
@@ -42,7 +42,7 @@ struct TensorSharding {
   std::vector<DimSharding> dims;
   AxisList replicated;  // axes that must not shard this tensor, in mesh order
   AxisList unreduced;   // axes over which a reduction is pending, in mesh order
-  Reducer reducer = Reducer::kNone;  // of the unreduced axes; kNone means sum where there are some
+  Reducer reducer = Reducer::kNone;  // of the unreduced axes (see pending_reducer); kNone there means sum
 
   static TensorSharding fully_replicated(MeshPtr mesh, int64_t ndim);  // all dims closed, no axes
   static TensorSharding open(MeshPtr mesh, int64_t ndim);              // all dims open: what "no sharding" means

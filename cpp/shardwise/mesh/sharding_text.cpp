@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/sharding_text.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+constexpr std::string_view kShardingPrefix = "#sdy.sharding";
+constexpr std::string_view kPerValuePrefix = "#sdy.sharding_per_value";
+
+// Calls `item` for each element up to `close`; `open` is already taken.
+template <class F>
+void parse_items(SdyCursor& cursor, std::string_view close, std::string_view where, F&& item) {
+  if (cursor.take(close)) return;
+  std::string must_hold = "expected ',' or '";
+  must_hold.append(close).append("' ").append(where);
+  while (true) {
+    item();
+    if (cursor.take(close)) return;
+    if (!cursor.take(",")) cursor.fail_here(must_hold);
+  }
+}
+
+int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
+  const std::string_view number = word.substr(1);
+  const bool digits = !number.empty() && std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (word[0] != 'p' || !digits) {
+    cursor.fail_at(start, "a priority must be 'p' and a number, such as p1", quote(word));
+  }
+  if (number.size() > 1 && number[0] == '0') {
+    cursor.fail_at(start, "a priority must have no leading zero", quote(word));
+  }
+  return SdyCursor(cursor.text.substr(0, cursor.pos), start + 1).take_integer("a priority");
+}
+
+DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
+  DimSharding dim;
+  cursor.expect("{", "before the axes of a dim");
+  parse_items(cursor, "}", "after an axis of a dim", [&] {
+    if (dim.open) cursor.fail_here("'?' must be the last in a dim");
+    if (cursor.take("?")) {
+      dim.open = true;
+      if (!cursor.peek("}")) cursor.fail_here("'?' must be the last in a dim, before '}'");
+    } else {
+      dim.axes.push_back(resolve(mesh, parse_axis(cursor)));
+    }
+  });
+  cursor.skip_space();
+  const size_t start = cursor.pos;
+  if (const std::string_view word = cursor.take_word(); !word.empty()) {
+    dim.priority = parse_priority(cursor, start, word);
+  }
+  return dim;
+}
+
+void parse_unreduced(SdyCursor& cursor, TensorSharding& sharding) {
+  cursor.skip_space();
+  const size_t start = cursor.pos;
+  const std::string_view word = cursor.take_word();
+  if (!word.empty()) {
+    const auto reducer = reducer_from_name(word);
+    if (!reducer) cursor.fail_at(start, "a reducer must be sum, prod, max, min, and or or", quote(word));
+    sharding.reducer = *reducer;
+  }
+  sharding.unreduced = resolve(*sharding.mesh, parse_axis_list(cursor));
+  sharding.reducer = sharding.pending_reducer();
+}
+
+// [dims], replicated={...}, unreduced={...}
+void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
+  cursor.expect("[", "before the dims of a sharding");
+  parse_items(cursor, "]", "after a dim of a sharding",
+              [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
+  bool has_replicated = false;
+  bool has_unreduced = false;
+  while (cursor.take(",")) {
+    cursor.skip_space();
+    const size_t start = cursor.pos;
+    const std::string_view word = cursor.take_word();
+    bool* given = word == "replicated" ? &has_replicated : word == "unreduced" ? &has_unreduced : nullptr;
+    if (!given) {
+      cursor.fail_at(start, "expected 'replicated' or 'unreduced' after ','",
+                     word.empty() ? cursor.found() : quote(word));
+    }
+    if (std::exchange(*given, true)) {
+      cursor.fail_at(start, std::string(word) + " must be given once", {}, "write all its axes in one list");
+    }
+    cursor.expect("=", "after '" + std::string(word) + "'");
+    if (given == &has_replicated) {
+      sharding.replicated = resolve(*sharding.mesh, parse_axis_list(cursor));
+    } else {
+      parse_unreduced(cursor, sharding);
+    }
+  }
+}
+
+MeshPtr parse_mesh_reference(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  if (cursor.peek("@")) {
+    const size_t start = cursor.pos;
+    const std::string name = cursor.take_symbol();
+    MeshPtr mesh = find_mesh ? find_mesh(name) : nullptr;
+    if (!mesh) cursor.fail_at(start, "a mesh must be declared", symbol_text(name), "declare it, or write mesh<[...]>");
+    return mesh;
+  }
+  if (!cursor.take("mesh")) cursor.fail_here("a sharding must begin with a mesh: '@name' or 'mesh<[...]>'");
+  return std::make_shared<const Mesh>(parse_mesh(cursor, std::string()));
+}
+
+// <@mesh, [...]>
+TensorSharding parse_bare(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  TensorSharding sharding;
+  cursor.expect("<", "before a sharding");
+  sharding.mesh = parse_mesh_reference(cursor, find_mesh);
+  cursor.expect(",", "after the mesh of a sharding");
+  parse_body(cursor, sharding);
+  cursor.expect(">", "after a sharding");
+  return sharding;
+}
+
+}  // namespace
+
+Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
+  std::vector<MeshAxis> axes;
+  Dims device_ids;
+  cursor.expect("<", "before a mesh");
+  cursor.expect("[", "before the axes of a mesh");
+  parse_items(cursor, "]", "after an axis of a mesh", [&] {
+    if (!cursor.peek("\"")) cursor.fail_here("an axis of a mesh must be a string and a size, such as \"x\"=2");
+    std::string name = cursor.take_string();
+    cursor.expect("=", "after the name of an axis");
+    axes.push_back({std::move(name), cursor.take_integer("the size of an axis")});
+  });
+  if (cursor.take(",")) {
+    cursor.expect("device_ids", "after the axes of a mesh");
+    cursor.expect("=", "after 'device_ids'");
+    cursor.expect("[", "before the device ids");
+    parse_items(cursor, "]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
+  }
+  cursor.expect(">", "after a mesh");
+  return Mesh(std::move(symbol_name), std::move(axes), std::move(device_ids));
+}
+
+RawAxisRef parse_axis(SdyCursor& cursor) {
+  if (!cursor.peek("\"")) cursor.fail_here("an axis must be a string, such as \"x\" or \"x\":(1)2");
+  RawAxisRef raw{cursor.take_string(), std::nullopt};
+  if (!cursor.take(":")) return raw;
+  cursor.expect("(", "before the pre-size of a sub-axis");
+  const int64_t pre = cursor.take_integer("the pre-size of a sub-axis");
+  cursor.expect(")", "after the pre-size of a sub-axis");
+  raw.sub = {pre, cursor.take_integer("the size of a sub-axis")};
+  return raw;
+}
+
+std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor) {
+  std::vector<RawAxisRef> axes;
+  cursor.expect("{", "before a list of axes");
+  parse_items(cursor, "}", "after an axis", [&] { axes.push_back(parse_axis(cursor)); });
+  return axes;
+}
+
+TensorSharding parse_sharding(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  cursor.take(kShardingPrefix);
+  return parse_bare(cursor, find_mesh);
+}
+
+std::vector<TensorSharding> parse_sharding_per_value(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  std::vector<TensorSharding> shardings;
+  cursor.take(kPerValuePrefix);
+  cursor.expect("<", "before the shardings of several values");
+  cursor.expect("[", "before the shardings of several values");
+  parse_items(cursor, "]", "after the sharding of a value",
+              [&] { shardings.push_back(parse_bare(cursor, find_mesh)); });
+  cursor.expect(">", "after the shardings of several values");
+  return shardings;
+}
+
+TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh) {
+  TensorSharding sharding;
+  sharding.mesh = std::move(mesh);
+  parse_body(cursor, sharding);
+  return sharding;
+}
+
+Mesh parse_mesh(std::string_view text, std::string symbol_name) {
+  SdyCursor cursor(text);
+  Mesh mesh = parse_mesh(cursor, std::move(symbol_name));
+  cursor.expect_end();
+  return mesh;
+}
+
+TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh) {
+  SdyCursor cursor(text);
+  TensorSharding sharding = parse_sharding(cursor, find_mesh);
+  cursor.expect_end();
+  return sharding;
+}
+
+TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh) {
+  SdyCursor cursor(text);
+  TensorSharding sharding = parse_short_sharding(cursor, std::move(mesh));
+  cursor.expect_end();
+  return sharding;
+}
+
+std::vector<RawAxisRef> parse_axis_list(std::string_view text) {
+  SdyCursor cursor(text);
+  std::vector<RawAxisRef> axes = parse_axis_list(cursor);
+  cursor.expect_end();
+  return axes;
+}
+
+std::string dim_text(const Mesh& mesh, const DimSharding& dim) {
+  std::string text = axis_list_text(mesh, dim.axes);
+  if (dim.open) text.insert(text.size() - 1, dim.axes.empty() ? "?" : ", ?");
+  if (dim.priority) text += "p" + std::to_string(*dim.priority);
+  return text;
+}
+
+std::string short_text(const TensorSharding& sharding) {
+  const Mesh& mesh = *sharding.mesh;
+  std::string text = "[";
+  for (const DimSharding& dim : sharding.dims) text += (text.size() > 1 ? ", " : "") + dim_text(mesh, dim);
+  text += "]";
+  if (!sharding.replicated.empty()) text += ", replicated=" + axis_list_text(mesh, sharding.replicated);
+  if (!sharding.unreduced.empty()) {
+    const Reducer reducer = sharding.pending_reducer();
+    text += ", unreduced=";
+    if (reducer != Reducer::kSum) text += name(reducer);
+    text += axis_list_text(mesh, sharding.unreduced);
+  }
+  return text;
+}
+
+std::string bare_text(const TensorSharding& sharding) {
+  return "<" + sharding.mesh->reference() + ", " + short_text(sharding) + ">";
+}
+
+std::string text(const TensorSharding& sharding) { return std::string(kShardingPrefix) + bare_text(sharding); }
+
+std::string per_value_text(const std::vector<TensorSharding>& shardings) {
+  std::string text = std::string(kPerValuePrefix) + "<[";
+  for (size_t i = 0; i < shardings.size(); ++i) text += (i ? ", " : "") + bare_text(shardings[i]);
+  return text + "]>";
+}
+
+}  // namespace shardwise
