@@ -22,7 +22,8 @@
 //   functional-type            (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
 //   result-type                types of the results: tensor<4xf32>, or a comma list (none: nothing)
 //   select-type                tensor<4xi1>, tensor<4xf32>: predicate, data
-//   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so named
+//   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so named;
+//                              `sharding` alone is sharding($sharding)
 //   custom<axes>($a)           AxesAttr: {"x", "y":(1)2}
 //   custom<axes_per_dim>($a)   AxesPerDimAttr: [{"x"}, {}]
 //   custom<all_to_all_params>($a)   AttrArray of AttrDict{axes, from_dim, to_dim}: [{"x"}: 0->1, {"y"}: 2->3]
@@ -57,7 +58,7 @@
 //   dot_general     operands `,` custom<dot_dimensions> attr-dict `:` functional-type
 //   reduce          custom<reduce>
 //   optimization_barrier  operands attr-dict `:` result-type
-//   sdy.sharding_constraint, sdy.reshard   operands sharding($sharding) attr-dict `:` result-type
+//   sdy.sharding_constraint, sdy.reshard   operands sharding attr-dict `:` result-type
 //   sdy.all_gather  custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:`
 //                   result-type
 //   sdy.all_slice (slicing_axes), sdy.reduce_scatter (reduce_scatter_axes): the same with their attribute
@@ -76,17 +77,19 @@
 
 namespace shardwise {
 
+struct CustomDirective;  // ir/custom_directives.h
+
 enum class FormatKind : uint8_t {
   kLiteral, kOperands, kOperand, kAttribute, kGroup, kAttrDict, kSameType, kSameOrFunctionalType, kFunctionalType,
-  kResultType, kSelectType, kSharding, kAxes, kAxesPerDim, kAllToAllParams, kSliceRanges, kDotDimensions,
-  kExponentMantissa, kReduce
+  kResultType, kSelectType, kSharding, kCustom
 };
 
 struct FormatElement {
   FormatKind kind = FormatKind::kLiteral;
   std::string_view text;      // the literal, or the attribute's name; of a group: the attribute with ^
   std::string_view mnemonic;  // kAttribute: of an EnumAttr
-  size_t index = 0;           // kOperand: which; kGroup: how many of the following elements it holds
+  size_t count = 0;           // kOperand: which one; kGroup: how many of the following elements it holds
+  const CustomDirective* custom = nullptr;
 };
 
 // A format taken apart. Views point into OpDef::format.
@@ -94,6 +97,8 @@ struct AssemblyFormat {
   std::vector<FormatElement> elements;
   std::vector<std::string_view> attributes;  // names that the elements print, which attr-dict leaves out
   std::string_view sharding;                 // the name in sharding($name); empty without one
+
+  bool shows(std::string_view attribute) const;
 };
 
 // InternalError, naming the op, for a format that does not follow the language.

@@ -154,7 +154,7 @@ int SdyCursor::column(size_t position) const {
 
 void SdyCursor::fail_at(size_t position, std::string_view must_hold, std::string_view got,
                         std::string_view way_out) const {
-  throw ParseError(error_message("sharding text", must_hold, got, way_out), line(position), column(position));
+  throw ParseError(error_message(subject, must_hold, got, way_out), line(position), column(position));
 }
 
 void SdyCursor::fail_here(std::string_view must_hold, std::string_view way_out) {
