@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/apply_constraints.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+class ConstraintApplier {
+ public:
+  ConstraintApplier(Module& module, Provenance& provenance)
+      : module_(module), provenance_(provenance), order_(module.op_count(), 0), uses_(module.value_count()),
+        returned_(module.value_count(), 0) {
+    for (const Function& function : module_.functions) index(function.body);
+  }
+
+  void run() {
+    for (OpId constraint : constraints_) {
+      replace_by_tail(constraint);
+      apply(constraint);
+    }
+  }
+
+ private:
+  void index(RegionId region) {
+    for (OpId id : module_.region(region).ops) {
+      order_[id.index] = ++position_;
+      const auto operands = module_.operands(id);
+      for (uint32_t i = 0; i < operands.size(); ++i) uses_[operands[i].index].push_back(Use{id, i});
+      if (is_constraint(id)) constraints_.push_back(id);
+      for (RegionId inner : module_.regions(id)) index(inner);
+    }
+    for (ValueId result : module_.region(region).results) ++returned_[result.index];
+  }
+
+  bool is_constraint(OpId id) const { return id && module_.op(id).def->traits.constraint; }
+  ValueId input(OpId id) const { return module_.operands(id)[0]; }
+  ShardingId sharding_of(OpId constraint) const { return module_.value(module_.result(constraint)).sharding; }
+
+  bool fully_closed(ShardingId id) const {
+    const TensorSharding& sharding = module_.context().sharding(id);
+    return std::ranges::none_of(sharding.dims, [](const DimSharding& dim) { return dim.open; });
+  }
+
+  void apply(OpId constraint) {
+    const ValueId value = input(constraint);
+    const ShardingId sharding = sharding_of(constraint);
+    const Value& target = module_.value(value);
+    const bool is_inner_argument = !target.op && module_.region(target.region).op;
+    if (!sharding || target.sharding || is_inner_argument || !fully_closed(sharding)) return;
+    for (const Use& use : uses_[value.index]) {
+      if (is_constraint(use.op) && sharding_of(use.op) != sharding) return;
+    }
+    module_.value(value).sharding = sharding;
+    provenance_.steps.push_back(Step{.op = constraint, .value = value, .tensor = 0, .before = {}, .after = sharding});
+  }
+
+  // The last of two or more constraints in a row, each the only user of the one before; none for other constraints.
+  OpId tail_of_chain(OpId head) const {
+    const ValueId value = input(head);
+    if (is_constraint(module_.value(value).op) || module_.value(value).sharding) return {};
+    for (const Use& use : uses_[value.index]) {
+      if (use.op != head && is_constraint(use.op)) return {};
+    }
+    OpId tail = head;
+    for (;;) {
+      const ValueId result = module_.result(tail);
+      const auto& uses = uses_[result.index];
+      if (uses.size() != 1 || returned_[result.index] != 0 || !is_constraint(uses[0].op)) break;
+      tail = uses[0].op;
+    }
+    if (tail == head) return {};
+    const bool has_constraint_user = std::ranges::any_of(
+        uses_[module_.result(tail).index], [&](const Use& use) { return is_constraint(use.op); });
+    return has_constraint_user ? OpId{} : tail;
+  }
+
+  void replace_by_tail(OpId head) {
+    const OpId tail = tail_of_chain(head);
+    if (!tail) return;
+    const ValueId value = input(head);
+    const ValueId replacement = module_.result(tail);
+    std::vector<Use> kept;
+    for (const Use& use : uses_[value.index]) {
+      const bool later = use.op != head && module_.op(use.op).parent == module_.op(tail).parent &&
+                         order_[use.op.index] > order_[tail.index];
+      if (!later) {
+        kept.push_back(use);
+        continue;
+      }
+      module_.operands(use.op)[use.operand] = replacement;
+      uses_[replacement.index].push_back(use);
+    }
+    uses_[value.index] = std::move(kept);
+  }
+
+  Module& module_;
+  Provenance& provenance_;
+  std::vector<uint32_t> order_;          // by op: position in the program
+  std::vector<std::vector<Use>> uses_;   // by value
+  std::vector<uint32_t> returned_;       // by value: how often a region returns it
+  std::vector<OpId> constraints_;
+  uint32_t position_ = 0;
+};
+
+bool has_constraints(const Module& module) {
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (module.op(OpId{i}).def->traits.constraint) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void apply_constraints(Module& module, Provenance& provenance) {
+  if (has_constraints(module)) ConstraintApplier(module, provenance).run();
+}
+
+}  // namespace shardwise
