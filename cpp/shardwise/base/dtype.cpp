@@ -39,7 +39,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfos{{
 
 const DTypeInfo& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 
-std::optional<DType> find(std::string_view DTypeInfo::*member, std::string_view name) {
+std::optional<DType> find(std::string_view DTypeInfo::* member, std::string_view name) {
   for (size_t i = 0; i < kInfos.size(); ++i) {
     if (kInfos[i].*member == name) return static_cast<DType>(i);
   }
@@ -90,7 +90,7 @@ Float16::Float16(float value) {
     // Normal: add half of the last kept bit, less one if that bit is even; the carry may reach infinity, rightly.
     result = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
   } else {
-    // Subnormal or zero: the last bit of floats in [0.5, 1) is 2^-24, as that of our subnormals, so the addition rounds.
+    // Subnormal or zero: floats in [0.5, 1) have our subnormals' last bit, 2^-24, so that the addition rounds.
     result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   }
   bits = static_cast<uint16_t>(sign | result);
@@ -144,7 +144,8 @@ Scalar Scalar::of_int(DType dtype, int64_t value) {
 
 Scalar Scalar::of_uint(DType dtype, uint64_t value) {
   if (is_float(dtype)) return of_float(dtype, static_cast<double>(value));
-  if (!is_unsigned_integer(dtype)) return of_int(dtype, dtype == DType::kBool ? value != 0 : static_cast<int64_t>(value));
+  if (dtype == DType::kBool) return of_int(dtype, value != 0);
+  if (!is_unsigned_integer(dtype)) return of_int(dtype, static_cast<int64_t>(value));
   Scalar scalar;
   scalar.dtype = dtype;
   switch (dtype) {

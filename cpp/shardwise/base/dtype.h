@@ -13,9 +13,9 @@ namespace shardwise {
 enum class DType : uint8_t { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
 inline constexpr int kDTypeCount = 13;
 
-int64_t item_size(DType dtype);           // bytes of one element
-std::string_view mlir_name(DType dtype);  // "f32"
-std::string_view numpy_name(DType dtype); // "float32"
+int64_t item_size(DType dtype);            // bytes of one element
+std::string_view mlir_name(DType dtype);   // "f32"
+std::string_view numpy_name(DType dtype);  // "float32"
 std::optional<DType> dtype_from_mlir(std::string_view name);
 std::optional<DType> dtype_from_numpy(std::string_view name);
 
@@ -64,8 +64,8 @@ struct Scalar {
   DType dtype = DType::kF32;
   union {
     double real = 0;
-    int64_t integer;    // signed integers and bool
-    uint64_t natural;   // unsigned integers
+    int64_t integer;   // signed integers and bool
+    uint64_t natural;  // unsigned integers
   };
   static Scalar of_float(DType dtype, double value);
   static Scalar of_int(DType dtype, int64_t value);

@@ -22,8 +22,8 @@ class NdArray {
   NdArray(DType dtype, Dims shape, Dims strides, std::byte* data, std::shared_ptr<void> owner)
       : dtype_(dtype), shape_(std::move(shape)), strides_(std::move(strides)), data_(data), owner_(std::move(owner)) {}
 
-  static NdArray empty(DType dtype, Dims shape);              // uninitialised
-  static NdArray full(DType dtype, Dims shape, Scalar value); // all strides 0: one element in memory
+  static NdArray empty(DType dtype, Dims shape);               // uninitialised
+  static NdArray full(DType dtype, Dims shape, Scalar value);  // all strides 0: one element in memory
 
   DType dtype() const { return dtype_; }
   const Dims& shape() const { return shape_; }

@@ -34,7 +34,7 @@ std::span<const SettingRow> settings_table();
 
 const Settings& settings();
 
-// What `settings()` reads, with the environment as an argument; an error names the variable, its value and what it takes.
+// What `settings()` reads, with the environment as an argument. An error names the variable and its value.
 Settings read_settings(const std::function<const char*(const char* name)>& environment);
 
 }  // namespace shardwise

@@ -75,8 +75,8 @@ void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
   }
 }
 
-// `row` runs along the destination's memory, `column` along the source's. Through a tile that stays in registers and L1,
-// each cache line of either side is touched once: reading down a column with a stride of a power of two would evict
+// `row` runs along the destination's memory, `column` along the source's. Through a tile that stays in registers and
+// L1, each cache line of either side is touched once: reading down a column with a stride of a power of two would evict
 // every line before its second element is used.
 template <class T>
 void copy_transposed(const CopyDim& row, const CopyDim& column, std::byte* to, const std::byte* from) {

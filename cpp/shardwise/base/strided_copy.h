@@ -5,9 +5,9 @@
 //   // A transpose: {2, 3} row-major floats to the same matrix stored column-major.
 //   copy_strided(4, {2, 3}, to, {4, 8}, from, {12, 4});
 //
-// Bits are moved, never interpreted. Dims are reordered and merged first, so that the loops run along memory whatever the
-// order of the dims: whole blocks by memcpy, transposes through tiles of one cache line a side. The two layouts must
-// not overlap. `item_size` is 1, 2, 4 or 8; addresses need no alignment.
+// Bits are moved, never interpreted. Dims are reordered and merged first, so that the loops run along memory whatever
+// the order of the dims: whole blocks by memcpy, transposes through tiles of one cache line a side. The two layouts
+// must not overlap. `item_size` is 1, 2, 4 or 8; addresses need no alignment.
 #pragma once
 
 #include <cstddef>

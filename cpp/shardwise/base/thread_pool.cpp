@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/base/thread_pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
+#include <signal.h>
 #include <system_error>
 #include <thread>
 
@@ -78,7 +77,8 @@ class Pool {
  private:
   void start_threads(int wanted) {
     if (started_ >= wanted) return;
-    // Signals are for the user's threads: a worker that took Ctrl-C would leave the main thread asleep in its system call.
+    // Signals are for the user's threads: a worker that took Ctrl-C would leave the main thread asleep in its system
+    // call.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

@@ -6,11 +6,11 @@
 //     for (int64_t row = begin; row < end; ++row) compute(row);
 //   });
 //
-// The calling thread works too, and the call returns when every chunk is done. Small ranges (count <= grain), nested calls
-// and calls while another thread uses the pool run at once on the calling thread. The first exception thrown by a chunk
-// reaches the caller; chunks not yet begun are then left out. Chunk borders depend on the number of threads, so the
-// result of a chunk must not depend on where it begins. Idle threads are parked (they never spin); after a fork the child
-// starts its own; process exit does not wait for them.
+// The calling thread works too, and the call returns when every chunk is done. Small ranges (count <= grain), nested
+// calls and calls while another thread uses the pool run at once on the calling thread. The first exception thrown by a
+// chunk reaches the caller; chunks not yet begun are then left out. Chunk borders depend on the number of threads, so
+// the result of a chunk must not depend on where it begins. Idle threads are parked (they never spin); after a fork the
+// child starts its own; process exit does not wait for them.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,7 @@ template <class F>
 void parallel_for(int64_t count, int64_t grain, F&& f) {
   using Function = std::remove_reference_t<F>;
   parallel_for_ranges(
-      count, grain,
-      [](void* function, int64_t begin, int64_t end) { (*static_cast<Function*>(function))(begin, end); },
+      count, grain, [](void* function, int64_t begin, int64_t end) { (*static_cast<Function*>(function))(begin, end); },
       const_cast<void*>(static_cast<const void*>(std::addressof(f))));
 }
 

@@ -62,8 +62,9 @@ void check_all_patterns(const Format& format) {
     if (std::isinf(value)) continue;
     T next;
     next.bits = static_cast<uint16_t>(bits + 1);
-    const double above = std::isinf(static_cast<float>(next)) ? 2 * format.largest - widen<T>(static_cast<uint16_t>(bits - 1))
-                                                              : widen<T>(next.bits);
+    const double above = std::isinf(static_cast<float>(next))
+                             ? 2 * format.largest - widen<T>(static_cast<uint16_t>(bits - 1))
+                             : widen<T>(next.bits);
     const auto middle = static_cast<float>(value + (std::copysign(std::abs(above), value) - value) / 2);
     for (float start : {narrow, middle}) {
       expect_rounds<T>(format, start);

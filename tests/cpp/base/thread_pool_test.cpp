@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/base/thread_pool.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,9 +9,12 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 namespace shardwise {
 namespace {
