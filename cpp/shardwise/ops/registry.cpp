@@ -9,6 +9,7 @@
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dot.h"
+#include "shardwise/ops/dynamic_slicing.h"
 #include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
@@ -20,7 +21,7 @@ namespace {
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
   for (std::span<const OpDef> family : {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(),
-                                        create_ops(), annotation_ops(), collective_ops()}) {
+                                        dynamic_slicing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops without operands: constant and iota.
+//
+//   %0 = stablehlo.constant dense<1.5> : tensor<4x8xf32>        one element in memory, whatever the shape
+//   %1 = stablehlo.iota dim = 1 : tensor<4x8xi32>               row of 0…7, four times
+//
+// Sharded {"x"} on dim 1 with x = 2, the local iota is iota over 4 columns + axis_index("x") * 4, and the local constant
+// is the same splat of local shape. A constant that is not a splat is made whole and then sliced.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> create_ops();
+
+void kernel_constant(KernelContext& context);
+void kernel_iota(KernelContext& context);
+
+ValueId build_constant(Builder& builder, NdArray data);
+ValueId build_splat(Builder& builder, DimSpan shape, Scalar value);
+ValueId build_scalar(Builder& builder, Scalar value);
+ValueId build_zeros(Builder& builder, const TensorType& type);
+ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim);
+// A number of any dtype: a small integer that the dtype can hold.
+Scalar scalar_of(DType dtype, int64_t value);
+
+// The element that a value is filled with when it is made by a constant that is a splat, also behind a broadcast.
+std::optional<Scalar> splat_value(const Module& module, ValueId value);
+
+}  // namespace shardwise

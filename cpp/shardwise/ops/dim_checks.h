@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requirements on lists of dims that several ops share; each failure names the op, the list and the types.
+//
+//   expect_dims(op, "dimensions", {0, 2}, 3);      // each in [0, 3), none twice
+//   expect_length(op, "permutation", {1, 0}, 2);
+//   result_or_declared(op, {{4, 8}, DType::kF32}); // the implied type; a declared one must be the same
+#pragma once
+
+#include <string_view>
+
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+void expect_dims(const InferContext& op, std::string_view attr_name, DimSpan dims, int64_t ndim);
+void expect_length(const InferContext& op, std::string_view attr_name, DimSpan list, int64_t length);
+void expect_scalar(const InferContext& op, size_t operand, DType dtype);
+// An integer attribute that is a dim of a tensor with `ndim` dims.
+int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t ndim);
+TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result = 0);
+
+bool contains_dim(DimSpan dims, int64_t dim);
+// The dims of [0, ndim) that are in none of the lists, ascending.
+Dims other_dims(int64_t ndim, DimSpan a, DimSpan b = {});
+Dims identity_dims(int64_t ndim, int64_t first = 0);  // {first, first + 1, …}
+Dims inverse_permutation(DimSpan permutation);
+// The dims of a tensor that got a new leading dim.
+Dims shifted(DimSpan dims, int64_t by = 1);
+Dims with_leading(int64_t size, DimSpan shape);
+
+}  // namespace shardwise

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that cut and join at fixed places: slice, pad, concatenate. (dynamic_slicing.h has those at computed places.)
+//
+//   %0 = stablehlo.slice %x [0:4, 1:8:2] : (tensor<4x8xf32>) -> tensor<4x4xf32>         ([i, j])->([i, j]) permutation={j}
+//   %1 = stablehlo.pad %x, %v, low = [1, 0], high = [-1, 0], interior = [0, 1] : …      negative: rows are cut off
+//   %2 = stablehlo.concatenate %x, %y, dim = 0 : …                                      ([i, j], [i, j])->([i, j]) need_replication={i}
+//
+// A slice is a view. Dims that change are whole on every device when these run; the others keep their shards.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> slicing_ops();
+
+void kernel_slice(KernelContext& context);
+void kernel_pad(KernelContext& context);
+void kernel_concatenate(KernelContext& context);
+
+// A whole slice and a padding of nothing return their operand, as does a concatenation of one.
+ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
+ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
+ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
+// Row `index` of the leading dim, without that dim.
+ValueId build_row(Builder& builder, ValueId operand, int64_t index);
+
+}  // namespace shardwise
