@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on a virtual mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .dtypes import dtype_name, numpy_dtype
+from .errors import MeshError, ShardingError, message
+from .mesh import Mesh, get_mesh
+from .methods import ArrayMethods
+from .sharding import NamedSharding, PartitionSpec
+
+__all__ = ["Array", "Shard", "ShapeDtypeStruct", "device_put"]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one device holds of an array: ``data`` is the unpadded block at ``index``."""
+
+    device: int
+    index: tuple[slice, ...]
+    data: np.ndarray
+
+    def __repr__(self) -> str:
+        index = ", ".join(f"{s.start}:{s.stop}" for s in self.index)
+        return f"Shard(device={self.device}, index=[{index}], shape={self.data.shape})"
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype in place of an array, for tracing without data, as in JAX.
+
+    Args:
+        shape: the global shape.
+        dtype: a NumPy dtype.
+        sharding: how the argument will be sharded; None leaves it to propagation.
+    """
+
+    __slots__ = ("dtype", "shape", "sharding")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, *, sharding: NamedSharding | None = None) -> None:
+        self.shape = tuple(int(size) for size in shape)
+        self.dtype = numpy_dtype(dtype_name(np.dtype(dtype)))
+        self.sharding = sharding
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.sharding) == (
+            other.shape,
+            other.dtype,
+            other.sharding,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.sharding))
+
+    def __repr__(self) -> str:
+        sharding = "" if self.sharding is None else f", sharding={self.sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding})"
+
+
+class Array(ArrayMethods):
+    """An array whose blocks lie on the devices of a virtual mesh. Made by :func:`device_put` and jitted functions.
+
+    ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and give Arrays.
+    """
+
+    __slots__ = ("_data", "dtype", "shape")
+
+    __shardwise_array__ = True
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, data: Any) -> None:
+        self._data = data  # _core.runtime.ShardedArray
+        self.shape = tuple(data.shape)
+        self.dtype = numpy_dtype(data.dtype)
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """How the devices hold this array."""
+        return NamedSharding._wrap(self._data.sharding)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The block of every device, in the mesh's row-major order; uneven dims end in short or empty blocks."""
+        mesh = self.sharding.mesh
+        slices = self._data.sharding.slices(self.shape)
+        return [
+            Shard(device, tuple(slice(start, start + size) for start, size in slices[i]), self._data.shard(i))
+            for i, device in enumerate(mesh.device_ids)
+        ]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        gathered = self._data.gather()
+        if dtype is not None and np.dtype(dtype) != gathered.dtype:
+            return gathered.astype(dtype)
+        return gathered.copy() if copy or copy is None else gathered
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _eager(getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _eager(func, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _eager(_getitem_of(index), (self,), {})
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __index__(self) -> int:
+        return np.asarray(self).__index__()
+
+    def item(self, *args: Any) -> Any:
+        """The element as a Python number; see numpy.ndarray.item."""
+        return np.asarray(self).item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return np.asarray(self).tolist()
+
+    def __repr__(self) -> str:
+        body = np.array2string(np.asarray(self), separator=", ", prefix="Array(", threshold=50)
+        return f"Array({body}, dtype={self.dtype.name})"
+
+    def _repr_html_(self) -> str:
+        from .viz.html import array_html
+
+        return array_html(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _getitem_of(index: Any) -> Callable[[Any], Any]:
+    def getitem(x: Any) -> Any:
+        return x[index]
+
+    getitem.__qualname__ = f"getitem[{index!r}]"
+    return getitem
+
+
+def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run one NumPy call on sharded arrays as a cached one-op program on their mesh."""
+    from .jit import eager_call
+
+    return eager_call(function, args, kwargs)
+
+
+def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
+    """Place ``x`` on a mesh: blocks are views of ``x`` where it divides evenly; ``x`` is never written.
+
+    Args:
+        x: a NumPy array, a number, or an :class:`Array` (which is resharded).
+        sharding: a :class:`NamedSharding`; a spec on the ambient mesh; or a mesh, to replicate.
+
+    Raises:
+        ShardingError: the sharding does not fit ``x``. MeshError: a bare spec without :func:`set_mesh`.
+    """
+    if isinstance(sharding, Mesh):
+        sharding = NamedSharding(sharding, PartitionSpec())
+    if isinstance(sharding, PartitionSpec):
+        mesh = get_mesh()
+        if mesh is None:
+            raise MeshError(message("device_put", "a spec needs a mesh", repr(sharding), "use NamedSharding(mesh, spec) or set_mesh"))
+        sharding = NamedSharding(mesh, sharding)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingError(message("device_put", "takes a NamedSharding, a spec or a mesh", repr(sharding)))
+    if isinstance(x, Array):
+        return Array(x._data.reshard(sharding.core(x.ndim)))
+    return put(np.asarray(x), sharding.core(np.ndim(x)))
+
+
+def put(array: np.ndarray, core_sharding: Any) -> Array:
+    """A NumPy array as an :class:`Array`, sharded by an extension sharding (closed)."""
+    name = dtype_name(array.dtype)
+    native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    core_sharding.verify(native.shape)
+    return Array(_core.runtime.ShardedArray.scatter(native.view() if name != "bool" else native, core_sharding))

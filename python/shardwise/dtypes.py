@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of dtypes at the border to the extension. bfloat16 is ml_dtypes'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .errors import DTypeError, message
+
+__all__ = ["bfloat16", "dtype_name", "numpy_dtype"]
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+_BY_NAME: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name)
+    for name in (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    )
+}
+_BY_NAME["bfloat16"] = bfloat16
+_NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The extension's name of a NumPy dtype. Raises DTypeError for one that programs cannot hold."""
+    name = _NAMES.get(dtype)
+    if name is not None:
+        return name
+    found = np.dtype(dtype)
+    name = _NAMES.get(found.newbyteorder("="))
+    if name is None:
+        raise DTypeError(message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype"))
+    return name
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an extension name."""
+    return _BY_NAME[name]

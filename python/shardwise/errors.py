@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of shardwise.
+
+Every message reads ``<op>: <what must hold>, got <values>; <what to do>`` and ends with the user's ``(at file:line)``.
+Each class is also the builtin exception that a NumPy or JAX user would expect to catch.
+"""
+
+from __future__ import annotations
+
+from ._core import ir as _ir
+from ._core.error import DTypeError, Error, InternalError, MeshError, ParseError, ShapeError, ShardingError
+
+__all__ = [
+    "DTypeError",
+    "Error",
+    "InternalError",
+    "MeshError",
+    "ParseError",
+    "ShapeError",
+    "ShardingError",
+    "TracerBoolConversionError",
+    "TracerConversionError",
+    "UnsupportedError",
+]
+
+
+class TracerConversionError(Error, TypeError):
+    """A traced value was asked for its number, which exists only when the program runs."""
+
+
+class TracerBoolConversionError(TracerConversionError):
+    """A traced value was used as a condition of Python's ``if``, ``while``, ``and`` or ``or``."""
+
+
+class UnsupportedError(Error, TypeError):
+    """A NumPy function, or an option of one, that has no meaning on a traced or sharded array here."""
+
+
+def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
+    """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
+    text = f"{subject}: {must_hold}"
+    if got is not None:
+        text += f", got {got}"
+    if way_out:
+        text += f"; {way_out}"
+    file, line = _ir.current_location()
+    return f"{text} (at {file}:{line})" if file else text

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reverse-mode gradients, as part of the program that is being recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from .array import Array
+from .errors import DTypeError, MeshError, ShapeError, message
+from .mesh import Mesh, get_mesh
+from .tracing import Trace, Tracer, current_trace
+from .trees import flatten, leaf_names, unflatten
+
+__all__ = ["grad", "value_and_grad"]
+
+
+def value_and_grad(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns ``(fun(...), gradient)``; with ``has_aux``, ``((value, aux), gradient)``.
+
+    Args:
+        fun: returns a scalar of a floating dtype.
+        argnums: the positional arguments, trees of floating arrays, to differentiate by.
+
+    Raises:
+        ShapeError: ``fun`` returns no scalar. DTypeError: an integer result or argument.
+
+    Ops without derivative (comparisons, rounding, integer ops, …) contribute none. Inside :func:`shardwise.jit` the
+    gradient is recorded in the same program; outside it runs as a program of its own on the arguments' mesh.
+    """
+    positions = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if trace is None:
+            from .jit import jit
+
+            return jit(wrapped, mesh=_mesh_of(args))(*args, **kwargs)
+        for i in positions:
+            if not -len(args) <= i < len(args):
+                raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
+        value, aux, gradients = _differentiate(trace, fun, args, kwargs, positions, has_aux)
+        gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else tuple(gradients)
+        return ((value, aux) if has_aux else value), gradient
+
+    return wrapped
+
+
+def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The gradient of a scalar function; see :func:`value_and_grad`. With ``has_aux``, ``(gradient, aux)``.
+
+    >>> import shardwise as sw
+    >>> f = sw.jit(grad(lambda x: (x * x).sum()), mesh=sw.Mesh({"d": 2}))
+    >>> np.asarray(f(np.array([1.0, 2.0])))
+    array([2., 4.])
+    """
+    with_value = value_and_grad(fun, argnums, has_aux)
+
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = with_value(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+def _mesh_of(args: Any) -> Mesh | None:
+    for leaf in flatten(args)[0]:
+        if isinstance(leaf, Array):
+            return leaf.sharding.mesh
+    return get_mesh()
+
+
+def _differentiate(
+    trace: Trace,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    positions: tuple[int, ...],
+    has_aux: bool,
+) -> tuple[Tracer, Any, list[Any]]:
+    lifted = list(args)
+    trees = []
+    wrt: list[Tracer] = []
+    for i in positions:
+        leaves, tree = flatten(args[i])
+        tracers = [trace.lift(leaf) for leaf in leaves]
+        for tracer, path in zip(tracers, leaf_names(args[i])):
+            if tracer.dtype.kind != "f" and tracer.dtype.name != "bfloat16":
+                raise DTypeError(
+                    message("grad", "an argument to differentiate by must be floating", f"{tracer.dtype.name} for argument {i}{path}", "convert it with astype, or leave it out of argnums")
+                )
+        lifted[i] = unflatten(tree, tracers)
+        trees.append((tree, len(tracers)))
+        wrt += tracers
+    out = fun(*lifted, **kwargs)
+    value, aux = out if has_aux else (out, None)
+    value = trace.lift(value)
+    if value.shape != ():
+        raise ShapeError(message("grad", "the function must return a scalar", f"shape {value.shape}", "reduce it, for example with .sum()"))
+    if value.dtype.kind != "f" and value.dtype.name != "bfloat16":
+        raise DTypeError(message("grad", "the function must return a floating scalar", value.dtype.name))
+    seed = trace.constant(np.ones((), value.dtype))
+    results = trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
+    gradients = [Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt)]
+    out_trees, begin = [], 0
+    for tree, count in trees:
+        out_trees.append(unflatten(tree, gradients[begin : begin + count]))
+        begin += count
+    return value, aux, out_trees

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meshes: named axes over virtual devices."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import MeshError, message
+
+__all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
+
+
+class Mesh:
+    """Named axes over devices, the major axis first.
+
+    Args:
+        axes: sizes by name, for example ``{"data": 4, "model": 2}``.
+        device_ids: the physical device at each row-major position; a permutation of ``range(size)``.
+        name: the symbol in program text, ``sdy.mesh @name``.
+
+    Raises:
+        MeshError: a size below 1, or device ids that are no permutation.
+
+    Source: Shardy's mesh (`sdy.mesh`).
+
+    >>> mesh = Mesh({"data": 4, "model": 2})
+    >>> mesh
+    Mesh('data': 4, 'model': 2)
+    >>> mesh.size
+    8
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(
+        self, axes: Mapping[str, int], device_ids: Sequence[int] | np.ndarray | None = None, *, name: str = "mesh"
+    ) -> None:
+        if not isinstance(axes, Mapping):
+            raise MeshError(message("Mesh", "axes must be a mapping from names to sizes", repr(axes)))
+        for axis, size in axes.items():
+            if not isinstance(axis, str) or isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+                raise MeshError(message("Mesh", "axes must map names to integers", f"{axis!r}: {size!r}"))
+        ids = [] if device_ids is None else [int(i) for i in np.asarray(device_ids).reshape(-1)]
+        self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in axes.items()], ids)
+
+    @classmethod
+    def _wrap(cls, core: Any) -> Mesh:
+        mesh = cls.__new__(cls)
+        mesh._core = core
+        return mesh
+
+    @property
+    def name(self) -> str:
+        """The mesh's symbol in program text."""
+        return self._core.name
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Names of the axes, major to minor."""
+        return self._core.axis_names
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes, major to minor."""
+        return self._core.axis_sizes
+
+    @property
+    def shape(self) -> Mapping[str, int]:
+        """Sizes by name, as in JAX."""
+        return MappingProxyType(dict(zip(self.axis_names, self.axis_sizes)))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return self._core.size
+
+    @property
+    def device_ids(self) -> tuple[int, ...]:
+        """The device at each row-major position; ``0, 1, 2, …`` unless given."""
+        return self._core.device_ids or tuple(range(self.size))
+
+    @property
+    def devices(self) -> np.ndarray:
+        """The device ids as an array of one dim per axis."""
+        return np.array(self.device_ids, dtype=np.int64).reshape(self.axis_sizes)
+
+    def to_json(self) -> str:
+        """This mesh as JSON text; :meth:`from_json` reads it back."""
+        return self._core.to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Mesh:
+        """The mesh that :meth:`to_json` wrote. Raises ParseError or MeshError for anything else."""
+        return cls._wrap(_core.mesh.Mesh.from_json(text))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self._core == other._core
+
+    def __hash__(self) -> int:
+        return hash(self._core)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
+        ids = self._core.device_ids
+        return f"Mesh({axes}, device_ids={list(ids)})" if ids else f"Mesh({axes})"
+
+    def _repr_html_(self) -> str:
+        from .viz.html import mesh_html
+
+        return mesh_html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (dict(self.shape), self._core.device_ids or None, self.name)
+
+
+def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -> Mesh:
+    return Mesh(axes, device_ids, name=name)
+
+
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices: Sequence[int] | None = None) -> Mesh:
+    """A mesh from sizes and names, as ``jax.make_mesh``; ``devices`` are ids.
+
+    Raises:
+        MeshError: as many names as sizes are needed.
+
+    >>> make_mesh((4, 2), ("data", "model"))
+    Mesh('data': 4, 'model': 2)
+    """
+    if len(axis_shapes) != len(axis_names):
+        raise MeshError(
+            message("make_mesh", "as many axis names as sizes are needed", f"{tuple(axis_shapes)} and {tuple(axis_names)}")
+        )
+    if devices is not None and len(devices) != math.prod(axis_shapes):
+        raise MeshError(
+            message("make_mesh", f"sizes {tuple(axis_shapes)} need {math.prod(axis_shapes)} devices", len(devices))
+        )
+    return Mesh(dict(zip(axis_names, axis_shapes)), devices)
+
+
+class _Ambient(threading.local):
+    mesh: Mesh | None = None
+
+
+_ambient = _Ambient()
+
+
+class _SetMesh(AbstractContextManager["Mesh | None"]):
+    def __init__(self, mesh: Mesh | None, before: Mesh | None) -> None:
+        self._mesh = mesh
+        self._before = before
+
+    def __enter__(self) -> Mesh | None:
+        _ambient.mesh = self._mesh
+        return self._mesh
+
+    def __exit__(self, *exc: object) -> None:
+        _ambient.mesh = self._before
+
+
+def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
+    """Make ``mesh`` the one that :func:`jit` uses when it is given none; a function and a context manager, as in JAX.
+
+    >>> with set_mesh(Mesh({"x": 2})):
+    ...     get_mesh()
+    Mesh('x': 2)
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
+    before = _ambient.mesh
+    _ambient.mesh = mesh
+    return _SetMesh(mesh, before)
+
+
+def get_mesh() -> Mesh | None:
+    """The mesh of :func:`set_mesh`, or None."""
+    return _ambient.mesh
+
+
+def axis_coordinates(mesh: Mesh) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(device id, coordinates along the axes) of every device, in row-major order."""
+    for index, device in enumerate(mesh.device_ids):
+        yield device, tuple(int(c) for c in np.unravel_index(index, mesh.axis_sizes))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods and operators that tracers and sharded arrays share, each one NumPy function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from .errors import UnsupportedError, message
+
+__all__ = ["ArrayMethods"]
+
+
+class ArrayMethods(NDArrayOperatorsMixin):
+    """NumPy's operators and array methods in terms of its functions; needs ``shape`` and ``dtype``."""
+
+    __slots__ = ()
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements together."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def T(self) -> Any:
+        """The array with its dims reversed."""
+        return np.transpose(self)  # type: ignore[call-overload]
+
+    @property
+    def mT(self) -> Any:
+        """The array with its last two dims swapped."""
+        return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dims")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("iteration over an array without dims")
+        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Any:
+        """The array converted to ``dtype``."""
+        from .numpy import astype
+
+        return astype(self, dtype)
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """The array with another shape of the same size; one entry may be -1."""
+        if order != "C":
+            raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its dims permuted."""
+        order = None if not axes or axes == (None,) else axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return np.transpose(self, order)  # type: ignore[call-overload]
+
+    def copy(self) -> Any:
+        """The array itself: it is never written."""
+        return self
+
+
+def _forward(name: str, doc: str) -> Any:
+    function = getattr(np, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = doc
+    return method
+
+
+for _name, _doc in {
+    "sum": "Sum of elements over ``axis``; see numpy.sum.",
+    "prod": "Product of elements over ``axis``; see numpy.prod.",
+    "max": "Maximum over ``axis``; see numpy.max.",
+    "min": "Minimum over ``axis``; see numpy.min.",
+    "mean": "Mean over ``axis``; see numpy.mean.",
+    "var": "Variance over ``axis``; see numpy.var.",
+    "std": "Standard deviation over ``axis``; see numpy.std.",
+    "all": "Whether all elements over ``axis`` are true; see numpy.all.",
+    "any": "Whether any element over ``axis`` is true; see numpy.any.",
+    "dot": "Product with another array; see numpy.dot.",
+    "ravel": "The elements as one dim; see numpy.ravel.",
+    "squeeze": "The array without dims of size 1; see numpy.squeeze.",
+    "swapaxes": "The array with two dims swapped; see numpy.swapaxes.",
+    "clip": "The elements limited to an interval; see numpy.clip.",
+    "round": "The elements rounded to the nearest even; see numpy.round.",
+    "repeat": "Elements repeated along an axis; see numpy.repeat.",
+}.items():
+    setattr(ArrayMethods, _name, _forward(_name, _doc))
+
+def _in_place(function: Any) -> Any:
+    # `x += y` binds x to a new array: nothing is written.
+    def operator(self: Any, other: Any) -> Any:
+        return function(self, other)
+
+    return operator
+
+
+for _name, _function in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "lshift": np.left_shift, "rshift": np.right_shift,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}.items():
+    setattr(ArrayMethods, f"__i{_name}__", _in_place(_function))
+ArrayMethods.flatten = ArrayMethods.ravel  # type: ignore[attr-defined]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stages of a program: recorded, lowered, compiled. The names are JAX's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .array import Array, ShapeDtypeStruct, put
+from .errors import ShapeError, message
+from .mesh import Mesh
+from .reports import Explanation, Ledger, ledger_of
+from .sharding import NamedSharding
+from .trees import flatten, unflatten
+
+__all__ = ["Lowered", "Program", "Traced"]
+
+_KINDS = ("global", "propagated", "resharded", "local")
+
+
+class Traced:
+    """A recorded function: the global program before partitioning."""
+
+    def __init__(
+        self,
+        module: Any,
+        mesh: Mesh,
+        in_tree: Any,
+        avals: list[ShapeDtypeStruct],
+        out_tree: Any,
+        hoisted: list[np.ndarray],
+        strategy: str,
+    ) -> None:
+        self._module = module
+        self.mesh = mesh
+        self.in_tree = in_tree
+        self.in_avals = avals
+        self.out_tree = out_tree
+        self._hoisted = hoisted
+        self._strategy = strategy
+
+    @property
+    def out_info(self) -> Any:
+        """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
+        return unflatten(self.out_tree, [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._module.result_types])
+
+    def as_text(self, *, locations: bool = False) -> str:
+        """StableHLO text of the recorded program."""
+        return self._module.text(locations=locations)
+
+    def lower(self) -> Lowered:
+        """The program, ready to be partitioned."""
+        return Lowered(self)
+
+    def __repr__(self) -> str:
+        return f"<traced program of {self._module.op_count} ops for {self.mesh!r}>"
+
+
+class Lowered:
+    """A program ready to be partitioned for its mesh."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+
+    def as_text(self, *, locations: bool = False) -> str:
+        """StableHLO text of the global program."""
+        return self._traced.as_text(locations=locations)
+
+    def compile(self) -> Program:
+        """Propagate shardings, insert and plan reshards, and localise: one SPMD program."""
+        return Program(self._traced)
+
+    def __repr__(self) -> str:
+        return repr(self._traced).replace("traced", "lowered")
+
+
+class Program:
+    """One SPMD program for the devices of a mesh: call it, read it, ask it.
+
+    ``as_text(kind)`` shows a stage, ``collectives()`` every communication with its reason, ``why(name)`` where a
+    sharding comes from.
+    """
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self.mesh = traced.mesh
+        self._compiled = _core.passes.compile(traced._module, traced.mesh._core, traced._strategy)
+        self._executable: Any = None
+        self._hidden: list[Any] | None = None
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time of each compiler pass in seconds."""
+        return dict(self._compiled.seconds)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the passes counted: op visits, search states, …"""
+        return dict(self._compiled.counters)
+
+    @property
+    def input_shardings(self) -> list[NamedSharding]:
+        """The sharding of every argument leaf, in order."""
+        return [NamedSharding._wrap(s) for s in self._compiled.argument_shardings[: len(self._traced.in_avals)]]
+
+    @property
+    def output_shardings(self) -> Any:
+        """The sharding of every result, as the tree of results."""
+        return unflatten(self._traced.out_tree, [NamedSharding._wrap(s) for s in self._compiled.result_shardings])
+
+    def as_text(self, kind: str = "local", *, locations: bool = False, generic: bool = False) -> str:
+        """The program's text at a stage.
+
+        Args:
+            kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
+                collectives on global types), or ``"local"`` (one device's program).
+            locations: append ``loc(...)`` with the user's lines.
+            generic: MLIR's generic form instead of StableHLO's pretty forms.
+        """
+        if kind not in _KINDS:
+            raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
+        return self._compiled.stages[kind].text(locations=locations, generic=generic)
+
+    def collectives(self) -> Ledger:
+        """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
+        return ledger_of(self._compiled.collectives())
+
+    def why(self, name: str) -> Explanation:
+        """Where the sharding of the value called ``name`` comes from: its axes, their annotations, and what lost.
+
+        ``name`` is one given by :func:`shardwise.name`, an argument's, or the variable that a result was stored to.
+
+        Raises:
+            KeyError: no value has that name.
+        """
+        found = self._compiled.explain(name)
+        if not found:
+            import difflib
+
+            near = difflib.get_close_matches(name, self._compiled.names(), n=5)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise KeyError(f"why: no value of the program is called {name!r}{hint}")
+        return Explanation.of(name, found)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
+        leaves, tree = flatten((args, kwargs))
+        if tree != self._traced.in_tree:
+            raise ShapeError(message("call", "arguments must have the tree of the compiled program", str(tree), f"it was compiled for {self._traced.in_tree}"))
+        return self._call_flat(leaves)
+
+    def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
+        """Run with options: ``faithful`` computes every device separately, ``poison`` fills padding with NaN."""
+        leaves, _ = flatten((args, kwargs))
+        return self._call_flat(leaves, faithful=faithful, poison=poison)
+
+    def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
+        if self._executable is None:
+            self._executable = _core.runtime.Executable(self._compiled)
+        shardings = self._compiled.argument_shardings
+        arguments = [
+            self._argument(leaf, aval, sharding, poison)
+            for leaf, aval, sharding in zip(leaves, self._traced.in_avals, shardings)
+        ]
+        if self._hidden is None:
+            hidden = shardings[len(self._traced.in_avals) :]
+            self._hidden = [put(array, sharding)._data for array, sharding in zip(self._traced._hoisted, hidden)]
+        results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison)
+        return unflatten(self._traced.out_tree, [Array(result) for result in results])
+
+    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, sharding: Any, poison: bool) -> Any:
+        if isinstance(leaf, ShapeDtypeStruct):
+            raise ShapeError(message("call", "a program runs on arrays", repr(leaf), "pass arrays, or only compile it"))
+        array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
+        if array.shape != aval.shape or array.dtype != aval.dtype:
+            raise ShapeError(
+                message(
+                    "call",
+                    f"an argument must be {aval.dtype.name}{list(aval.shape)} as compiled",
+                    f"{array.dtype.name}{list(array.shape)}",
+                    "compile the function for these shapes",
+                )
+            )
+        if isinstance(array, Array):
+            data = array._data
+            return data if data.sharding == sharding else data.reshard(sharding)
+        return _core.runtime.ShardedArray.scatter(array, sharding, poison=poison)
+
+    def __repr__(self) -> str:
+        kinds: dict[str, int] = {}
+        for row in self.collectives():
+            kinds[row.kind] = kinds.get(row.kind, 0) + 1
+        counts = ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "no collectives"
+        return f"<program of {self._compiled.stages['local'].op_count} ops on {self.mesh!r}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        from .viz.html import program_html
+
+        return program_html(self)

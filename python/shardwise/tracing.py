@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording: NumPy calls on tracers become ops of a graph.
+
+A :class:`Tracer` has a shape, a dtype and a place in a graph, but no numbers. ``np.*`` functions and operators reach it
+through NumPy's own protocols (``__array_ufunc__``, ``__array_function__``), so unmodified NumPy code is recorded. The
+meaning of each NumPy function is in :mod:`shardwise.numpy`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import _core
+from .dtypes import dtype_name, numpy_dtype
+from .errors import DTypeError, ShardingError, TracerBoolConversionError, TracerConversionError, UnsupportedError, message
+from .mesh import Mesh
+from .methods import ArrayMethods
+
+__all__ = ["Trace", "Tracer", "current_trace"]
+
+# A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
+_MAX_CONSTANT_ELEMENTS = 16
+
+
+class Tracer(ArrayMethods):
+    """A value of a program that is being recorded: shape and dtype are known, elements are not.
+
+    NumPy functions, operators, indexing and the usual array methods work on it and give tracers. What needs a number
+    (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
+    """
+
+    __slots__ = ("_trace", "_value", "dtype", "shape")
+
+    _trace: Trace
+    _value: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, trace: Trace, value: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._trace = trace
+        self._value = value
+        self.shape = shape
+        self.dtype = dtype
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _numpy().apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _numpy().apply_function(func, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _numpy().getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise UnsupportedError(
+            message("indexing", "a traced array cannot be written in place", None, "build a new one, for example with np.where or np.concatenate")
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self._refuse("np.asarray", "an array")
+
+    def __bool__(self) -> NoReturn:
+        raise TracerBoolConversionError(
+            message(
+                "bool",
+                "a condition of Python's if, while, and, or must be known while the program is recorded",
+                f"the traced {self!r}",
+                "use np.where(condition, a, b), or make the argument static",
+            )
+        )
+
+    def __float__(self) -> NoReturn:
+        self._refuse("float", "a number")
+
+    def __int__(self) -> NoReturn:
+        self._refuse("int", "a number")
+
+    def __complex__(self) -> NoReturn:
+        self._refuse("complex", "a number")
+
+    def __index__(self) -> NoReturn:
+        self._refuse("index", "an integer")
+
+    def item(self, *args: Any) -> NoReturn:
+        """Raises TracerConversionError: a traced array has no numbers yet."""
+        self._refuse("item", "a number")
+
+    def tolist(self) -> NoReturn:
+        """Raises TracerConversionError: a traced array has no numbers yet."""
+        self._refuse("tolist", "a list")
+
+    def _refuse(self, what: str, wanted: str) -> NoReturn:
+        raise TracerConversionError(
+            message(what, f"{wanted} exists only when the program runs", f"the traced {self!r}", "return the value from the jitted function")
+        )
+
+    def __repr__(self) -> str:
+        return f"Tracer<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
+
+    __hash__ = object.__hash__
+
+
+_numpy_module: Any = None
+
+
+def _numpy() -> Any:
+    # shardwise.numpy imports this module; bound at the first traced call.
+    global _numpy_module
+    if _numpy_module is None:
+        from . import numpy as module
+
+        _numpy_module = module
+    return _numpy_module
+
+
+class Trace:
+    """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
+
+    __slots__ = ("core", "hoisted", "_hoisted_ids", "mesh")
+
+    def __init__(self, name: str, mesh: Mesh | None) -> None:
+        self.core = _core.ir.Trace(name)
+        self.mesh = mesh
+        self.hoisted: list[np.ndarray] = []  # closed-over arrays, in the order of their hidden arguments
+        self._hoisted_ids: dict[int, tuple[Any, Tracer]] = {}  # id → (the array, kept alive, and its tracer)
+
+    def require_mesh(self, what: str) -> Mesh:
+        """The program's mesh; ShardingError when there is none."""
+        if self.mesh is None:
+            raise ShardingError(
+                message(what, "an annotation needs a mesh", None, "pass mesh= to jit, or call set_mesh first")
+            )
+        return self.mesh
+
+    def argument(self, shape: Sequence[int], dtype: Any, name: str = "", sharding: Any = None) -> Tracer:
+        """A new argument of the program."""
+        dtype = np.dtype(dtype)
+        value = self.core.argument(tuple(shape), dtype_name(dtype), name, sharding)
+        return Tracer(self, value, tuple(shape), dtype)
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Tracer],
+        attrs: dict[str, Any] | None = None,
+        shape: tuple[int, ...] | None = None,
+        dtype: np.dtype[Any] | None = None,
+        region_op: str | None = None,
+    ) -> Tracer:
+        """Record one op. ``shape`` and ``dtype`` declare the result where the operands do not imply it."""
+        value, shape, name = self.core.emit(
+            op,
+            [x._value for x in operands],
+            attrs,
+            shape,
+            None if dtype is None else dtype_name(dtype),
+            region_op,
+        )
+        return Tracer(self, value, shape, numpy_dtype(name))
+
+    def constant(self, array: np.ndarray) -> Tracer:
+        """A constant of the program; a splat (all strides 0) is stored as one element."""
+        value, shape, name = self.core.constant(array)
+        return Tracer(self, value, shape, numpy_dtype(name))
+
+    def lift(self, x: Any) -> Tracer:
+        """``x`` as a tracer of this program: small arrays become constants, larger ones hidden arguments."""
+        if isinstance(x, Tracer):
+            if x._trace is not self:
+                raise UnsupportedError(
+                    message("trace", "a traced value must not leave the function that recorded it", repr(x), "return it instead")
+                )
+            return x
+        if hasattr(x, "__shardwise_array__"):
+            x = np.asarray(x)
+        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+        if array.dtype.kind in "OSUVMm" and array.dtype.name not in ("bfloat16",):
+            raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
+        if array.size <= _MAX_CONSTANT_ELEMENTS:
+            return self.constant(array)
+        known = self._hoisted_ids.get(id(x))
+        if known is None:
+            snapshot = array.copy()
+            snapshot.flags.writeable = False
+            tracer = self.argument(array.shape, array.dtype)
+            self.hoisted.append(snapshot)
+            known = self._hoisted_ids[id(x)] = (x, tracer)
+        return known[1]
+
+    def constrain(self, x: Tracer, sharding: Any) -> Tracer:
+        """``x`` with a user's sharding (an sdy.sharding_constraint)."""
+        return Tracer(self, self.core.constrain(x._value, sharding), x.shape, x.dtype)
+
+    def set_name(self, x: Tracer, name: str) -> None:
+        """Name a value in program text and reports."""
+        self.core.set_name(x._value, name)
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_stack = _Stack()
+
+
+def current_trace() -> Trace | None:
+    """The innermost program that this thread is recording."""
+    return _stack.traces[-1] if _stack.traces else None
+
+
+class recording:
+    """Context manager: the given trace is the current one inside."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> Trace:
+        _stack.traces.append(self._trace)
+        return self._trace
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.traces.pop()
