@@ -170,7 +170,7 @@ std::string quote(std::string_view name) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\\') {
       text += "\\\\";
-    } else if (c == '"' || byte < 0x20 || byte == 0x7f) {
+    } else if (c == '"' || byte < 0x20 || byte >= 0x7f) {
       text += {'\\', kHex[byte >> 4], kHex[byte & 15]};
     } else {
       text += c;

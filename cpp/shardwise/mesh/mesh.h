@@ -84,7 +84,8 @@ using MeshPtr = std::shared_ptr<const Mesh>;
 // Both null, the same object, or equal.
 bool equal(const MeshPtr& a, const MeshPtr& b);
 
-// `name` in double quotes, with `\\` and `\XX` (hex) as MLIR escapes it; and `@name`, quoted where MLIR needs it.
+// `name` in double quotes, escaped as MLIR does: `\\`, and `\XX` (hex) for quotes and all that is not printable ASCII, so
+// that any bytes make a valid text. And `@name`, quoted where MLIR needs it.
 std::string quote(std::string_view name);
 std::string symbol_text(std::string_view name);
 

@@ -72,13 +72,22 @@ class Node {
   std::string path_;
 };
 
+// Of "[id] parse error at line 1, column 2: reason; last read: 'bytes'" only the reason: the position is ours to say, and
+// the bytes may be no text at all.
+std::string reason(const Json::parse_error& error) {
+  std::string what = error.what();
+  what.erase(std::min(what.find("; last read"), what.size()));
+  const size_t start = what.find(": ");
+  return start == std::string::npos ? what : what.substr(start + 2);
+}
+
 Json parse_document(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    throw ParseError(error_message("JSON", "expected a JSON document", error.what(), {}), cursor.line(at),
+    throw ParseError(error_message("JSON", "expected a JSON document", reason(error), {}), cursor.line(at),
                      cursor.column(at));
   }
 }

@@ -16,6 +16,15 @@ constexpr std::array<std::string_view, 7> kReducerNames{"none", "sum", "prod", "
 
 void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
 
+void verify_ndim(const TensorSharding& sharding, DimSpan shape) {
+  if (sharding.dims.size() == shape.size()) return;
+  std::string sizes;
+  for (int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  fail<ShardingError>("sharding", "it must have one entry per dim of the tensor",
+                      std::to_string(sharding.dims.size()) + " for shape [" + sizes + "]",
+                      "write {} for a dim that is not sharded");
+}
+
 std::string dim_name(size_t dim) { return "dim " + std::to_string(dim); }
 
 // Checks one sharding, rule by rule; `used_` collects its refs.
@@ -29,15 +38,6 @@ class Verifier {
                         std::to_string(sharding_.ndim()) + " dims, " + std::to_string(sharding_.replicated.size()) +
                             " replicated and " + std::to_string(sharding_.unreduced.size()) + " unreduced axes",
                         "write <" + mesh_.reference() + ", []>");
-  }
-
-  void verify_ndim(DimSpan shape) const {
-    if (sharding_.dims.size() == shape.size()) return;
-    std::string sizes;
-    for (int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-    fail<ShardingError>("sharding", "it must have one entry per dim of the tensor",
-                        std::to_string(sharding_.dims.size()) + " for shape [" + sizes + "]",
-                        "write {} for a dim that is not sharded");
   }
 
   void verify_dim(size_t dim) {
@@ -220,7 +220,7 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
   if (!sharding.mesh) fail<ShardingError>("sharding", "it must have a mesh", "none");
   Verifier verifier(sharding);
   if (sharding.mesh->is_maximal()) return verifier.verify_maximal();
-  verifier.verify_ndim(shape);
+  verify_ndim(sharding, shape);
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) verifier.verify_dim(dim);
   verifier.verify_sorted_list(sharding.replicated, "replicated");
   verifier.verify_sorted_list(sharding.unreduced, "unreduced");
@@ -228,6 +228,8 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
 }
 
 void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
+  if (sharding.mesh->is_maximal()) return;
+  verify_ndim(sharding, shape);
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) {
     const int64_t shards = product(sharding.dims[dim].axes);
     if (shape[dim] % shards == 0) continue;

@@ -73,7 +73,7 @@ void verify(const TensorSharding& sharding, DimSpan shape);
 // ShardingError when a dim's size is no multiple of its shards, for the few users who need that (JAX, StableHLO).
 void verify_divisible(const TensorSharding& sharding, DimSpan shape);
 
-// ShardingError when `sharding` uses an axis that an enclosing manual computation has already taken.
+// ShardingError when `sharding`, which is well formed, uses an axis that an enclosing manual computation has taken.
 void verify_not_manual(const TensorSharding& sharding, AxisSpan manual);
 
 }  // namespace shardwise

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/mesh/sharding_text.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "shardwise/base/error.h"
 
 namespace shardwise {
 namespace {
@@ -26,7 +27,7 @@ void parse_items(SdyCursor& cursor, std::string_view close, std::string_view whe
 
 int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   const std::string_view number = word.substr(1);
-  const bool digits = !number.empty() && std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
   if (word[0] != 'p' || !digits) {
     cursor.fail_at(start, "a priority must be 'p' and a number, such as p1", quote(word));
   }
@@ -178,6 +179,7 @@ std::vector<TensorSharding> parse_sharding_per_value(SdyCursor& cursor, const Me
 }
 
 TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh) {
+  check_internal(mesh != nullptr, "a short sharding was parsed without a mesh");
   TensorSharding sharding;
   sharding.mesh = std::move(mesh);
   parse_body(cursor, sharding);
