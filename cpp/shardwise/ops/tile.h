@@ -118,6 +118,9 @@ int operand_count(TileCode code);
 class TileRunner {
  public:
   explicit TileRunner(const TileProgram& program, int64_t max_lanes = kTileLanes);
+  ~TileRunner();
+  TileRunner(const TileRunner&) = delete;
+  TileRunner& operator=(const TileRunner&) = delete;
 
   // Contiguous operands, any number of lanes. An output may be exactly one of the inputs, but not overlap one otherwise.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, int64_t lanes);
@@ -133,7 +136,9 @@ class TileRunner {
   const TileProgram& program_;
   const TileTable& table_;
   int64_t max_lanes_;
+  bool is_clobbered(size_t output, const void* where, int64_t item) const;
   std::unique_ptr<std::byte[]> memory_;
+  size_t memory_bytes_ = 0;
   std::byte* storage_ = nullptr;
   std::vector<int64_t> pad_offset_;   // of each slot's own buffer
   std::vector<void*> slots_;          // where each slot is for the current tile
