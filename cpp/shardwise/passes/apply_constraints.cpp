@@ -2,6 +2,7 @@
 #include "shardwise/passes/apply_constraints.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
@@ -12,9 +13,9 @@ namespace {
 class ConstraintApplier {
  public:
   ConstraintApplier(Module& module, Provenance& provenance)
-      : module_(module), provenance_(provenance), order_(module.op_count(), 0), uses_(module.value_count()),
-        returned_(module.value_count(), 0) {
-    for (const Function& function : module_.functions) index(function.body);
+      : module_(module), provenance_(provenance), order_(module.op_count(), 0), returned_(module.value_count(), 0) {
+    for (const Function& function : module_.functions) find_constraints(function.body);
+    for (const Function& function : module_.functions) index_uses(function.body);
   }
 
   void run() {
@@ -25,15 +26,27 @@ class ConstraintApplier {
   }
 
  private:
-  void index(RegionId region) {
+  void find_constraints(RegionId region) {
     for (OpId id : module_.region(region).ops) {
       order_[id.index] = ++position_;
-      const auto operands = module_.operands(id);
-      for (uint32_t i = 0; i < operands.size(); ++i) uses_[operands[i].index].push_back(Use{id, i});
-      if (is_constraint(id)) constraints_.push_back(id);
-      for (RegionId inner : module_.regions(id)) index(inner);
+      for (RegionId inner : module_.regions(id)) find_constraints(inner);
+      if (!is_constraint(id)) continue;
+      constraints_.push_back(id);
+      uses_[input(id)];
+      uses_[module_.result(id)];
     }
     for (ValueId result : module_.region(region).results) ++returned_[result.index];
+  }
+
+  // Of operands and results of constraints only.
+  void index_uses(RegionId region) {
+    for (OpId id : module_.region(region).ops) {
+      const auto operands = module_.operands(id);
+      for (uint32_t i = 0; i < operands.size(); ++i) {
+        if (auto it = uses_.find(operands[i]); it != uses_.end()) it->second.push_back(Use{id, i});
+      }
+      for (RegionId inner : module_.regions(id)) index_uses(inner);
+    }
   }
 
   bool is_constraint(OpId id) const { return id && module_.op(id).def->traits.constraint; }
@@ -51,7 +64,7 @@ class ConstraintApplier {
     const Value& target = module_.value(value);
     const bool is_inner_argument = !target.op && module_.region(target.region).op;
     if (!sharding || target.sharding || is_inner_argument || !fully_closed(sharding)) return;
-    for (const Use& use : uses_[value.index]) {
+    for (const Use& use : uses_.at(value)) {
       if (is_constraint(use.op) && sharding_of(use.op) != sharding) return;
     }
     module_.value(value).sharding = sharding;
@@ -62,19 +75,19 @@ class ConstraintApplier {
   OpId tail_of_chain(OpId head) const {
     const ValueId value = input(head);
     if (is_constraint(module_.value(value).op) || module_.value(value).sharding) return {};
-    for (const Use& use : uses_[value.index]) {
+    for (const Use& use : uses_.at(value)) {
       if (use.op != head && is_constraint(use.op)) return {};
     }
     OpId tail = head;
     for (;;) {
       const ValueId result = module_.result(tail);
-      const auto& uses = uses_[result.index];
+      const auto& uses = uses_.at(result);
       if (uses.size() != 1 || returned_[result.index] != 0 || !is_constraint(uses[0].op)) break;
       tail = uses[0].op;
     }
     if (tail == head) return {};
     const bool has_constraint_user = std::ranges::any_of(
-        uses_[module_.result(tail).index], [&](const Use& use) { return is_constraint(use.op); });
+        uses_.at(module_.result(tail)), [&](const Use& use) { return is_constraint(use.op); });
     return has_constraint_user ? OpId{} : tail;
   }
 
@@ -84,7 +97,7 @@ class ConstraintApplier {
     const ValueId value = input(head);
     const ValueId replacement = module_.result(tail);
     std::vector<Use> kept;
-    for (const Use& use : uses_[value.index]) {
+    for (const Use& use : uses_.at(value)) {
       const bool later = use.op != head && module_.op(use.op).parent == module_.op(tail).parent &&
                          order_[use.op.index] > order_[tail.index];
       if (!later) {
@@ -92,15 +105,15 @@ class ConstraintApplier {
         continue;
       }
       module_.operands(use.op)[use.operand] = replacement;
-      uses_[replacement.index].push_back(use);
+      uses_.at(replacement).push_back(use);
     }
-    uses_[value.index] = std::move(kept);
+    uses_.at(value) = std::move(kept);
   }
 
   Module& module_;
   Provenance& provenance_;
   std::vector<uint32_t> order_;          // by op: position in the program
-  std::vector<std::vector<Use>> uses_;   // by value
+  std::unordered_map<ValueId, std::vector<Use>> uses_;
   std::vector<uint32_t> returned_;       // by value: how often a region returns it
   std::vector<OpId> constraints_;
   uint32_t position_ = 0;

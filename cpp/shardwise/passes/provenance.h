@@ -71,6 +71,9 @@ struct Explanation {
   std::vector<LostAxis> lost;
 };
 
+// Notes what the user wrote, before propagation adds to it.
+void record_annotations(const Module& module, Provenance& provenance);
+
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value);
 
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
@@ -72,21 +73,17 @@ class ConstantSplitter {
 
   // Claims an op and what it is made of for one use; false when another use has any of it.
   bool take(OpId id) {
-    if (!is_free(id)) return false;
-    claim(id);
-    return true;
-  }
-  bool is_free(OpId id) const {
-    if (taken_[id.index]) return false;
-    return std::ranges::all_of(module_.operands(id), [&](ValueId operand) {
-      return !is_copied(operand) || is_free(module_.value(operand).op);
-    });
-  }
-  void claim(OpId id) {
-    taken_[id.index] = true;
-    for (ValueId operand : module_.operands(id)) {
-      if (is_copied(operand)) claim(module_.value(operand).op);
+    std::vector<OpId> parts{id};
+    std::unordered_set<OpId> seen{id};
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (taken_[parts[i].index]) return false;
+      for (ValueId operand : module_.operands(parts[i])) {
+        const OpId op = module_.value(operand).op;
+        if (is_copied(operand) && seen.insert(op).second) parts.push_back(op);
+      }
     }
+    for (OpId part : parts) taken_[part.index] = true;
+    return true;
   }
   // What a copy of its user copies too: tensors that are constants or expansions themselves.
   bool is_copied(ValueId value) const {

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/propagate.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "shardwise/passes/apply_constraints.h"
+#include "shardwise/passes/propagate_factors.h"
+#include "shardwise/passes/simplify.h"
+#include "shardwise/passes/split_constants.h"
+#include "shardwise/passes/visit_cache.h"
+
+namespace shardwise {
+namespace {
+
+// The mesh that all shardings are on; null when they differ, when there is none, or when it has no axes to hand on.
+const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
+  const MeshPtr* common = nullptr;
+  for (ShardingId id : shardings) {
+    if (!id) continue;
+    const MeshPtr& mesh = context.sharding(id).mesh;
+    if (mesh == nullptr || mesh->is_empty()) continue;
+    if (mesh->is_maximal() || (common != nullptr && !equal(*common, mesh))) return nullptr;
+    common = &mesh;
+  }
+  return common;
+}
+
+class Propagation {
+ public:
+  Propagation(Module& module, Strategy strategy, Provenance& provenance)
+      : module_(module), context_(module.context()), steps_(provenance.steps), factors_(strategy),
+        states_(module.op_count()), rules_(module.op_count(), nullptr), live_uses_(module.value_count(), 0),
+        use_begin_(module.value_count() + 1, 0) {
+    for (const Function& function : module_.functions) collect(function.body);
+    index_uses();
+  }
+
+  void run() {
+    propagate_results();
+    while (sweep()) {
+    }
+    propagate_results();
+  }
+
+  int64_t visits() const { return visits_; }
+  int64_t sweeps() const { return sweeps_; }
+  int64_t distinct_visits() const { return static_cast<int64_t>(cache_.size()); }
+
+ private:
+  struct OpState {
+    bool queued = false;
+    bool due = true;   // its shardings have changed since its last visit, or that visit changed them
+    bool dead = false;
+  };
+
+  void collect(RegionId region) {
+    for (OpId id : module_.region(region).ops) {
+      order_.push_back(id);
+      for (RegionId inner : module_.regions(id)) collect(inner);
+    }
+    for (ValueId result : module_.region(region).results) ++live_uses_[result.index];
+  }
+
+  // A counting sort filled from the back: the users of a value come last one first, which is the order of notifications.
+  void index_uses() {
+    for (OpId id : order_) {
+      for (ValueId operand : module_.operands(id)) ++use_begin_[operand.index], ++live_uses_[operand.index];
+    }
+    uint32_t total = 0;
+    for (uint32_t& end : use_begin_) end = total += end;
+    users_.resize(total);
+    for (OpId id : order_) {
+      for (ValueId operand : module_.operands(id)) users_[--use_begin_[operand.index]] = id;
+    }
+  }
+
+  std::span<const OpId> users(ValueId value) const {
+    const uint32_t begin = use_begin_[value.index];
+    return std::span<const OpId>(users_).subspan(begin, use_begin_[value.index + 1] - begin);
+  }
+
+  // One pass over the ops that are due, top down; ops that a change brings back go first. False when nothing was due.
+  bool sweep() {
+    bool any = false;
+    ++sweeps_;
+    stack_.assign(order_.rbegin(), order_.rend());
+    for (OpId id : stack_) states_[id.index].queued = true;
+    while (!stack_.empty()) {
+      const OpId id = stack_.back();
+      stack_.pop_back();
+      OpState& state = states_[id.index];
+      state.queued = false;
+      if (state.dead || remove_if_unused(id) || !state.due) continue;
+      any = true;
+      state.due = visit(id);
+    }
+    return any;
+  }
+
+  // An op without users says nothing any more, from the moment the sweep finds it; then the ops before it may be next.
+  bool remove_if_unused(OpId id) {
+    const Operation& op = module_.op(id);
+    if (op.def->traits.side_effect || op.result_count == 0) return false;
+    for (uint32_t i = 0; i < op.result_count; ++i) {
+      if (live_uses_[op.first_result + i] != 0) return false;
+    }
+    states_[id.index].dead = true;
+    for (ValueId operand : module_.operands(id)) {
+      --live_uses_[operand.index];
+      if (const OpId defining = module_.value(operand).op) push(defining);
+    }
+    return true;
+  }
+
+  void push(OpId id) {
+    OpState& state = states_[id.index];
+    if (state.queued || state.dead) return;
+    state.queued = true;
+    stack_.push_back(id);
+  }
+
+  const ShardingRule& rule(OpId id) {
+    const ShardingRule*& known = rules_[id.index];
+    if (known == nullptr) known = &context_.sharding_rule(OpView(module_, id));
+    return *known;
+  }
+
+  // Returns whether a sharding has changed.
+  bool visit(OpId id) {
+    const Operation& op = module_.op(id);
+    tensors_.clear();
+    bool any = false;
+    for (ValueId operand : module_.operands(id)) tensors_.push_back(operand);
+    for (uint32_t i = 0; i < op.result_count; ++i) tensors_.push_back(module_.result(id, i));
+    before_.clear();
+    for (ValueId tensor : tensors_) {
+      before_.push_back(module_.value(tensor).sharding);
+      any = any || before_.back();
+    }
+    if (!any || tensors_.size() < 2) return false;
+    const ShardingRule& op_rule = rule(id);
+    if (op_rule.empty()) return false;
+    ++visits_;
+    const uint32_t* after = propagated(op_rule, op.def->traits.elementwise || op.def->traits.constraint);
+    bool changed = false;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const ShardingId grown{after[t]};
+      if (grown == before_[t]) continue;
+      changed = true;
+      set_sharding(id, t, grown);
+    }
+    return changed;
+  }
+
+  void set_sharding(OpId id, size_t tensor, ShardingId sharding) {
+    Value& value = module_.value(tensors_[tensor]);
+    steps_.push_back(Step{.op = id,
+                          .value = tensors_[tensor],
+                          .tensor = static_cast<uint32_t>(tensor),
+                          .before = value.sharding,
+                          .after = sharding});
+    value.sharding = sharding;
+    if (value.op && value.op != id) notify(value.op);
+    for (OpId user : users(tensors_[tensor])) {
+      if (user != id) notify(user);
+    }
+  }
+  void notify(OpId id) {
+    states_[id.index].due = true;
+    push(id);
+  }
+
+  // What before_ becomes under `rule`.
+  const uint32_t* propagated(const ShardingRule& op_rule, bool elementwise) {
+    if (const uint32_t* known = cache_.find(&op_rule, before_)) return known;
+    after_.assign(before_.begin(), before_.end());
+    if (const MeshPtr* mesh = common_mesh(context_, before_)) grow(op_rule, *mesh, elementwise);
+    cache_.insert(&op_rule, before_, after_);
+    return cache_.find(&op_rule, before_);
+  }
+
+  void grow(const ShardingRule& op_rule, const MeshPtr& mesh, bool elementwise) {
+    shardings_.clear();
+    for (ShardingId id : before_) shardings_.push_back(id ? &context_.sharding(id) : nullptr);
+    projection_.project(op_rule, shardings_);
+    factors_.run(projection_, Direction::kBoth, elementwise);
+    for (size_t t = 0; t < before_.size(); ++t) {
+      if (!factors_.updated()[t]) continue;
+      const TensorSharding grown = projection_.sharding(t, mesh);
+      const bool has_axes = std::ranges::any_of(grown.dims, [](const DimSharding& dim) { return !dim.axes.empty(); });
+      if (before_[t] ? grown == *shardings_[t] : !has_axes) continue;
+      after_[t] = context_.intern(grown);
+    }
+  }
+
+  // The results of main as identities from the values returned.
+  void propagate_results() {
+    Function& main = module_.main();
+    const std::vector<ValueId>& results = module_.region(main.body).results;
+    main.result_shardings.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      tensors_.assign(1, results[i]);
+      before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
+      if (!before_[0] && !before_[1]) continue;
+      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type), true);
+      const ShardingId value{after[0]};
+      const ShardingId result{after[1]};
+      if (result != before_[1]) {
+        steps_.push_back(Step{{}, results[i], static_cast<uint32_t>(i), before_[1], result});
+        main.result_shardings[i] = result;
+      }
+      if (value == before_[0]) continue;
+      steps_.push_back(Step{{}, results[i], static_cast<uint32_t>(i), before_[0], value});
+      module_.value(results[i]).sharding = value;
+    }
+  }
+
+  const ShardingRule& identity_rule(TypeId type) {
+    std::unique_ptr<ShardingRule>& known = identities_[type];
+    if (known == nullptr) {
+      const Dims& shape = context_.type(type).shape;
+      known = std::make_unique<ShardingRule>(RuleBuilder({shape, shape}, 1).pointwise().build());
+    }
+    return *known;
+  }
+
+  Module& module_;
+  Context& context_;
+  std::vector<Step>& steps_;
+  FactorPropagation factors_;
+  FactorProjection projection_;
+  VisitCache cache_;
+  std::vector<OpId> order_;                      // the program from top to bottom, bodies behind their op
+  std::vector<OpState> states_;                  // by op
+  std::vector<const ShardingRule*> rules_;       // by op
+  std::vector<uint32_t> live_uses_;              // by value
+  std::vector<uint32_t> use_begin_;              // by value, into users_
+  std::vector<OpId> users_;
+  std::vector<OpId> stack_;
+  std::unordered_map<TypeId, std::unique_ptr<ShardingRule>> identities_;
+  // Of the visit at hand.
+  std::vector<ValueId> tensors_;
+  std::vector<ShardingId> before_, after_;
+  std::vector<const TensorSharding*> shardings_;
+  int64_t visits_ = 0;
+  int64_t sweeps_ = 0;
+};
+
+MeshPtr mesh_of(const Module& module) {
+  for (const MeshPtr& mesh : module.meshes) {
+    if (!mesh->is_empty() && !mesh->is_maximal()) return mesh;
+  }
+  return nullptr;
+}
+
+class Closer {
+ public:
+  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(mesh_of(module)) {}
+
+  void close_region(RegionId region, bool nested) {
+    for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);
+    for (OpId id : module_.region(region).ops) {
+      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) close_value(module_.result(id, i), nested);
+      for (RegionId inner : module_.regions(id)) close_region(inner, true);
+    }
+  }
+
+  void close_results(Function& function) {
+    const std::vector<ValueId>& results = module_.region(function.body).results;
+    function.result_shardings.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      ShardingId& sharding = function.result_shardings[i];
+      sharding = sharding ? closed(sharding) : module_.value(results[i]).sharding;
+    }
+  }
+
+ private:
+  // The scalars of a reduction's body are no program of their own: nothing is said about them.
+  void close_value(ValueId id, bool nested) {
+    Value& value = module_.value(id);
+    if (value.sharding) {
+      value.sharding = closed(value.sharding);
+    } else if (mesh_ != nullptr && !(nested && context_.type(value.type).shape.empty())) {
+      value.sharding = replicated(context_.type(value.type).ndim());
+    }
+  }
+
+  ShardingId closed(ShardingId id) {
+    auto [it, inserted] = closed_.try_emplace(id);
+    if (inserted) {
+      TensorSharding sharding = context_.sharding(id).closed().without_priorities();
+      sharding.replicated.clear();
+      it->second = context_.intern(sharding);
+    }
+    return it->second;
+  }
+
+  ShardingId replicated(int64_t ndim) {
+    const auto index = static_cast<size_t>(ndim);
+    if (replicated_.size() <= index) replicated_.resize(index + 1);
+    if (!replicated_[index]) replicated_[index] = context_.intern(TensorSharding::fully_replicated(mesh_, ndim));
+    return replicated_[index];
+  }
+
+  Module& module_;
+  Context& context_;
+  MeshPtr mesh_;
+  std::unordered_map<ShardingId, ShardingId> closed_;
+  std::vector<ShardingId> replicated_;  // by ndim
+};
+
+}  // namespace
+
+void propagate_shardings(Module& module, Strategy strategy, Provenance& provenance, Counters& counters) {
+  Propagation propagation(module, strategy, provenance);
+  propagation.run();
+  counters.add("propagate.visits", propagation.visits());
+  counters.add("propagate.distinct_visits", propagation.distinct_visits());
+  counters.add("propagate.sweeps", propagation.sweeps());
+  counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
+}
+
+void close_shardings(Module& module) {
+  Closer closer(module);
+  for (Function& function : module.functions) {
+    closer.close_region(function.body, false);
+    closer.close_results(function);
+  }
+}
+
+void propagate(Program& program) {
+  Module& module = program.module;
+  program.counters.add("propagate.copies", split_constants(module));
+  record_annotations(module, program.provenance);
+  apply_constraints(module, program.provenance);
+  propagate_shardings(module, program.options.strategy, program.provenance, program.counters);
+  // A constraint that nobody uses has said what it had to say.
+  remove_unused_ops(module, UnusedConstraints::kRemove);
+  if (program.options.close_shardings) close_shardings(module);
+}
+
+}  // namespace shardwise

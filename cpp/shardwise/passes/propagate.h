@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gives every value a sharding, starting from the few that a user wrote:
+//
+//   func @main(%x: tensor<8x4xf32> [{"data"}, {}], %w: tensor<4x16xf32>) -> tensor<8x16xf32> {
+//     %0 = dot_general %x, %w          %0: [{"data", ?}, {?}]     along the factor of dim 0 of %x
+//     %1 = tanh %0                     %1: [{"data", ?}, {?}]
+//
+// Each op's rule says how its tensors share factors; propagate_factors.h decides what one op does. The order of visits is
+// Shardy's, since it decides conflicts: a sweep from top to bottom, in which a value that has grown brings back the op that
+// defines it, after its users. The result of main and the value returned there are made alike before and after.
+//
+// An axis only ever joins a dim, so this ends; no step looks at more than axes, so the number of devices plays no part.
+#pragma once
+
+#include "shardwise/passes/pass.h"
+
+namespace shardwise {
+
+// Constants are split, constraints applied, shardings propagated, then closed (CompileOptions::close_shardings).
+void propagate(Program& program);
+inline constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};
+
+// Propagation alone: open dims stay open, values that nothing reached have no sharding.
+void propagate_shardings(Module& module, Strategy strategy, Provenance& provenance, Counters& counters);
+
+// Closes every dim, drops priorities and replicated lists, and makes values without sharding whole on every device.
+void close_shardings(Module& module);
+
+}  // namespace shardwise
