@@ -8,17 +8,17 @@
 //        x = 8:    "x":(1)2   "x":(2)2   "x":(4)2         most major … most minor digit
 //                  "x":(1)4 = both first    "x" = (1)8    the whole axis
 //
-// Shardy's full axis has no pre and size; here it is (1)n, so that every question is arithmetic on [pre, next) and needs
-// no mesh: a full axis contains, overlaps and coexists with each of its digits, never merges, and sorts behind the
-// prefixes of itself and before its other digits, all as in Shardy. Only text says "x" instead of "x":(1)8.
+// Shardy's full axis has no pre and size; here it is (1)n, so that every question is arithmetic on [pre, next) and
+// needs no mesh: a full axis contains, overlaps and coexists with each of its digits, never merges, and sorts behind
+// the prefixes of itself and before its other digits, all as in Shardy. Only text says "x" instead of "x":(1)8.
 //
 //   AxisRef a{0, 1, 4}, b{0, 2, 4};           // of x = 8
 //   overlap(a, b)                             // (2)2: the middle digit
 //   prefix_without_overlap(a, b)              // (1)2
 //   append_merged(list = {(1)2}, {0, 2, 4})   // list = {"x"}
 //
-// In `f(a, b)` both refs belong to one mesh; refs of different axes never meet: they are disjoint and coexist. Refs that
-// cannot coexist contain nothing of each other: (1)2 of 12 is no part of (1)3, whose three values do not tell it.
+// In `f(a, b)` both refs belong to one mesh; refs of different axes never meet: they are disjoint and coexist. Refs
+// that cannot coexist contain nothing of each other: (1)2 of 12 is no part of (1)3, whose three values do not tell it.
 #pragma once
 
 #include <compare>
@@ -51,13 +51,13 @@ bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list
 
 // --- two refs ---
-bool contains(const AxisRef& a, const AxisRef& b);          // every digit of b is in a
+bool contains(const AxisRef& a, const AxisRef& b);           // every digit of b is in a
 bool strictly_contains(const AxisRef& a, const AxisRef& b);  // ... and a != b
 bool prefix_of(const AxisRef& a, const AxisRef& b);          // a is the first digits of b, or b
 bool strict_prefix_of(const AxisRef& a, const AxisRef& b);
-bool suffix_of(const AxisRef& a, const AxisRef& b);          // a is the last digits of b, or b
+bool suffix_of(const AxisRef& a, const AxisRef& b);  // a is the last digits of b, or b
 bool strict_suffix_of(const AxisRef& a, const AxisRef& b);
-bool overlaps(const AxisRef& a, const AxisRef& b);           // [a.pre, a.next) and [b.pre, b.next) meet
+bool overlaps(const AxisRef& a, const AxisRef& b);  // [a.pre, a.next) and [b.pre, b.next) meet
 // One split of the axis into digits has both: (1)2 and (2)3 of 12 yes, (1)2 and (3)2 no.
 bool can_coexist(const AxisRef& a, const AxisRef& b);
 // The digits of both; nothing when they are disjoint or cannot coexist.
@@ -73,7 +73,7 @@ bool can_merge(const AxisRef& a, const AxisRef& b);  // b follows a directly: (1
 // --- lists, major to minor ---
 void append_merged(AxisList& list, const AxisRef& ref);  // merges ref into the last element, or appends it
 void append_merged(AxisList& list, AxisSpan refs);
-AxisList sort_and_merge(AxisSpan list);                  // mesh order, neighbours merged
+AxisList sort_and_merge(AxisSpan list);  // mesh order, neighbours merged
 bool overlaps(AxisSpan list, const AxisRef& ref);
 bool overlaps(AxisSpan a, AxisSpan b);
 bool can_coexist(AxisSpan list, const AxisRef& ref);
@@ -92,8 +92,8 @@ std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix);
 std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix);
 
 // --- text ---
-std::string axis_text(const Mesh& mesh, const AxisRef& ref);    // "x" or "x":(1)2
-std::string axis_list_text(const Mesh& mesh, AxisSpan axes);    // {"x", "y":(1)2}
+std::string axis_text(const Mesh& mesh, const AxisRef& ref);  // "x" or "x":(1)2
+std::string axis_list_text(const Mesh& mesh, AxisSpan axes);  // {"x", "y":(1)2}
 
 // An axis ref as written, before a mesh gives the name a meaning: {"x", (1, 2)} is "x":(1)2.
 struct RawAxisRef {

@@ -56,8 +56,8 @@ void Mesh::verify_axes() const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const MeshAxis& axis = axes_[i];
     if (axis.size < 1) {
-      fail<MeshError>("mesh", "the size of an axis must be at least 1", quote(axis.name) + "=" + std::to_string(axis.size),
-                      "leave the axis out or give it size 1");
+      fail<MeshError>("mesh", "the size of an axis must be at least 1",
+                      quote(axis.name) + "=" + std::to_string(axis.size), "leave the axis out or give it size 1");
     }
     for (size_t j = 0; j < i; ++j) {
       if (axes_[j].name == axis.name) {
@@ -179,8 +179,6 @@ std::string quote(std::string_view name) {
   return text + "\"";
 }
 
-std::string symbol_text(std::string_view name) {
-  return "@" + (is_word(name) ? std::string(name) : quote(name));
-}
+std::string symbol_text(std::string_view name) { return "@" + (is_word(name) ? std::string(name) : quote(name)); }
 
 }  // namespace shardwise

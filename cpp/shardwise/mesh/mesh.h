@@ -35,8 +35,9 @@ struct MeshAxis {
 
 class Mesh {
  public:
-  // MeshError unless: sizes >= 1, ids >= 0, no axes means at most one id, names differ, and ids (where given, with axes)
-  // are a permutation of 0 .. device_count-1. Ids that are just 0, 1, 2, … are dropped. An inline mesh has no name.
+  // MeshError unless: sizes >= 1, ids >= 0, no axes means at most one id, names differ, and ids (where given, with
+  // axes) are a permutation of 0 .. device_count-1. Ids that are just 0, 1, 2, … are dropped. An inline mesh has no
+  // name.
   Mesh(std::string symbol_name, std::vector<MeshAxis> axes, Dims device_ids = {});
 
   const std::string& name() const { return name_; }
@@ -46,23 +47,23 @@ class Mesh {
   const std::string& axis_name(int axis) const { return axes_[static_cast<size_t>(axis)].name; }
   std::optional<int> find_axis(std::string_view name) const;
 
-  int64_t device_count() const { return device_count_; }      // 1 without axes
-  const Dims& device_ids() const { return device_ids_; }      // empty: id = logical index
+  int64_t device_count() const { return device_count_; }  // 1 without axes
+  const Dims& device_ids() const { return device_ids_; }  // empty: id = logical index
   bool is_maximal() const { return axes_.empty() && !device_ids_.empty(); }
   bool is_empty() const { return axes_.empty() && device_ids_.empty(); }
 
-  int64_t device_at(int64_t logical_index) const;             // MeshError outside 0 .. device_count-1
-  int64_t logical_index(int64_t device) const;                // MeshError for an id that is not in the mesh
+  int64_t device_at(int64_t logical_index) const;  // MeshError outside 0 .. device_count-1
+  int64_t logical_index(int64_t device) const;     // MeshError for an id that is not in the mesh
   // Row-major stride of an axis in the logical index: coordinate = index / stride % axis_size.
   int64_t axis_stride(int axis) const { return strides_[static_cast<size_t>(axis)]; }
 
   // The name counts here: it is what a program prints. `same_devices` compares what a program does.
   friend bool operator==(const Mesh& a, const Mesh& b);
-  bool same_devices(const Mesh& other) const;                 // equal but for the name
-  bool same_ignoring_order(const Mesh& other) const;          // the same axes (or both maximal), any ids
+  bool same_devices(const Mesh& other) const;         // equal but for the name
+  bool same_ignoring_order(const Mesh& other) const;  // the same axes (or both maximal), any ids
 
-  std::string text() const;                                   // MLIR: <["x"=2, "y"=4], device_ids=[...]>
-  std::string reference() const;                              // "@name", or "mesh<...>" for an inline mesh
+  std::string text() const;       // MLIR: <["x"=2, "y"=4], device_ids=[...]>
+  std::string reference() const;  // "@name", or "mesh<...>" for an inline mesh
   size_t hash() const { return hash_; }
 
  private:
@@ -84,8 +85,8 @@ using MeshPtr = std::shared_ptr<const Mesh>;
 // Both null, the same object, or equal.
 bool equal(const MeshPtr& a, const MeshPtr& b);
 
-// `name` in double quotes, escaped as MLIR does: `\\`, and `\XX` (hex) for quotes and all that is not printable ASCII, so
-// that any bytes make a valid text. And `@name`, quoted where MLIR needs it.
+// `name` in double quotes, escaped as MLIR does: `\\`, and `\XX` (hex) for quotes and all that is not printable ASCII,
+// so that any bytes make a valid text. And `@name`, quoted where MLIR needs it.
 std::string quote(std::string_view name);
 std::string symbol_text(std::string_view name);
 

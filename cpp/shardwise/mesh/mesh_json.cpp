@@ -5,9 +5,10 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/sdy_cursor.h"
@@ -72,8 +73,8 @@ class Node {
   std::string path_;
 };
 
-// Of "[id] parse error at line 1, column 2: reason; last read: 'bytes'" only the reason: the position is ours to say, and
-// the bytes may be no text at all.
+// Of "[id] parse error at line 1, column 2: reason; last read: 'bytes'" only the reason: the position is ours to say,
+// and the bytes may be no text at all.
 std::string reason(const Json::parse_error& error) {
   std::string what = error.what();
   what.erase(std::min(what.find("; last read"), what.size()));

@@ -6,9 +6,9 @@
 //   {"mesh": {…}, "dims": [{"axes": ["x", {"axis": "y", "pre": 1, "size": 2}], "open": true, "priority": 1}],
 //    "replicated": ["z"], "unreduced": ["w"], "reducer": "sum"}
 //
-// name, device_ids, open, priority, replicated, unreduced and reducer may be left out. What is no JSON, or JSON of another
-// form, is a ParseError (the second names the path, such as `axes[0].size`); an impossible mesh is a MeshError and an
-// unknown axis a ShardingError.
+// name, device_ids, open, priority, replicated, unreduced and reducer may be left out. What is no JSON, or JSON of
+// another form, is a ParseError (the second names the path, such as `axes[0].size`); an impossible mesh is a MeshError
+// and an unknown axis a ShardingError.
 #pragma once
 
 #include <string>

@@ -137,8 +137,9 @@ int64_t SdyCursor::take_integer(std::string_view what) {
 
 std::string SdyCursor::found() const {
   if (pos >= text.size()) return "the end of the text";
-  const size_t end = std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) -
-                     text.begin();
+  if (text[pos] == '"') return "'\"'";
+  const size_t end =
+      std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();
   return quote(text.substr(pos, std::max<size_t>(end - pos, 1)));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SdyCursor: a position in a text, and the few tokens that mesh and sharding texts consist of. A parser of a larger text
-// lends its own text and position and takes the position back:
+// SdyCursor: a position in a text, and the few tokens that mesh and sharding texts consist of. A parser of a larger
+// text lends its own text and position and takes the position back:
 //
 //   SdyCursor cursor(program, pos);
 //   TensorSharding sharding = parse_sharding(cursor, find_mesh);
@@ -23,18 +23,18 @@ class SdyCursor {
   explicit SdyCursor(std::string_view source, size_t position = 0) : text(source), pos(position) {}
 
   void skip_space();
-  bool at_end();                           // nothing but space is left
-  bool peek(std::string_view token);       // the text goes on with `token`
-  bool take(std::string_view token);       // ... and moves behind it
+  bool at_end();                      // nothing but space is left
+  bool peek(std::string_view token);  // the text goes on with `token`
+  bool take(std::string_view token);  // ... and moves behind it
   void expect(std::string_view token, std::string_view where);
   void expect_end();
 
-  std::string_view take_word();            // [A-Za-z_][A-Za-z0-9_$.]*, or "" and stays
-  std::string take_string();               // "..." with MLIR's escapes
-  std::string take_symbol();               // @word or @"..."
+  std::string_view take_word();                 // [A-Za-z_][A-Za-z0-9_$.]*, or "" and stays
+  std::string take_string();                    // "..." with MLIR's escapes
+  std::string take_symbol();                    // @word or @"..."
   int64_t take_integer(std::string_view what);  // optional '-', digits
 
-  std::string found() const;               // the next character in words, for messages
+  std::string found() const;  // the next character in words, for messages
   int line(size_t position) const;
   int column(size_t position) const;
   [[noreturn]] void fail_at(size_t position, std::string_view must_hold, std::string_view got = {},

@@ -34,7 +34,8 @@ class Verifier {
 
   void verify_maximal() const {
     if (sharding_.dims.empty() && sharding_.replicated.empty() && sharding_.unreduced.empty()) return;
-    fail<ShardingError>("sharding", "on the single device of mesh " + mesh_.reference() + " no dim or axis can be named",
+    fail<ShardingError>("sharding",
+                        "on the single device of mesh " + mesh_.reference() + " no dim or axis can be named",
                         std::to_string(sharding_.ndim()) + " dims, " + std::to_string(sharding_.replicated.size()) +
                             " replicated and " + std::to_string(sharding_.unreduced.size()) + " unreduced axes",
                         "write <" + mesh_.reference() + ", []>");
@@ -81,8 +82,8 @@ class Verifier {
   void verify_known(const AxisList& axes) const {
     for (const AxisRef& ref : axes) {
       if (ref.axis >= 0 && ref.axis < mesh_.ndim()) continue;
-      fail<ShardingError>("sharding", "axes must be of mesh " + mesh_.reference() + ", which has " +
-                                          std::to_string(mesh_.ndim()),
+      fail<ShardingError>("sharding",
+                          "axes must be of mesh " + mesh_.reference() + ", which has " + std::to_string(mesh_.ndim()),
                           "axis number " + std::to_string(ref.axis));
     }
   }
@@ -233,9 +234,9 @@ void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) {
     const int64_t shards = product(sharding.dims[dim].axes);
     if (shape[dim] % shards == 0) continue;
-    fail<ShardingError>("sharding", "the size of " + dim_name(dim) + " must be a multiple of its " +
-                                        std::to_string(shards) + " shards along " +
-                                        axis_list_text(*sharding.mesh, sharding.dims[dim].axes),
+    fail<ShardingError>("sharding",
+                        "the size of " + dim_name(dim) + " must be a multiple of its " + std::to_string(shards) +
+                            " shards along " + axis_list_text(*sharding.mesh, sharding.dims[dim].axes),
                         std::to_string(shape[dim]),
                         "pad it to " + std::to_string(ceil_div(shape[dim], shards) * shards) + ", or use fewer axes");
   }
@@ -244,8 +245,9 @@ void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
 void verify_not_manual(const TensorSharding& sharding, AxisSpan manual) {
   for (const AxisRef& ref : sharding.axes_used()) {
     if (!overlaps(manual, ref)) continue;
-    fail<ShardingError>("sharding", "axes that the enclosing manual computation has taken, " +
-                                        axis_list_text(*sharding.mesh, manual) + ", must not be used",
+    fail<ShardingError>("sharding",
+                        "axes that the enclosing manual computation has taken, " +
+                            axis_list_text(*sharding.mesh, manual) + ", must not be used",
                         axis_text(*sharding.mesh, ref), "use a free axis");
   }
 }

@@ -2,9 +2,9 @@
 //
 // TensorSharding: how the devices of a mesh hold one tensor.
 //
-// Each dim has a list of axes, major to minor; their product is its number of shards. Other axes hold copies, unless the
-// value is *unreduced* over them: then the tensor is the sum (or another reducer) of what these devices hold. On a mesh
-// x=4, y=2, z=2, a tensor of shape 8x6:
+// Each dim has a list of axes, major to minor; their product is its number of shards. Other axes hold copies, unless
+// the value is *unreduced* over them: then the tensor is the sum (or another reducer) of what these devices hold. On a
+// mesh x=4, y=2, z=2, a tensor of shape 8x6:
 //
 //   <@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>
 //
@@ -27,7 +27,7 @@
 namespace shardwise {
 
 enum class Reducer : uint8_t { kNone, kSum, kProd, kMax, kMin, kAnd, kOr };
-std::string_view name(Reducer reducer);  // "none", "sum", "prod", "max", "min", "and", "or"
+std::string_view name(Reducer reducer);                           // "none", "sum", "prod", "max", "min", "and", "or"
 std::optional<Reducer> reducer_from_name(std::string_view name);  // nothing for "none" and unknown names
 
 struct DimSharding {
@@ -40,8 +40,8 @@ struct DimSharding {
 struct TensorSharding {
   MeshPtr mesh;
   std::vector<DimSharding> dims;
-  AxisList replicated;  // axes that must not shard this tensor, in mesh order
-  AxisList unreduced;   // axes over which a reduction is pending, in mesh order
+  AxisList replicated;               // axes that must not shard this tensor, in mesh order
+  AxisList unreduced;                // axes over which a reduction is pending, in mesh order
   Reducer reducer = Reducer::kNone;  // of the unreduced axes (see pending_reducer); kNone there means sum
 
   static TensorSharding fully_replicated(MeshPtr mesh, int64_t ndim);  // all dims closed, no axes
@@ -66,8 +66,8 @@ size_t hash_value(const TensorSharding& sharding);
 
 // ShardingError unless `sharding` is well formed and fits `shape`: as many dims, priorities >= 0 and none on empty
 // closed dims, axes of the mesh, none used twice or overlapping, neighbours merged, replicated and unreduced sorted. A
-// maximal mesh has no dims, whatever the shape. Beyond Shardy, digits that no single split of the axis has, such as (1)2
-// and (3)2 of 12, are refused: no group of devices would match them.
+// maximal mesh has no dims, whatever the shape. Beyond Shardy, digits that no single split of the axis has, such as
+// (1)2 and (3)2 of 12, are refused: no group of devices would match them.
 void verify(const TensorSharding& sharding, DimSpan shape);
 
 // ShardingError when a dim's size is no multiple of its shards, for the few users who need that (JAX, StableHLO).

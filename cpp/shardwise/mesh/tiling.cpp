@@ -26,8 +26,9 @@ Dims blocks_of(const TensorSharding& sharding, DimSpan shape, DimSpan chosen) {
     const int64_t least = block_size(shape[dim], shards);
     blocks[dim] = chosen.empty() ? least : chosen[dim];
     if (blocks[dim] < least) {
-      fail<ShardingError>("sharding", std::to_string(shards) + " blocks must cover dim " + std::to_string(dim) +
-                                          " of size " + std::to_string(shape[dim]),
+      fail<ShardingError>("sharding",
+                          std::to_string(shards) + " blocks must cover dim " + std::to_string(dim) + " of size " +
+                              std::to_string(shape[dim]),
                           "blocks of " + std::to_string(blocks[dim]), "use at least " + std::to_string(least));
     }
   }

@@ -2,9 +2,9 @@
 //
 // Which slice of a tensor each device holds.
 //
-// A dim of size n in s shards is cut into blocks of b = ceil(n / s), or of a larger block that the caller chose. Shard i
-// holds [i*b, min((i+1)*b, n)): the last ones may be shorter, or empty. On devices every shard is stored as a whole block,
-// so that one program fits all; what lies behind the shard's end is padding.
+// A dim of size n in s shards is cut into blocks of b = ceil(n / s), or of a larger block that the caller chose. Shard
+// i holds [i*b, min((i+1)*b, n)): the last ones may be shorter, or empty. On devices every shard is stored as a whole
+// block, so that one program fits all; what lies behind the shard's end is padding.
 //
 //   mesh <["x"=4]>, sharding [{"x"}], shape {5}:   block 2, shards [0,2) [2,4) [4,5) [5,5)
 //   local_shape(sharding, shape)                   // {2}

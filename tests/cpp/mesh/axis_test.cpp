@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The algebra of axis refs against a model that knows nothing of divisibility: an axis is the coordinates 0 … n-1, a ref
-// is the value it takes at each of them, and a split of the axis into digits is a chain of divisors 1 | … | n.
+// The algebra of axis refs against a model that knows nothing of divisibility: an axis is the coordinates 0 … n-1, a
+// ref is the value it takes at each of them, and a split of the axis into digits is a chain of divisors 1 | … | n.
 #include "shardwise/mesh/axis.h"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/tiling.h"

@@ -21,8 +21,8 @@ std::string parse_error(std::string_view json) {
 TEST(MeshJson, RoundTrips) {
   EXPECT_EQ(mesh_to_json(Mesh("m", {{"x", 2}, {"y", 2}}, {3, 2, 1, 0})),
             R"({"name":"m","axes":[{"name":"x","size":2},{"name":"y","size":2}],"device_ids":[3,2,1,0]})");
-  for (const Mesh& mesh : {Mesh("m", {{"x", 2}, {"y \"ü\"", 4}}), Mesh("", {}), Mesh("d", {}, {3}),
-                           Mesh("p", {{"x", 3}}, {2, 0, 1})}) {
+  for (const Mesh& mesh :
+       {Mesh("m", {{"x", 2}, {"y \"ü\"", 4}}), Mesh("", {}), Mesh("d", {}, {3}), Mesh("p", {{"x", 3}}, {2, 0, 1})}) {
     EXPECT_EQ(mesh_from_json(mesh_to_json(mesh)), mesh);
   }
 }
@@ -41,12 +41,14 @@ TEST(ShardingJson, RoundTrips) {
 }
 
 TEST(MeshJsonError, NamesPositionOrPath) {
-  EXPECT_EQ(parse_error("{\n  \"mesh\": }"),
-            "2:11: JSON: expected a JSON document, got syntax error while parsing value - unexpected '}'; expected '[', "
-            "'{', or a literal");
-  EXPECT_EQ(parse_error("\"\xff\""),
-            "1:2: JSON: expected a JSON document, got syntax error while parsing value - invalid string: ill-formed UTF-8 "
-            "byte");
+  EXPECT_EQ(
+      parse_error("{\n  \"mesh\": }"),
+      "2:11: JSON: expected a JSON document, got syntax error while parsing value - unexpected '}'; expected '[', "
+      "'{', or a literal");
+  EXPECT_EQ(
+      parse_error("\"\xff\""),
+      "1:2: JSON: expected a JSON document, got syntax error while parsing value - invalid string: ill-formed UTF-8 "
+      "byte");
   EXPECT_EQ(parse_error("").substr(0, 36), "1:1: JSON: expected a JSON document,");
   EXPECT_EQ(parse_error("[]"), "1:1: JSON: the document must be an object, got array");
   EXPECT_EQ(parse_error("{}"), "1:1: JSON: the document must have \"mesh\"");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/mesh/mesh.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 
@@ -94,8 +94,9 @@ TEST(MeshError, NamesRuleValuesAndWayOut) {
             R"(["x"=2, "y"=2]; give one id per device, or none for 0, 1, 2, …)");
   EXPECT_EQ(error_of({{"x", 2}}, {0, 2}), "mesh: device ids must be a permutation of 0 to 1, got 2");
   EXPECT_EQ(error_of({{"x", 2}}, {1, 1}), "mesh: device ids must be a permutation of 0 to 1, got 1 twice");
-  EXPECT_EQ(error_of({{"x", int64_t{1} << 62}, {"y", 4}}),
-            R"(mesh: the number of devices must fit in 63 bits, got ["x"=4611686018427387904, "y"=4]; use smaller axes)");
+  EXPECT_EQ(
+      error_of({{"x", int64_t{1} << 62}, {"y", 4}}),
+      R"(mesh: the number of devices must fit in 63 bits, got ["x"=4611686018427387904, "y"=4]; use smaller axes)");
 }
 
 TEST(MeshError, RefusesDevicesThatAreNotThere) {

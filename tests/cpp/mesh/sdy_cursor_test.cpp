@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/mesh/sdy_cursor.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 

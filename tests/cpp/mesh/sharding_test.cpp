@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/mesh/sharding.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 
@@ -12,8 +12,7 @@ namespace {
 
 // Axes by number: 0 = x (12), 1 = y (4), 2 = z (2).
 MeshPtr xyz() {
-  static const MeshPtr mesh =
-      std::make_shared<const Mesh>("m", std::vector<MeshAxis>{{"x", 12}, {"y", 4}, {"z", 2}});
+  static const MeshPtr mesh = std::make_shared<const Mesh>("m", std::vector<MeshAxis>{{"x", 12}, {"y", 4}, {"z", 2}});
   return mesh;
 }
 const AxisRef kX{0, 1, 12};
@@ -100,9 +99,10 @@ TEST(Verify, MeshAndNdim) {
   EXPECT_EQ(verify_error(maximal, {4, 4}),
             "sharding: on the single device of mesh @d no dim or axis can be named, got 2 dims, 0 replicated and 0 "
             "unreduced axes; write <@d, []>");
-  EXPECT_EQ(verify_error(of_dims({{}}), {4, 6}),
-            "sharding: it must have one entry per dim of the tensor, got 1 for shape [4, 6]; write {} for a dim that is "
-            "not sharded");
+  EXPECT_EQ(
+      verify_error(of_dims({{}}), {4, 6}),
+      "sharding: it must have one entry per dim of the tensor, got 1 for shape [4, 6]; write {} for a dim that is "
+      "not sharded");
 }
 
 TEST(Verify, Priorities) {
@@ -122,9 +122,10 @@ TEST(Verify, AxesOfLists) {
   EXPECT_EQ(verify_error(of_dims({{{kZ}, false, {}}}, {kZ}), {4}),
             R"(sharding: an axis must be used once, got "z" again in replicated; use another axis, or split this one )"
             "into sub-axes");
-  EXPECT_EQ(axes_error({kZ, {0, 1, 2}, {0, 2, 3}}),
-            R"(sharding: sub-axes of dim 0 that follow each other must be merged, got {"z", "x":(1)2, "x":(2)3}; write )"
-            R"({"z", "x":(1)6})");
+  EXPECT_EQ(
+      axes_error({kZ, {0, 1, 2}, {0, 2, 3}}),
+      R"(sharding: sub-axes of dim 0 that follow each other must be merged, got {"z", "x":(1)2, "x":(2)3}; write )"
+      R"({"z", "x":(1)6})");
   EXPECT_EQ(axes_error({{0, 2, 3}, {0, 1, 2}}), "no error");
 }
 
@@ -137,26 +138,32 @@ TEST(Verify, SortedLists) {
 }
 
 TEST(Verify, Digits) {
-  EXPECT_EQ(verify_error(of_dims({{{kY}, false, {}}}, {{1, 2, 2}}), {4}),
-            R"(sharding: an axis and a sub-axis of it must not both be used, got "y" and "y":(2)2; split the whole axis )"
-            "into sub-axes too");
-  EXPECT_EQ(verify_error(of_dims({{{kY}, false, {}}}, {{1, 1, 2}}), {4}),
-            R"(sharding: an axis and a sub-axis of it must not both be used, got "y":(1)2 and "y"; split the whole axis )"
-            "into sub-axes too");
-  EXPECT_EQ(axes_error({{0, 0, 2}}), R"(sharding: the pre-size of a sub-axis must be at least 1, got "x":(0)2 of size 12)");
+  EXPECT_EQ(
+      verify_error(of_dims({{{kY}, false, {}}}, {{1, 2, 2}}), {4}),
+      R"(sharding: an axis and a sub-axis of it must not both be used, got "y" and "y":(2)2; split the whole axis )"
+      "into sub-axes too");
+  EXPECT_EQ(
+      verify_error(of_dims({{{kY}, false, {}}}, {{1, 1, 2}}), {4}),
+      R"(sharding: an axis and a sub-axis of it must not both be used, got "y":(1)2 and "y"; split the whole axis )"
+      "into sub-axes too");
+  EXPECT_EQ(axes_error({{0, 0, 2}}),
+            R"(sharding: the pre-size of a sub-axis must be at least 1, got "x":(0)2 of size 12)");
   EXPECT_EQ(axes_error({{0, 2, 1}}),
             R"(sharding: the size of a sub-axis must be greater than 1, got "x":(2)1 of size 12)");
   EXPECT_EQ(axes_error({{0, 1, 5}}),
             R"(sharding: pre-size times size of a sub-axis must divide the size of its axis, got "x":(1)5 of size 12)");
-  EXPECT_EQ(axes_error({{0, 2, 3}, {0, 1, 4}}),
-            R"(sharding: sub-axes of one axis must not overlap, got "x":(1)4 and "x":(2)3; use disjoint digits of the axis)");
-  EXPECT_EQ(axes_error({{0, 1, 2}, {0, 3, 2}}),
-            R"(sharding: sub-axes of one axis must be digits of one split of it, got "x":(1)2 and "x":(3)2 of size 12; )"
-            "let the pre-size of the later be a multiple of 2");
+  EXPECT_EQ(
+      axes_error({{0, 2, 3}, {0, 1, 4}}),
+      R"(sharding: sub-axes of one axis must not overlap, got "x":(1)4 and "x":(2)3; use disjoint digits of the axis)");
+  EXPECT_EQ(
+      axes_error({{0, 1, 2}, {0, 3, 2}}),
+      R"(sharding: sub-axes of one axis must be digits of one split of it, got "x":(1)2 and "x":(3)2 of size 12; )"
+      "let the pre-size of the later be a multiple of 2");
 }
 
 TEST(Verify, ChecksInShardysOrder) {
-  // The first of several errors is the one of the earlier rule: a dim's priority before its axes, those before replicated.
+  // The first of several errors is the one of the earlier rule: a dim's priority before its axes, those before
+  // replicated.
   EXPECT_NE(verify_error(of_dims({{{kZ, kZ}, false, -1}}), {4}).find("priority"), std::string::npos);
   EXPECT_NE(verify_error(of_dims({{{kZ, kZ}, false, {}}}, {kY, kX}), {4}).find("used once"), std::string::npos);
   EXPECT_NE(verify_error(of_dims({{{{0, 1, 5}}, false, {}}}, {kY, kY}), {4}).find("used once"), std::string::npos);
@@ -165,20 +172,25 @@ TEST(Verify, ChecksInShardysOrder) {
 TEST(VerifyDivisible, NamesDimShardsAndSize) {
   const auto sharding = of_dims({{}, {{kY, kZ}, false, {}}});
   EXPECT_EQ(sharding_error([&] { verify_divisible(sharding, Dims{3, 16}); }), "no error");
-  EXPECT_EQ(sharding_error([&] { verify_divisible(sharding, Dims{3, 17}); }),
-            R"(sharding: the size of dim 1 must be a multiple of its 8 shards along {"y", "z"}, got 17; pad it to 24, or )"
-            "use fewer axes");
-  EXPECT_EQ(sharding_error([&] { verify_divisible(sharding, Dims{3}); }),
-            "sharding: it must have one entry per dim of the tensor, got 2 for shape [3]; write {} for a dim that is not "
-            "sharded");
+  EXPECT_EQ(
+      sharding_error([&] {
+        verify_divisible(sharding, Dims{3, 17});
+      }),
+      R"(sharding: the size of dim 1 must be a multiple of its 8 shards along {"y", "z"}, got 17; pad it to 24, or )"
+      "use fewer axes");
+  EXPECT_EQ(
+      sharding_error([&] { verify_divisible(sharding, Dims{3}); }),
+      "sharding: it must have one entry per dim of the tensor, got 2 for shape [3]; write {} for a dim that is not "
+      "sharded");
 }
 
 TEST(VerifyNotManual, RefusesTakenAxes) {
   const auto sharding = of_dims({{{{0, 2, 2}}, false, {}}}, {kZ});
   EXPECT_EQ(sharding_error([&] { verify_not_manual(sharding, AxisList{kY, {0, 4, 3}}); }), "no error");
-  EXPECT_EQ(sharding_error([&] { verify_not_manual(sharding, AxisList{kX}); }),
-            R"(sharding: axes that the enclosing manual computation has taken, {"x"}, must not be used, got "x":(2)2; use )"
-            "a free axis");
+  EXPECT_EQ(
+      sharding_error([&] { verify_not_manual(sharding, AxisList{kX}); }),
+      R"(sharding: axes that the enclosing manual computation has taken, {"x"}, must not be used, got "x":(2)2; use )"
+      "a free axis");
 }
 
 }  // namespace

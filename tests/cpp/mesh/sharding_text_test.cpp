@@ -66,7 +66,8 @@ TEST(ShardingText, BareAndShortForms) {
 }
 
 TEST(ShardingText, NormalisesOrderAndSum) {
-  EXPECT_EQ(short_round_trip(R"([], unreduced=sum{"d"}, replicated={"c"})"), R"([], replicated={"c"}, unreduced={"d"})");
+  EXPECT_EQ(short_round_trip(R"([], unreduced=sum{"d"}, replicated={"c"})"),
+            R"([], replicated={"c"}, unreduced={"d"})");
   EXPECT_EQ(short_round_trip("[{}], replicated={}, unreduced=max{}"), "[{}]");
 }
 
@@ -88,7 +89,8 @@ TEST(ShardingText, LeavesTheCursorBehindIt) {
 }
 
 TEST(ShardingText, MeshesAndAxisLists) {
-  for (std::string_view source : {R"(<["x"=2, "y"=4]>)", R"(<["x"=2], device_ids=[1, 0]>)", "<[]>", "<[], device_ids=[3]>"}) {
+  for (std::string_view source :
+       {R"(<["x"=2, "y"=4]>)", R"(<["x"=2], device_ids=[1, 0]>)", "<[]>", "<[], device_ids=[3]>"}) {
     EXPECT_EQ(parse_mesh(source, "m").text(), source);
   }
   EXPECT_EQ(parse_mesh(R"(<["a"=1], device_ids=[0]>)").text(), R"(<["a"=1]>)");
@@ -102,7 +104,8 @@ TEST(ShardingText, MeshesAndAxisLists) {
 TEST(ShardingTextError, Priority) {
   EXPECT_EQ(short_error("[{?}q1]"), R"(1:5: sharding text: a priority must be 'p' and a number, such as p1, got "q1")");
   EXPECT_EQ(short_error("[{?}p]"), R"(1:5: sharding text: a priority must be 'p' and a number, such as p1, got "p")");
-  EXPECT_EQ(short_error("[{?}p1x]"), R"(1:5: sharding text: a priority must be 'p' and a number, such as p1, got "p1x")");
+  EXPECT_EQ(short_error("[{?}p1x]"),
+            R"(1:5: sharding text: a priority must be 'p' and a number, such as p1, got "p1x")");
   EXPECT_EQ(short_error("[{?}p01]"), R"(1:5: sharding text: a priority must have no leading zero, got "p01")");
   EXPECT_EQ(short_error("[{?}p9223372036854775808]"),
             "1:6: sharding text: a priority must fit in 64 bits, got 9223372036854775808");
@@ -115,14 +118,17 @@ TEST(ShardingTextError, MissingPunctuation) {
   EXPECT_EQ(error_of("<@mesh, {}>"), R"(1:9: sharding text: expected '[' before the dims of a sharding, got "{")");
   EXPECT_EQ(error_of("<@mesh, [{}]"), "1:13: sharding text: expected '>' after a sharding, got the end of the text");
   EXPECT_EQ(error_of("<@mesh, [{}]> x"), R"(1:15: sharding text: expected the end of the text, got "x")");
-  EXPECT_EQ(short_error("[\"a\"]"), R"(1:2: sharding text: expected '{' before the axes of a dim, got "\22")");
+  EXPECT_EQ(short_error("[\"a\"]"), R"(1:2: sharding text: expected '{' before the axes of a dim, got '"')");
   EXPECT_EQ(short_error("[{\"a\" \"b\"}]"),
-            R"(1:7: sharding text: expected ',' or '}' after an axis of a dim, got "\22")");
+            R"(1:7: sharding text: expected ',' or '}' after an axis of a dim, got '"')");
   EXPECT_EQ(short_error("[{}\n{}]"), R"(2:1: sharding text: expected ',' or ']' after a dim of a sharding, got "{")");
-  EXPECT_EQ(short_error("[{}"), "1:4: sharding text: expected ',' or ']' after a dim of a sharding, got the end of the text");
+  EXPECT_EQ(short_error("[{}"),
+            "1:4: sharding text: expected ',' or ']' after a dim of a sharding, got the end of the text");
   EXPECT_EQ(short_error("[], replicated{}"), R"(1:15: sharding text: expected '=' after 'replicated', got "{")");
-  EXPECT_EQ(short_error("[], replicated=\"a\""), R"(1:16: sharding text: expected '{' before a list of axes, got "\22")");
-  EXPECT_EQ(short_error("[], replicated={\"a\"; }"), R"(1:20: sharding text: expected ',' or '}' after an axis, got ";")");
+  EXPECT_EQ(short_error("[], replicated=\"a\""),
+            R"(1:16: sharding text: expected '{' before a list of axes, got '"')");
+  EXPECT_EQ(short_error("[], replicated={\"a\"; }"),
+            R"(1:20: sharding text: expected ',' or '}' after an axis, got ";")");
 }
 
 TEST(ShardingTextError, Axis) {
@@ -133,8 +139,10 @@ TEST(ShardingTextError, Axis) {
             R"(1:7: sharding text: expected '(' before the pre-size of a sub-axis, got "1")");
   EXPECT_EQ(short_error(R"([{"b":(x)2}])"),
             R"(1:8: sharding text: expected a number as the pre-size of a sub-axis, got "x")");
-  EXPECT_EQ(short_error(R"([{"b":(1}])"), R"(1:9: sharding text: expected ')' after the pre-size of a sub-axis, got "}")");
-  EXPECT_EQ(short_error(R"([{"b":(1)}])"), R"(1:10: sharding text: expected a number as the size of a sub-axis, got "}")");
+  EXPECT_EQ(short_error(R"([{"b":(1}])"),
+            R"(1:9: sharding text: expected ')' after the pre-size of a sub-axis, got "}")");
+  EXPECT_EQ(short_error(R"([{"b":(1)}])"),
+            R"(1:10: sharding text: expected a number as the size of a sub-axis, got "}")");
   EXPECT_EQ(short_error(R"([{"b":(1)99999999999999999999}])"),
             "1:10: sharding text: the size of a sub-axis must fit in 64 bits, got 99999999999999999999");
   EXPECT_EQ(short_error(R"([{?, "a"}])"), R"(1:4: sharding text: '?' must be the last in a dim, before '}', got ",")");
@@ -159,11 +167,14 @@ TEST(ShardingTextError, Mesh) {
   EXPECT_EQ(error_of("<@other, [{}]>"),
             "1:2: sharding text: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
   EXPECT_EQ(error_of("<mesh[{}]>"), R"(1:6: sharding text: expected '<' before a mesh, got "[")");
-  EXPECT_EQ(error_of("<mesh<\"x\"=2>, []>"), R"(1:7: sharding text: expected '[' before the axes of a mesh, got "\22")");
+  EXPECT_EQ(error_of("<mesh<\"x\"=2>, []>"),
+            R"(1:7: sharding text: expected '[' before the axes of a mesh, got '"')");
   EXPECT_EQ(error_of("<mesh<[x=2]>, []>"),
             R"(1:8: sharding text: an axis of a mesh must be a string and a size, such as "x"=2, got "x")");
-  EXPECT_EQ(error_of("<mesh<[\"x\" 2]>, []>"), R"(1:12: sharding text: expected '=' after the name of an axis, got "2")");
-  EXPECT_EQ(error_of("<mesh<[\"x\"=y]>, []>"), R"(1:12: sharding text: expected a number as the size of an axis, got "y")");
+  EXPECT_EQ(error_of("<mesh<[\"x\" 2]>, []>"),
+            R"(1:12: sharding text: expected '=' after the name of an axis, got "2")");
+  EXPECT_EQ(error_of("<mesh<[\"x\"=y]>, []>"),
+            R"(1:12: sharding text: expected a number as the size of an axis, got "y")");
   EXPECT_EQ(error_of("<mesh<[\"x\"=2], ids=[0]>, []>"),
             R"(1:16: sharding text: expected 'device_ids' after the axes of a mesh, got "ids")");
   EXPECT_EQ(error_of("<mesh<[\"x\"=2], device_ids=[0; 1]>, []>"),
