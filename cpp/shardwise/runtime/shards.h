@@ -13,6 +13,7 @@
 // shape {4, 256, 8}: a view of the user's memory. Otherwise they are a list.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "shardwise/base/ndarray.h"
@@ -51,5 +52,11 @@ class Shards {
   NdArray stacked_;
   std::vector<NdArray> list_;
 };
+
+// `axes` with every ref cut at the borders of `others`; refs of size 1 go. Nothing where a border is none of a digit's.
+std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others);
+
+// The position along `axes`, in list order, of the device at `index` along `grid` whose other digits are 0.
+int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index);
 
 }  // namespace shardwise

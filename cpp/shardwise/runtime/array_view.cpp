@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/array_view.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/thread_pool.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kCopyGrainBytes = int64_t{1} << 18;  // below, waking a thread costs more than it saves
+
+NdArray with_dims(const NdArray& array, Dims shape, Dims strides) {
+  return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
+}
+
+}  // namespace
+
+NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes) {
+  check_internal(element_count(sizes) == array.shape()[dim], "split_dim: the sizes multiply to the dim's");
+  Dims shape = array.shape();
+  Dims strides = array.strides();
+  const Dims inner = row_major_strides(sizes, strides[dim]);
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  shape.erase(shape.begin() + at);
+  strides.erase(strides.begin() + at);
+  shape.insert(shape.begin() + at, sizes.begin(), sizes.end());
+  strides.insert(strides.begin() + at, inner.begin(), inner.end());
+  return with_dims(array, std::move(shape), std::move(strides));
+}
+
+std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end) {
+  Dims shape = array.shape();
+  Dims strides = array.strides();
+  int64_t size = 1;
+  int64_t stride = item_size(array.dtype());
+  const bool is_empty = array.size() == 0;
+  for (size_t d = end; d-- > begin;) {
+    if (shape[d] != 1) {
+      if (size == 1) {
+        stride = strides[d];
+      } else if (strides[d] != stride * size && !is_empty) {
+        return std::nullopt;
+      }
+    }
+    size *= shape[d];
+  }
+  const auto first = static_cast<std::ptrdiff_t>(begin);
+  const auto last = static_cast<std::ptrdiff_t>(end);
+  shape.erase(shape.begin() + first, shape.begin() + last);
+  strides.erase(strides.begin() + first, strides.begin() + last);
+  shape.insert(shape.begin() + first, size);
+  strides.insert(strides.begin() + first, stride);
+  return with_dims(array, std::move(shape), std::move(strides));
+}
+
+NdArray reorder_dims(const NdArray& array, std::span<const size_t> order) {
+  check_internal(order.size() == array.shape().size(), "reorder_dims: one entry per dim");
+  Dims shape;
+  Dims strides;
+  shape.reserve(order.size());
+  strides.reserve(order.size());
+  for (size_t d : order) {
+    shape.push_back(array.shape()[d]);
+    strides.push_back(array.strides()[d]);
+  }
+  return with_dims(array, std::move(shape), std::move(strides));
+}
+
+NdArray select(const NdArray& array, size_t dim, int64_t index) {
+  NdArray view = array.sliced(static_cast<int64_t>(dim), index, 1);
+  Dims shape = view.shape();
+  Dims strides = view.strides();
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dim));
+  return with_dims(view, std::move(shape), std::move(strides));
+}
+
+NdArray insert_dim(const NdArray& array, size_t dim, int64_t size) {
+  Dims shape = array.shape();
+  Dims strides = array.strides();
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), size);
+  strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(dim), 0);
+  return with_dims(array, std::move(shape), std::move(strides));
+}
+
+void copy_parallel(const NdArray& to, const NdArray& from) {
+  check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
+  const int64_t bytes = to.nbytes();
+  if (bytes <= kCopyGrainBytes) {
+    to.copy_from(from);
+    return;
+  }
+  const auto largest = std::max_element(to.shape().begin(), to.shape().end());
+  const int64_t dim = largest - to.shape().begin();
+  const int64_t rows = std::max<int64_t>(1, kCopyGrainBytes / (bytes / *largest));
+  parallel_for(*largest, rows, [&](int64_t begin, int64_t end) {
+    to.sliced(dim, begin, end - begin).copy_from(from.sliced(dim, begin, end - begin));
+  });
+}
+
+Scalar poison_value(DType dtype) {
+  constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5ULL;
+  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::quiet_NaN());
+  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, kPattern);
+  return Scalar::of_int(dtype, std::bit_cast<int64_t>(kPattern));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/buffer_pool.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+constexpr uint64_t kSmallest = 64;
+constexpr int kClassCount = 4 * 64;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int64_t kDefaultCapacity = 0;
+#else
+constexpr int64_t kDefaultCapacity = int64_t{1} << 30;
+#endif
+
+// Four classes per power of two: at most a quarter of a buffer is unused.
+struct SizeClass {
+  int index;
+  uint64_t bytes;
+};
+
+SizeClass size_class(uint64_t bytes) {
+  bytes = std::max(bytes, kSmallest);
+  const int exponent = 63 - std::countl_zero(bytes);
+  const uint64_t step = (uint64_t{1} << exponent) / 4;
+  const uint64_t quarters = (bytes - (uint64_t{1} << exponent) + step - 1) / step;  // 0 … 4
+  return {4 * exponent + static_cast<int>(quarters), (uint64_t{1} << exponent) + quarters * step};
+}
+
+class Store {
+ public:
+  void* take(SizeClass wanted) {
+    {
+      const std::lock_guard lock(mutex_);
+      live_ += static_cast<int64_t>(wanted.bytes);
+      auto& list = free_[static_cast<size_t>(wanted.index)];
+      if (!list.empty()) {
+        void* memory = list.back();
+        list.pop_back();
+        kept_ -= static_cast<int64_t>(wanted.bytes);
+        return memory;
+      }
+    }
+    try {
+      return ::operator new(wanted.bytes, kAlignment);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      live_ -= static_cast<int64_t>(wanted.bytes);
+      throw;
+    }
+  }
+
+  void give(void* memory, SizeClass size) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      live_ -= static_cast<int64_t>(size.bytes);
+      if (kept_ + static_cast<int64_t>(size.bytes) <= capacity_) {
+        try {
+          free_[static_cast<size_t>(size.index)].push_back(memory);
+          kept_ += static_cast<int64_t>(size.bytes);
+          return;
+        } catch (const std::bad_alloc&) {
+          // no room even for a pointer: back to the system
+        }
+      }
+    }
+    ::operator delete(memory, kAlignment);
+  }
+
+  void set_capacity(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    capacity_ = bytes;
+    for (size_t i = free_.size(); i-- > 0 && kept_ > capacity_;) {
+      const uint64_t size = (uint64_t{1} << (i / 4)) / 4 * (4 + i % 4);
+      while (!free_[i].empty() && kept_ > capacity_) {
+        ::operator delete(free_[i].back(), kAlignment);
+        free_[i].pop_back();
+        kept_ -= static_cast<int64_t>(size);
+      }
+    }
+  }
+
+  int64_t capacity() { return locked(capacity_); }
+  int64_t kept() { return locked(kept_); }
+  int64_t live() { return locked(live_); }
+
+ private:
+  int64_t locked(const int64_t& value) {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
+  std::mutex mutex_;
+  std::array<std::vector<void*>, kClassCount + 4> free_;
+  int64_t capacity_ = kDefaultCapacity;
+  int64_t kept_ = 0;
+  int64_t live_ = 0;
+};
+
+// Never destroyed: arrays that outlive the end of main still give their memory back.
+Store& store() {
+  static Store* const kStore = new Store;
+  return *kStore;
+}
+
+}  // namespace
+
+NdArray pooled_empty(DType dtype, Dims shape) {
+  int64_t bytes = item_size(dtype);
+  bool too_large = false;
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (int64_t size : shape) too_large |= !is_empty && __builtin_mul_overflow(bytes, size, &bytes);
+  if (too_large) {
+    fail<ShapeError>("array", "the size in bytes must fit into 63 bits", str("shape ", shape, " of ", dtype),
+                     "use a smaller shape");
+  }
+  const SizeClass size = size_class(is_empty ? 0 : static_cast<uint64_t>(bytes));
+  std::shared_ptr<void> memory(store().take(size), [size](void* p) { store().give(p, size); });
+  auto* data = static_cast<std::byte*>(memory.get());
+  Dims strides = row_major_strides(shape, item_size(dtype));
+  return {dtype, std::move(shape), std::move(strides), data, std::move(memory)};
+}
+
+int64_t buffer_pool_capacity() { return store().capacity(); }
+void set_buffer_pool_capacity(int64_t bytes) { store().set_capacity(bytes); }
+int64_t buffer_pool_bytes() { return store().kept(); }
+int64_t live_buffer_bytes() { return store().live(); }
+
+}  // namespace shardwise

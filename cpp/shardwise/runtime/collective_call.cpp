@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/collective_call.h"
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+void append(AxisList& all, AxisSpan axes) { all.insert(all.end(), axes.begin(), axes.end()); }
+
+DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits, DigitSet operand) {
+  AxisList from = permute.from;
+  AxisList to = permute.to;
+  append(from, difference(permute.to, permute.from));
+  append(to, difference(permute.from, permute.to));
+  const DigitSet moved = digits.touched(from);
+  if ((operand & moved) == 0) return operand;
+  if (from.size() != to.size()) return operand | moved;
+  DigitSet after = operand & ~digits.covered(from);
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i].size != to[i].size) return operand | moved;
+    const AxisSpan source(&from[i], 1);
+    const AxisSpan target(&to[i], 1);
+    if ((operand & digits.touched(source)) != 0) after |= digits.touched(target);
+  }
+  return after;
+}
+
+}  // namespace
+
+AxisList CollectiveCall::axes_used() const {
+  AxisList used = axes;
+  for (const AxisList& dim : dims) append(used, dim);
+  for (const AllToAllMove& move : moves) append(used, move.axes);
+  append(used, permute.from);
+  append(used, permute.to);
+  append(used, permute.axes);
+  return used;
+}
+
+DigitSet CollectiveCall::varying_after(const Digits& digits, DigitSet operand) const {
+  const AxisList used = axes_used();
+  switch (kind) {
+    case CollectiveKind::kAxisIndex: return digits.touched(axes);
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllGather: return operand & ~digits.covered(used);
+    case CollectiveKind::kReduceScatter: {
+      AxisList scattered;
+      for (const AxisList& dim : dims) append(scattered, dim);
+      return (operand & ~digits.covered(axes)) | digits.touched(scattered);
+    }
+    case CollectiveKind::kAllToAll: return operand | digits.touched(used);
+    case CollectiveKind::kCollectivePermute:
+      if (permute.axes.empty()) return varying_after_permute(permute, digits, operand);
+      return operand | digits.touched(permute.axes);
+    case CollectiveKind::kAllSlice:
+    case CollectiveKind::kNone: break;
+  }
+  check_internal(false, "varying_after: a local collective");
+  return operand;
+}
+
+Shards CollectiveCall::run(Communicator& communicator, const Shards& operand) const {
+  switch (kind) {
+    case CollectiveKind::kAxisIndex: return communicator.axis_index(axes);
+    case CollectiveKind::kAllReduce: return communicator.all_reduce(operand, axes, reducer);
+    case CollectiveKind::kAllGather: return communicator.all_gather(operand, dims);
+    case CollectiveKind::kReduceScatter: return communicator.reduce_scatter(operand, axes, dims, reducer);
+    case CollectiveKind::kAllToAll: return communicator.all_to_all(operand, moves);
+    case CollectiveKind::kCollectivePermute:
+      if (permute.axes.empty()) return communicator.permute(operand, permute.from, permute.to);
+      return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
+    case CollectiveKind::kAllSlice:
+    case CollectiveKind::kNone: break;
+  }
+  check_internal(false, "run: a local collective");
+  return operand;
+}
+
+bool is_local_collective(const OpView& op) {
+  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
+}
+
+CollectiveCall read_collective(const OpView& op) {
+  CollectiveCall call{.kind = op.def().traits.collective};
+  switch (call.kind) {
+    case CollectiveKind::kAxisIndex: call.axes = collective_axes(op); break;
+    case CollectiveKind::kAllReduce:
+      call.axes = collective_axes(op);
+      call.reducer = collective_reducer(op);
+      break;
+    case CollectiveKind::kAllGather: call.dims = collective_dim_axes(op, "gather"); break;
+    case CollectiveKind::kReduceScatter:
+      call.axes = collective_axes(op);
+      call.dims = collective_dim_axes(op, "scatter");
+      call.reducer = collective_reducer(op);
+      break;
+    case CollectiveKind::kAllToAll: call.moves = all_to_all_moves(op); break;
+    case CollectiveKind::kCollectivePermute: call.permute = permute_attrs(op); break;
+    case CollectiveKind::kAllSlice:
+    case CollectiveKind::kNone: check_internal(false, "read_collective: a local collective");
+  }
+  return call;
+}
+
+}  // namespace shardwise

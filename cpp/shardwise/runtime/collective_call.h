@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A collective of the local program with its attributes read, so that a run parses nothing:
+//
+//   "shardwise.all_reduce"(%3) <{axes = …{"x"}, mesh = @mesh, reducer = "sum"}>
+//     read_collective(op)       {kind = kAllReduce, axes = {x}, reducer = kSum}
+//     varying_after({x, y})     {y}: all devices along x now hold the same
+#pragma once
+
+#include "shardwise/runtime/communicator.h"
+#include "shardwise/runtime/digits.h"
+
+namespace shardwise {
+
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::kNone;
+  AxisList axes = {};                    // axis_index, all_reduce, reduce_scatter, shift
+  std::vector<AxisList> dims = {};       // all_gather, reduce_scatter
+  std::vector<AllToAllMove> moves = {};  // all_to_all
+  PermuteAttrs permute = {};             // collective_permute
+  Reducer reducer = Reducer::kNone;
+
+  AxisList axes_used() const;
+  // Along which digits the result varies. At least those along which it does; more only where a sub-axis ends inside a
+  // digit.
+  DigitSet varying_after(const Digits& digits, DigitSet operand) const;
+  Shards run(Communicator& communicator, const Shards& operand) const;  // axis_index ignores the operand
+};
+
+// Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
+bool is_local_collective(const OpView& op);
+CollectiveCall read_collective(const OpView& op);
+
+}  // namespace shardwise

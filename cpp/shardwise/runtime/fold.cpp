@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/fold.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/thread_pool.h"
+#include "shardwise/ops/tile.h"
+#include "shardwise/runtime/buffer_pool.h"
+
+namespace shardwise {
+namespace {
+
+// Members read in one pass over memory; more would need more registers and streams than a core keeps apart.
+constexpr size_t kMembersPerPass = 8;
+
+TileCode combining_code(Reducer reducer, DType dtype) {
+  const bool is_bool = dtype == DType::kBool;
+  switch (reducer) {
+    case Reducer::kSum: return is_bool ? TileCode::kOr : TileCode::kAdd;
+    case Reducer::kProd: return is_bool ? TileCode::kAnd : TileCode::kMultiply;
+    case Reducer::kMax: return is_bool ? TileCode::kOr : TileCode::kMaximum;
+    case Reducer::kMin: return is_bool ? TileCode::kAnd : TileCode::kMinimum;
+    case Reducer::kAnd: return TileCode::kAnd;
+    case Reducer::kOr: return TileCode::kOr;
+    case Reducer::kNone: break;
+  }
+  check_internal(false, "fold: a reducer");
+  return TileCode::kCopy;
+}
+
+// x combined with itself is x.
+bool is_idempotent(Reducer reducer, DType dtype) {
+  return dtype == DType::kBool || (reducer != Reducer::kSum && reducer != Reducer::kProd);
+}
+
+// inputs: [accumulator,] members; output: accumulator or, in the last pass, the result.
+TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t members, bool is_first, bool is_last) {
+  TileBuilder tiles;
+  std::vector<uint32_t> inputs;
+  if (!is_first) inputs.push_back(tiles.input(accumulator));
+  for (size_t i = 0; i < members; ++i) inputs.push_back(tiles.input(dtype));
+  uint32_t sum = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    uint32_t member = inputs[i];
+    if (tiles.dtype(member) != accumulator) member = tiles.emit(TileCode::kConvert, {member}, accumulator);
+    sum = i == 0 ? member : tiles.emit(code, {sum, member}, accumulator);
+  }
+  if (is_last && accumulator != dtype) sum = tiles.emit(TileCode::kConvert, {sum}, dtype);
+  tiles.output(sum);
+  return std::move(tiles).build();
+}
+
+const ParallelFor& pool_for() {
+  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+    parallel_for(count, grain, body);
+  };
+  return kPool;
+}
+
+bool is_same_view(const NdArray& a, const NdArray& b) {
+  return a.data() == b.data() && a.strides() == b.strides() && a.owner() == b.owner();
+}
+
+}  // namespace
+
+NdArray fold(Reducer reducer, std::span<const NdArray> members) {
+  const DType dtype = members.front().dtype();
+  if (members.size() == 1) return members.front();
+  const bool is_one_copy = std::all_of(members.begin(), members.end(),
+                                       [&](const NdArray& member) { return is_same_view(member, members.front()); });
+  if (is_one_copy && is_idempotent(reducer, dtype)) {
+    if (!is_float(dtype)) return members.front();
+    members = members.first(2);  // combined once still, for the bits of a NaN
+  }
+  const TileCode code = combining_code(reducer, dtype);
+  const DType accumulator = dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+  NdArray result = pooled_empty(dtype, members.front().shape());
+  NdArray partial = result;
+  if (accumulator != dtype && members.size() > kMembersPerPass) partial = pooled_empty(accumulator, result.shape());
+  for (size_t done = 0; done < members.size();) {
+    const size_t count = std::min(members.size() - done, kMembersPerPass);
+    const bool is_first = done == 0;
+    const bool is_last = done + count == members.size();
+    const TileProgram program = pass_program(code, dtype, accumulator, count, is_first, is_last);
+    std::vector<NdArray> inputs;
+    if (!is_first) inputs.push_back(partial);
+    inputs.insert(inputs.end(), members.begin() + static_cast<std::ptrdiff_t>(done),
+                  members.begin() + static_cast<std::ptrdiff_t>(done + count));
+    run_tiles(program, inputs, std::array{is_last ? result : partial}, pool_for());
+    done += count;
+  }
+  return result;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/sharded_array.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/base/thread_pool.h"
+#include "shardwise/ops/reduce.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/virtual_communicator.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kShardGrainBytes = int64_t{1} << 17;
+
+// The part of the global array at position `index` along `axes`.
+LocalSlice slice_at(const TensorSharding& sharding, DimSpan shape, DimSpan blocks, AxisSpan axes, int64_t index) {
+  LocalSlice slice;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t shard = d < sharding.dims.size() ? position_along(sharding.dims[d].axes, axes, index) : 0;
+    slice.start.push_back(std::min(shard * blocks[d], shape[d]));
+    slice.size.push_back(std::min(blocks[d], shape[d] - slice.start[d]));
+  }
+  return slice;
+}
+
+NdArray part_of(NdArray array, const LocalSlice& slice) {
+  for (size_t d = 0; d < slice.size.size(); ++d) {
+    array = array.sliced(static_cast<int64_t>(d), slice.start[d], slice.size[d]);
+  }
+  return array;
+}
+
+NdArray without_padding(NdArray shard, const LocalSlice& slice) {
+  for (size_t d = 0; d < slice.size.size(); ++d) shard = shard.sliced(static_cast<int64_t>(d), 0, slice.size[d]);
+  return shard;
+}
+
+NdArray padded_copy(const NdArray& part, const LocalSlice& slice, const Dims& blocks, PaddingFill fill) {
+  const DType dtype = part.dtype();
+  NdArray copy = pooled_empty(dtype, blocks);
+  const Scalar padding = fill == PaddingFill::kPoison ? poison_value(dtype) : Scalar::of_int(dtype, 0);
+  copy.copy_from(NdArray::full(dtype, blocks, padding));
+  without_padding(copy, slice).copy_from(part);
+  return copy;
+}
+
+bool is_even(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t shards = d < sharding.dims.size() ? product(sharding.dims[d].axes) : 1;
+    if (blocks[d] * shards != shape[d]) return false;
+  }
+  return true;
+}
+
+// Every dim split into its shards, the axes moved in front: a view.
+Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, DimSpan blocks) {
+  NdArray view = array;
+  AxisList found;  // the axis of each dim of `view`; {-1} for local dims
+  for (size_t d = 0; d < blocks.size(); ++d) {
+    Dims sizes;
+    if (d < sharding.dims.size()) {
+      for (const AxisRef& axis : sharding.dims[d].axes) {
+        sizes.push_back(axis.size);
+        found.push_back(axis);
+      }
+    }
+    sizes.push_back(blocks[d]);
+    view = split_dim(view, found.size() - (sizes.size() - 1), sizes);
+    found.push_back({-1, 1, 1});
+  }
+  std::vector<size_t> order(found.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if ((found[a].axis < 0) != (found[b].axis < 0)) return found[b].axis < 0;
+    return found[a].axis >= 0 && found[a] < found[b];
+  });
+  AxisList axes;
+  for (size_t i : order) {
+    if (found[i].axis >= 0) axes.push_back(found[i]);
+  }
+  return {std::move(axes), reorder_dims(view, order)};
+}
+
+// The whole padded array as a view of the stack, where the shards lie side by side.
+std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
+  if (!shards.is_stacked()) return std::nullopt;
+  AxisList all;
+  for (const DimSharding& dim : sharding.dims) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+  auto labels = cut_at(all, all);
+  if (!labels) return std::nullopt;
+  std::sort(labels->begin(), labels->end());
+  const Shards split = shards.along(*labels);
+  if (!split.is_stacked()) return std::nullopt;
+  std::vector<size_t> order;
+  std::vector<size_t> ends;
+  const auto ndim = split.stacked().shape().size() - labels->size();
+  for (size_t d = 0; d < ndim; ++d) {
+    if (d < sharding.dims.size()) {
+      const auto pieces = cut_at(sharding.dims[d].axes, all);
+      if (!pieces) return std::nullopt;
+      for (const AxisRef& axis : *pieces) {
+        order.push_back(static_cast<size_t>(std::find(labels->begin(), labels->end(), axis) - labels->begin()));
+      }
+    }
+    order.push_back(labels->size() + d);
+    ends.push_back(order.size());
+  }
+  std::optional<NdArray> whole = reorder_dims(split.stacked(), order);
+  for (size_t d = ndim; d-- > 0 && whole;) whole = merge_dims(*whole, d == 0 ? 0 : ends[d - 1], ends[d]);
+  return whole;
+}
+
+bool same_bytes(const NdArray& a, const NdArray& b) {
+  if (a.shape() != b.shape()) return false;
+  const NdArray left = a.contiguous();
+  const NdArray right = b.contiguous();
+  return left.nbytes() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0;
+}
+
+}  // namespace
+
+AxisList varying_axes(const TensorSharding& sharding) {
+  AxisList axes;
+  for (const DimSharding& dim : sharding.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+  axes.insert(axes.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
+  return sort_and_merge(axes);
+}
+
+ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      sharding_(std::move(sharding)),
+      blocks_(blocks.empty() ? local_shape(sharding_, shape_) : std::move(blocks)),
+      shards_(std::move(shards)) {
+  if (shards_.dtype() != dtype_ || shards_.local_shape() != blocks_) {
+    fail<ShapeError>("sharded array", "every shard must be a block of the array",
+                     str(shards_.dtype(), shards_.local_shape(), " for ", dtype_, blocks_),
+                     "give all shards the block's shape and the array's dtype");
+  }
+}
+
+bool ShardedArray::is_uneven() const { return !is_even(sharding_, shape_, blocks_); }
+
+LocalSlice ShardedArray::slice(int64_t device) const {
+  return slice_of(sharding_, shape_, mesh().logical_index(device), blocks_);
+}
+
+NdArray ShardedArray::padded_shard(int64_t device) const {
+  return shards_[shard_index(mesh(), shards_.axes(), mesh().logical_index(device))];
+}
+
+NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device)); }
+
+ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks, PaddingFill fill) {
+  const Dims local = local_shape(sharding, array.shape(), blocks);
+  AxisList axes = varying_axes(sharding);
+  if (sharding.unreduced.empty() && is_even(sharding, array.shape(), local)) {
+    Shards shards = scatter_by_view(array, sharding, local).along(axes);
+    return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
+  }
+  const NdArray neutral =
+      sharding.unreduced.empty()
+          ? NdArray()
+          : NdArray::full(array.dtype(), local, neutral_element(sharding.pending_reducer(), array.dtype()));
+  std::vector<NdArray> list;
+  for (int64_t i = 0; i < product(axes); ++i) {
+    if (position_along(sharding.unreduced, axes, i) != 0) {
+      list.push_back(neutral);
+      continue;
+    }
+    const LocalSlice slice = slice_at(sharding, array.shape(), local, axes, i);
+    NdArray part = part_of(array, slice);
+    list.push_back(slice.size == local ? std::move(part) : padded_copy(part, slice, local, fill));
+  }
+  Shards shards(std::move(axes), std::move(list));
+  return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
+}
+
+NdArray gather(const ShardedArray& array) {
+  const TensorSharding& sharding = array.sharding();
+  Shards shards = array.shards().along(varying_axes(sharding));
+  if (!sharding.unreduced.empty()) {
+    shards = VirtualCommunicator().all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
+  }
+  const LocalSlice whole{Dims(array.shape().size(), 0), array.shape()};
+  if (const auto view = whole_view(shards, sharding)) return without_padding(*view, whole);
+  NdArray result = pooled_empty(array.dtype(), array.shape());
+  const int64_t count = shards.count();
+  const int64_t bytes = std::max<int64_t>(1, result.nbytes() / count);
+  parallel_for(count, ceil_div(kShardGrainBytes, bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const LocalSlice slice = slice_at(sharding, array.shape(), array.blocks(), shards.axes(), i);
+      copy_parallel(part_of(result, slice), without_padding(shards[i], slice));
+    }
+  });
+  return result;
+}
+
+bool replicas_agree(const ShardedArray& array) {
+  const Shards& shards = array.shards();
+  const Shards first = shards.along(varying_axes(array.sharding())).along(shards.axes());
+  for (int64_t i = 0; i < shards.count(); ++i) {
+    const LocalSlice slice = slice_at(array.sharding(), array.shape(), array.blocks(), shards.axes(), i);
+    if (!same_bytes(without_padding(shards[i], slice), without_padding(first[i], slice))) return false;
+  }
+  return true;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/virtual_communicator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardwise/base/error.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/fold.h"
+
+namespace shardwise {
+namespace {
+
+AxisList joined(AxisSpan a, AxisSpan b) {
+  AxisList all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+AxisList in_mesh_order(AxisList axes) {
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+// The digits of `axes` that are not in `others`; unlike `difference` it leaves neighbours apart.
+AxisList without(AxisSpan axes, AxisSpan others) {
+  AxisList rest;
+  for (const AxisRef& axis : axes) {
+    const AxisList left = difference(AxisSpan(&axis, 1), others);
+    rest.insert(rest.end(), left.begin(), left.end());
+  }
+  return rest;
+}
+
+// `axes` cut as the shards are, so that no dim of a stack must be merged to be addressed.
+AxisList pieces_of(AxisSpan axes, AxisSpan others) {
+  auto pieces = cut_at(axes, others);
+  return pieces ? std::move(*pieces) : AxisList(axes.begin(), axes.end());
+}
+
+size_t position(AxisSpan axes, const AxisRef& axis) {
+  const auto found = std::find(axes.begin(), axes.end(), axis);
+  check_internal(found != axes.end(), "collective: the axis is one of the shards' axes");
+  return static_cast<size_t>(found - axes.begin());
+}
+
+// A stack in which every ref of `pieces` is a dim of its own: dims are `axes`, then the local ones.
+struct Opened {
+  AxisList axes;
+  NdArray array;
+};
+
+Opened open(const Shards& shards, AxisSpan pieces) {
+  AxisList axes = in_mesh_order(joined(pieces, without(shards.axes(), pieces)));
+  NdArray array = shards.along(axes).stack();
+  return {std::move(axes), std::move(array)};
+}
+
+// Runs of `groups[i]` dims become one dim each; a copy only where no single stride can say that.
+NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
+  for (bool is_copy : {false, true}) {
+    if (is_copy) {
+      NdArray copy = pooled_empty(array.dtype(), array.shape());
+      copy_parallel(copy, array);
+      array = std::move(copy);
+    }
+    std::optional<NdArray> merged = array;
+    size_t end = array.shape().size();
+    for (size_t i = groups.size(); i-- > 0 && merged;) {
+      const size_t begin = end - groups[i];
+      if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
+      end = begin;
+    }
+    if (merged) return std::move(*merged);
+  }
+  return array;
+}
+
+// The members of every group along `pieces`, first to last: views without these dims.
+std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList& rest) {
+  rest = without(opened.axes, pieces);
+  std::vector<size_t> order;
+  Dims sizes;
+  Dims strides;
+  for (const AxisRef& piece : pieces) {
+    const size_t dim = position(opened.axes, piece);
+    sizes.push_back(piece.size);
+    strides.push_back(opened.array.strides()[dim]);
+  }
+  for (const AxisRef& axis : rest) order.push_back(position(opened.axes, axis));
+  for (size_t d = opened.axes.size(); d < opened.array.shape().size(); ++d) order.push_back(d);
+  Dims shape;
+  Dims member_strides;
+  for (size_t dim : order) {
+    shape.push_back(opened.array.shape()[dim]);
+    member_strides.push_back(opened.array.strides()[dim]);
+  }
+  std::vector<NdArray> members;
+  members.reserve(static_cast<size_t>(element_count(sizes)));
+  Dims index(sizes.size(), 0);
+  do {
+    int64_t offset = 0;
+    for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
+    members.emplace_back(opened.array.dtype(), shape, member_strides, opened.array.data() + offset,
+                         opened.array.owner());
+  } while (next_index(index, sizes));
+  return members;
+}
+
+Dims sizes_of(AxisSpan axes) {
+  Dims sizes;
+  for (const AxisRef& axis : axes) sizes.push_back(axis.size);
+  return sizes;
+}
+
+// Splits local dim d (at array dim `begin`[d]) into its parts along scatter[d] and makes these parts axes.
+NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
+  NdArray view = member;
+  std::vector<size_t> locals;
+  AxisList found(rest.begin(), rest.end());  // the axis of each array dim, none for local dims
+  size_t dim = rest.size();
+  for (const AxisList& parts : scatter) {
+    Dims sizes = sizes_of(parts);
+    sizes.push_back(view.shape()[dim] / product(parts));
+    view = split_dim(view, dim, sizes);
+    found.insert(found.end(), parts.begin(), parts.end());
+    found.push_back({-1, 1, 1});
+    dim += parts.size() + 1;
+    locals.push_back(dim - 1);
+  }
+  std::vector<size_t> order;
+  for (const AxisRef& axis : axes) order.push_back(position(found, axis));
+  order.insert(order.end(), locals.begin(), locals.end());
+  return reorder_dims(view, order);
+}
+
+// One array of an all_to_all on its way: dims are the axes, then groups[d] dims for each tensor dim.
+struct Exchange {
+  NdArray array;
+  std::vector<size_t> groups;
+};
+
+void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, size_t to) {
+  if (state.groups[axes.size() + to] != 1) {
+    state.array = merge_groups(state.array, state.groups);
+    std::fill(state.groups.begin(), state.groups.end(), size_t{1});
+  }
+  const auto start_of = [&](size_t d) {
+    return std::accumulate(state.groups.begin(), state.groups.begin() + static_cast<std::ptrdiff_t>(axes.size() + d),
+                           size_t{0});
+  };
+  const size_t split = start_of(to);
+  Dims sizes = sizes_of(pieces);
+  sizes.push_back(state.array.shape()[split] / product(pieces));
+  state.array = split_dim(state.array, split, sizes);
+  const size_t added = pieces.size();
+  // Where each dim was before the split is where it is now, shifted behind it.
+  const auto now = [&](size_t dim) { return dim > split ? dim + added : dim; };
+  std::vector<size_t> order;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const auto moved = std::find(pieces.begin(), pieces.end(), axes[a]);
+    order.push_back(moved == pieces.end() ? a : split + static_cast<size_t>(moved - pieces.begin()));
+  }
+  for (size_t d = 0; axes.size() + d < state.groups.size(); ++d) {
+    if (d == from) {
+      for (const AxisRef& piece : pieces) order.push_back(position(axes, piece));
+    }
+    const size_t start = start_of(d);
+    for (size_t i = 0; i < state.groups[axes.size() + d]; ++i) {
+      order.push_back(d == to ? split + added : now(start + i));
+    }
+  }
+  state.array = reorder_dims(state.array, order);
+  state.groups[axes.size() + from] += added;
+}
+
+}  // namespace
+
+Shards VirtualCommunicator::axis_index(AxisSpan axes) {
+  const AxisList pieces = pieces_of(axes, axes);
+  NdArray array = pooled_empty(DType::kI32, sizes_of(pieces));
+  auto* values = reinterpret_cast<int32_t*>(array.data());
+  std::iota(values, values + array.size(), 0);
+  AxisList sorted = in_mesh_order(pieces);
+  std::vector<size_t> order;
+  for (const AxisRef& axis : sorted) order.push_back(position(pieces, axis));
+  return {std::move(sorted), reorder_dims(array, order)};
+}
+
+Shards VirtualCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) {
+  const AxisList pieces = pieces_of(axes, operand.axes());
+  AxisList rest;
+  const std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  NdArray result = fold(reducer, members);
+  return {std::move(rest), std::move(result)};
+}
+
+Shards VirtualCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
+  AxisList all;
+  std::vector<AxisList> pieces;
+  for (const AxisList& axes : gather) {
+    pieces.push_back(pieces_of(axes, operand.axes()));
+    all.insert(all.end(), pieces.back().begin(), pieces.back().end());
+  }
+  const Opened opened = open(operand, all);
+  AxisList rest = without(opened.axes, all);
+  std::vector<size_t> order;
+  std::vector<size_t> groups(rest.size(), 1);
+  for (const AxisRef& axis : rest) order.push_back(position(opened.axes, axis));
+  for (size_t d = 0; d < pieces.size(); ++d) {
+    for (const AxisRef& piece : pieces[d]) order.push_back(position(opened.axes, piece));
+    order.push_back(opened.axes.size() + d);
+    groups.push_back(pieces[d].size() + 1);
+  }
+  return {std::move(rest), merge_groups(reorder_dims(opened.array, order), groups)};
+}
+
+Shards VirtualCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
+                                           Reducer reducer) {
+  const AxisList pieces = pieces_of(axes, operand.axes());
+  AxisList rest;
+  std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  AxisList result_axes = rest;
+  std::vector<AxisList> parts;
+  for (const AxisList& dim : scatter) {
+    parts.push_back(pieces_of(dim, operand.axes()));
+    result_axes.insert(result_axes.end(), parts.back().begin(), parts.back().end());
+  }
+  result_axes = in_mesh_order(std::move(result_axes));
+  for (NdArray& member : members) member = own_parts(member, rest, parts, result_axes);
+  NdArray result = fold(reducer, members);
+  return {std::move(result_axes), std::move(result)};
+}
+
+Shards VirtualCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
+  AxisList used;
+  for (const AllToAllMove& move : moves) used = joined(used, move.axes);
+  const AxisList borders = joined(operand.axes(), used);
+  AxisList all;
+  for (const AllToAllMove& move : moves) {
+    for (const AxisRef& piece : pieces_of(move.axes, borders)) {
+      if (std::find(all.begin(), all.end(), piece) == all.end()) all.push_back(piece);
+    }
+  }
+  Opened opened = open(operand, all);
+  Exchange state{opened.array, std::vector<size_t>(opened.array.shape().size(), 1)};
+  for (const AllToAllMove& move : moves) {
+    move_axes(state, opened.axes, pieces_of(move.axes, borders), static_cast<size_t>(move.from_dim),
+              static_cast<size_t>(move.to_dim));
+  }
+  return {std::move(opened.axes), merge_groups(state.array, state.groups)};
+}
+
+Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
+  const AxisList sources = joined(from, without(to, from));
+  const AxisList targets = joined(to, without(from, to));
+  const AxisList borders = joined(joined(operand.axes(), sources), targets);
+  const AxisList out = pieces_of(sources, borders);
+  const AxisList in = pieces_of(targets, borders);
+  const Opened opened = open(operand, out);
+  AxisList rest = without(opened.axes, out);
+  const size_t locals = opened.array.shape().size() - opened.axes.size();
+  std::vector<size_t> order;  // to [rest, moved digits, local dims]
+  for (const AxisRef& axis : joined(rest, out)) order.push_back(position(opened.axes, axis));
+  for (size_t d = 0; d < locals; ++d) order.push_back(opened.axes.size() + d);
+  NdArray array = reorder_dims(opened.array, order);
+  if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: their product is read as one number
+    std::vector<size_t> groups(rest.size(), 1);
+    groups.push_back(out.size());
+    groups.insert(groups.end(), locals, 1);
+    array = split_dim(merge_groups(array, groups), rest.size(), sizes_of(in));
+  }
+  const AxisList labels = joined(rest, in);
+  AxisList sorted = in_mesh_order(labels);
+  order.clear();
+  for (const AxisRef& axis : sorted) order.push_back(position(labels, axis));
+  for (size_t d = 0; d < locals; ++d) order.push_back(labels.size() + d);
+  return {std::move(sorted), reorder_dims(array, order)};
+}
+
+Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) {
+  const AxisList pieces = pieces_of(axes, operand.axes());
+  const AxisList all = in_mesh_order(joined(pieces, without(operand.axes(), pieces)));
+  const Shards source = operand.along(all);
+  const int64_t devices = product(pieces);
+  const Dims grid = sizes_of(all);
+  const Dims step = row_major_strides(grid, 1);
+  const Dims shape = operand.local_shape();
+  const NdArray zeros = NdArray::full(operand.dtype(), shape, Scalar::of_int(operand.dtype(), 0));
+  std::vector<NdArray> list;
+  Dims index(grid.size(), 0);
+  do {
+    int64_t place = 0;     // along `axes`
+    int64_t position_in = 0;  // in the list of shards, but for the digits of `axes`
+    for (size_t a = 0; a < all.size(); ++a) position_in += index[a] * step[a];
+    for (const AxisRef& piece : pieces) {
+      const size_t a = position(all, piece);
+      place = place * piece.size + index[a];
+      position_in -= index[a] * step[a];
+    }
+    int64_t giver = place - offset;
+    if (wrap) giver = (giver % devices + devices) % devices;
+    if (giver < 0 || giver >= devices) {
+      list.push_back(zeros);
+      continue;
+    }
+    for (size_t i = pieces.size(); i-- > 0;) {
+      position_in += giver % pieces[i].size * step[position(all, pieces[i])];
+      giver /= pieces[i].size;
+    }
+    list.push_back(source[position_in]);
+  } while (next_index(index, grid));
+  return {all, std::move(list)};
+}
+
+}  // namespace shardwise
