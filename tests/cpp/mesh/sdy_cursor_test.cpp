@@ -58,6 +58,12 @@ TEST(SdyCursor, ContinuesInALargerText) {
 TEST(SdyCursorError, NamesTokenAndPosition) {
   EXPECT_EQ(error_of("\n  ab", [](SdyCursor& c) { c.expect("<", "before a mesh"); }),
             R"(2:3: sharding text: expected '<' before a mesh, got "ab")");
+  EXPECT_EQ(error_of("ab",
+                     [](SdyCursor& c) {
+                       c.subject = "program text";
+                       c.expect("<", "before a mesh");
+                     }),
+            R"(1:1: program text: expected '<' before a mesh, got "ab")");
   EXPECT_EQ(error_of("a ", [](SdyCursor& c) { c.take_word(), c.expect("<", "here"); }),
             "1:3: sharding text: expected '<' here, got the end of the text");
   EXPECT_EQ(error_of("a b", [](SdyCursor& c) { c.take_word(), c.expect_end(); }),
