@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place where C++ errors become Python exceptions of the same name.
+#include "shardwise/base/error.h"
+
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/source_frame.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+struct ExceptionTypes {
+  PyObject* error;
+  PyObject* mesh;
+  PyObject* sharding;
+  PyObject* shape;
+  PyObject* dtype;
+  PyObject* parse;
+  PyObject* internal;
+};
+
+// Lives as long as the interpreter: exceptions may be raised until the end.
+ExceptionTypes& types() {
+  static auto* all = new ExceptionTypes{};
+  return *all;
+}
+
+PyObject* make_type(py::module_& module, const char* name, const char* doc, PyObject* builtin) {
+  const std::string qualified = std::string("shardwise.") + name;
+  py::tuple bases = types().error == nullptr ? py::make_tuple(py::handle(builtin))
+                                             : py::make_tuple(py::handle(types().error), py::handle(builtin));
+  PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases.ptr(), nullptr);
+  if (type == nullptr) throw py::error_already_set();
+  module.attr(name) = py::handle(type);
+  return type;
+}
+
+// The user's line, where the error does not know one yet.
+void locate(Error& error) {
+  const ResolvedSource source = current_source();
+  if (!source.file.empty()) error.at(source.file + ":" + std::to_string(source.line));
+}
+
+void set_parse_error(ParseError& error) {
+  py::object exception = py::handle(types().parse)(error.what());
+  exception.attr("line") = error.line();
+  exception.attr("column") = error.column();
+  PyErr_SetObject(types().parse, exception.ptr());
+}
+
+void translate(std::exception_ptr pointer) {
+  if (!pointer) return;
+  try {
+    std::rethrow_exception(pointer);
+  } catch (ParseError& error) {
+    set_parse_error(error);
+  } catch (MeshError& error) {
+    locate(error);
+    PyErr_SetString(types().mesh, error.what());
+  } catch (ShardingError& error) {
+    locate(error);
+    PyErr_SetString(types().sharding, error.what());
+  } catch (ShapeError& error) {
+    locate(error);
+    PyErr_SetString(types().shape, error.what());
+  } catch (DTypeError& error) {
+    locate(error);
+    PyErr_SetString(types().dtype, error.what());
+  } catch (Error& error) {
+    PyErr_SetString(types().internal, error.what());
+  }
+}
+
+}  // namespace
+
+void bind_error(py::module_& module) {
+  ExceptionTypes& all = types();
+  all.error = make_type(module, "Error", "Base of all errors of shardwise.", PyExc_Exception);
+  all.mesh = make_type(module, "MeshError", "A mesh that cannot be, or that is missing.", PyExc_ValueError);
+  all.sharding = make_type(module, "ShardingError", "A sharding that does not fit its mesh or tensor.", PyExc_ValueError);
+  all.shape = make_type(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
+  all.dtype = make_type(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
+  all.parse = make_type(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);
+  all.internal = make_type(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError);
+  py::register_exception_translator(translate);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/operators.h>
+#include <pybind11/stl.h>
+
+#include "shardwise/base/error.h"
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/casters.h"
+#include "shardwise/mesh/mesh_json.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/mesh/tiling.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+using PyMesh = std::shared_ptr<Mesh>;
+
+// "x", or ("x", pre, size); a full axis may be given either way.
+AxisRef axis_from_python(const Mesh& mesh, py::handle axis) {
+  if (py::isinstance<py::str>(axis)) return resolve(mesh, RawAxisRef{axis.cast<std::string>(), {}});
+  const auto [name, pre, size] = axis.cast<std::tuple<std::string, int64_t, int64_t>>();
+  const auto position = mesh.find_axis(name);
+  if (position && pre == 1 && size == mesh.axis_size(*position)) return full_axis(mesh, *position);
+  return resolve(mesh, RawAxisRef{name, std::make_pair(pre, size)});
+}
+
+AxisList axes_from_python(const Mesh& mesh, py::handle axes) {
+  AxisList list;
+  for (py::handle axis : axes) list.push_back(axis_from_python(mesh, axis));
+  return list;
+}
+
+py::list axes_to_python(const Mesh& mesh, AxisSpan axes) {
+  py::list list;
+  for (const AxisRef& ref : axes) list.append(py::make_tuple(mesh.axis_name(ref.axis), ref.pre, ref.size));
+  return list;
+}
+
+TensorSharding make_sharding(const PyMesh& mesh, py::handle dims, py::handle replicated, py::handle unreduced,
+                             const std::string& reducer) {
+  TensorSharding sharding;
+  sharding.mesh = mesh;
+  for (py::handle dim : dims) {
+    const auto parts = dim.cast<py::tuple>();
+    DimSharding entry;
+    entry.axes = axes_from_python(*mesh, parts[0]);
+    entry.open = parts[1].cast<bool>();
+    entry.priority = parts[2].cast<std::optional<int64_t>>();
+    sharding.dims.push_back(std::move(entry));
+  }
+  sharding.replicated = sort_and_merge(axes_from_python(*mesh, replicated));
+  sharding.unreduced = sort_and_merge(axes_from_python(*mesh, unreduced));
+  if (!reducer.empty()) {
+    const auto known = reducer_from_name(reducer);
+    if (!known) fail<ShardingError>("sharding", "the reducer must be sum, prod, max, min, and or or", reducer);
+    sharding.reducer = *known;
+  }
+  verify(sharding, Dims(sharding.dims.size(), 0));
+  return sharding;
+}
+
+TensorSharding parse_any_sharding(const PyMesh& mesh, const std::string& text) {
+  if (text.find('<') == std::string::npos) return parse_short_sharding(text, mesh);
+  return parse_sharding(text, [&](std::string_view name) -> MeshPtr { return name == mesh->name() ? mesh : nullptr; });
+}
+
+py::tuple slice_tuple(const LocalSlice& slice) {
+  py::tuple dims(slice.start.size());
+  for (size_t d = 0; d < slice.start.size(); ++d) dims[d] = py::make_tuple(slice.start[d], slice.size[d]);
+  return dims;
+}
+
+py::list dims_to_python(const TensorSharding& sharding) {
+  py::list dims;
+  for (const DimSharding& dim : sharding.dims) {
+    dims.append(py::make_tuple(axes_to_python(*sharding.mesh, dim.axes), dim.open, dim.priority));
+  }
+  return dims;
+}
+
+py::object optional_axis(const Mesh& mesh, const std::optional<AxisRef>& ref) {
+  if (!ref) return py::none();
+  return py::make_tuple(mesh.axis_name(ref->axis), ref->pre, ref->size);
+}
+
+// The sub-axis algebra by name, for tests that compare it with explicit coordinates.
+py::object algebra(const Mesh& mesh, const std::string& op, py::handle lhs, py::handle rhs) {
+  const AxisList a = axes_from_python(mesh, lhs), b = axes_from_python(mesh, rhs);
+  if (op == "difference") return axes_to_python(mesh, difference(a, b));
+  if (op == "truncate_at_overlap") return axes_to_python(mesh, truncate_at_overlap(a, b));
+  if (op == "sort_and_merge") return axes_to_python(mesh, sort_and_merge(a));
+  if (op == "is_prefix_of") return py::cast(is_prefix_of(a, b));
+  if (op == "greatest_common_prefix") return axes_to_python(mesh, greatest_common_prefix(AxisSpan(a), AxisSpan(b)));
+  if (a.size() != 1 || b.size() != 1) fail<ShardingError>(op, "takes one axis on each side");
+  if (op == "contains") return py::cast(contains(a[0], b[0]));
+  if (op == "overlaps") return py::cast(overlaps(a[0], b[0]));
+  if (op == "prefix_of") return py::cast(prefix_of(a[0], b[0]));
+  if (op == "suffix_of") return py::cast(suffix_of(a[0], b[0]));
+  if (op == "can_coexist") return py::cast(can_coexist(a[0], b[0]));
+  if (op == "overlap") return optional_axis(mesh, overlap(a[0], b[0]));
+  if (op == "prefix_without_overlap") return optional_axis(mesh, prefix_without_overlap(a[0], b[0]));
+  if (op == "suffix_without_overlap") return optional_axis(mesh, suffix_without_overlap(a[0], b[0]));
+  fail<ShardingError>("algebra", "must be an operation on axes", op);
+}
+
+void bind_mesh_class(py::module_& module) {
+  py::class_<Mesh, PyMesh>(module, "Mesh")
+      .def(py::init([](const std::string& name, const std::vector<std::pair<std::string, int64_t>>& axes, Dims ids) {
+             std::vector<MeshAxis> list;
+             for (const auto& [axis, size] : axes) list.push_back({axis, size});
+             return std::make_shared<Mesh>(name, std::move(list), std::move(ids));
+           }),
+           py::arg("name"), py::arg("axes"), py::arg("device_ids") = Dims())
+      .def_property_readonly("name", &Mesh::name)
+      .def_property_readonly("axis_names",
+                             [](const Mesh& mesh) {
+                               py::tuple names(mesh.axes().size());
+                               for (size_t i = 0; i < names.size(); ++i) names[i] = mesh.axes()[i].name;
+                               return names;
+                             })
+      .def_property_readonly("axis_sizes",
+                             [](const Mesh& mesh) {
+                               py::tuple sizes(mesh.axes().size());
+                               for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = mesh.axes()[i].size;
+                               return sizes;
+                             })
+      .def_property_readonly("device_ids", [](const Mesh& mesh) { return shape_tuple(mesh.device_ids()); })
+      .def_property_readonly("size", &Mesh::device_count)
+      .def("device_at", &Mesh::device_at)
+      .def("logical_index", &Mesh::logical_index)
+      .def("text", &Mesh::text)
+      .def("to_json", &mesh_to_json)
+      .def_static("from_json", [](const std::string& json) { return std::make_shared<Mesh>(mesh_from_json(json)); })
+      .def("__eq__", [](const Mesh& mesh, const Mesh& other) { return mesh == other; })
+      .def("__eq__", [](const Mesh&, py::handle) { return false; })
+      .def("__hash__", &Mesh::hash)
+      .def("__repr__", &Mesh::text);
+}
+
+void bind_sharding_class(py::module_& module) {
+  py::class_<TensorSharding>(module, "Sharding")
+      .def_static("make", &make_sharding, py::arg("mesh"), py::arg("dims"), py::arg("replicated") = py::list(),
+                  py::arg("unreduced") = py::list(), py::arg("reducer") = "")
+      .def_static("parse", &parse_any_sharding)
+      .def_static("replicated", [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::fully_replicated(mesh, ndim); })
+      .def_static("open", [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::open(mesh, ndim); })
+      .def_static("from_json", [](const std::string& json) { return sharding_from_json(json); })
+      .def_property_readonly("mesh", [](const TensorSharding& s) { return std::const_pointer_cast<Mesh>(s.mesh); })
+      .def_property_readonly("ndim", &TensorSharding::ndim)
+      .def_property_readonly("dims", &dims_to_python)
+      .def_property_readonly("unreduced", [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.unreduced); })
+      .def_property_readonly("reducer", [](const TensorSharding& s) { return std::string(name(s.pending_reducer())); })
+      .def("verify", [](const TensorSharding& s, py::handle shape) { verify(s, shape_from_python(shape)); })
+      .def("text", [](const TensorSharding& s) { return bare_text(s); })
+      .def("dims_text", [](const TensorSharding& s) { return short_text(s); })
+      .def("local_shape",
+           [](const TensorSharding& s, py::handle shape) { return shape_tuple(local_shape(s, shape_from_python(shape))); })
+      .def("slices",
+           [](const TensorSharding& s, py::handle shape) {
+             py::list all;
+             for (const LocalSlice& slice : slices(s, shape_from_python(shape))) all.append(slice_tuple(slice));
+             return all;
+           })
+      .def("slice_of",
+           [](const TensorSharding& s, py::handle shape, int64_t logical) {
+             return slice_tuple(slice_of(s, shape_from_python(shape), logical));
+           })
+      .def("to_json", &sharding_to_json)
+      .def("__eq__", [](const TensorSharding& a, const TensorSharding& b) { return a == b; })
+      .def("__eq__", [](const TensorSharding&, py::handle) { return false; })
+      .def("__hash__", [](const TensorSharding& s) { return hash_value(s); })
+      .def("__repr__", [](const TensorSharding& s) { return bare_text(s); });
+}
+
+}  // namespace
+
+void bind_mesh(py::module_& module) {
+  bind_mesh_class(module);
+  bind_sharding_class(module);
+  module.def("algebra", &algebra);
+}
+
+}  // namespace shardwise

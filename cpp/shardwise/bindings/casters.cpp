@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/casters.h"
+
+#include "shardwise/base/error.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+
+DType dtype_from_python(std::string_view name) {
+  const auto dtype = dtype_from_numpy(name);
+  if (!dtype) fail<DTypeError>("dtype", "must be one that programs can hold", name, "convert the array with astype");
+  return *dtype;
+}
+
+py::object numpy_dtype_object(DType dtype) {
+  if (dtype == DType::kBF16) {
+    return py::module_::import("numpy").attr("dtype")(py::module_::import("ml_dtypes").attr("bfloat16"));
+  }
+  return py::dtype(std::string(numpy_name(dtype)));
+}
+
+NdArray from_numpy(const py::array& array) {
+  const DType dtype = dtype_from_python(array.dtype().attr("name").cast<std::string>());
+  Dims shape(array.shape(), array.shape() + array.ndim());
+  Dims strides(array.strides(), array.strides() + array.ndim());
+  // The last owner may be a worker thread, or a run that released the GIL.
+  std::shared_ptr<void> owner(new py::array(array), [](void* pointer) {
+    py::gil_scoped_acquire gil;
+    delete static_cast<py::array*>(pointer);
+  });
+  auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(array.data()));
+  return NdArray(dtype, std::move(shape), std::move(strides), data, std::move(owner));
+}
+
+py::array to_numpy(const NdArray& array) {
+  auto* owner = new std::shared_ptr<void>(array.owner());
+  py::capsule base(owner, [](void* pointer) { delete static_cast<std::shared_ptr<void>*>(pointer); });
+  py::array result(py::reinterpret_borrow<py::dtype>(numpy_dtype_object(array.dtype())), array.shape(),
+                   array.strides(), array.data(), base);
+  py::detail::array_proxy(result.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  return result;
+}
+
+py::tuple shape_tuple(DimSpan shape) {
+  py::tuple result(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
+  return result;
+}
+
+Dims shape_from_python(py::handle shape) {
+  Dims dims;
+  for (py::handle size : shape) dims.push_back(size.cast<int64_t>());
+  for (int64_t size : dims) {
+    if (size < 0) fail<ShapeError>("shape", "sizes must not be negative", std::to_string(size));
+  }
+  return dims;
+}
+
+py::tuple type_tuple(const TensorType& type) {
+  return py::make_tuple(shape_tuple(type.shape), std::string(numpy_name(type.dtype)));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What crosses the border between Python and C++: dtypes, arrays, types.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include "shardwise/base/ndarray.h"
+#include "shardwise/ir/type.h"
+
+namespace shardwise {
+
+DType dtype_from_python(std::string_view name);  // NumPy's name; DTypeError for another
+pybind11::object numpy_dtype_object(DType dtype);
+
+// A view of the array's memory that keeps the array alive.
+NdArray from_numpy(const pybind11::array& array);
+// A read-only view of the buffer, which it keeps alive.
+pybind11::array to_numpy(const NdArray& array);
+
+pybind11::tuple shape_tuple(DimSpan shape);
+Dims shape_from_python(pybind11::handle shape);
+pybind11::tuple type_tuple(const TensorType& type);  // (shape, NumPy dtype name)
+
+}  // namespace shardwise

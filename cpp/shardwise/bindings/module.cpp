@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/ops/registry.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The compiled core of shardwise: one submodule per layer. Private: use the shardwise package.";
+  shardwise::register_ops();
+  auto error = module.def_submodule("error", "Exceptions");
+  auto mesh = module.def_submodule("mesh", "Meshes, axes, shardings");
+  auto ir = module.def_submodule("ir", "Graphs and their text");
+  auto passes = module.def_submodule("passes", "The compiler pipeline");
+  auto runtime = module.def_submodule("runtime", "Arrays and execution on a virtual mesh");
+  shardwise::bind_error(error);
+  shardwise::bind_mesh(mesh);
+  shardwise::bind_ir(ir);
+  shardwise::bind_passes(passes);
+  shardwise::bind_runtime(runtime);
+}
