@@ -43,7 +43,6 @@ class SdyCursor {
 
   std::string_view text;
   size_t pos = 0;
-  std::string_view subject = "sharding text";  // what its errors say is being read
   std::string_view subject = "sharding text";  // what messages call the text
 };
 
