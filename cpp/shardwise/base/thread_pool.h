@@ -28,9 +28,9 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int
 
 template <class F>
 void parallel_for(int64_t count, int64_t grain, F&& f) {
-  using Function = std::remove_reference_t<F>;
+  using Body = std::remove_reference_t<F>;
   parallel_for_ranges(
-      count, grain, [](void* function, int64_t begin, int64_t end) { (*static_cast<Function*>(function))(begin, end); },
+      count, grain, [](void* function, int64_t begin, int64_t end) { (*static_cast<Body*>(function))(begin, end); },
       const_cast<void*>(static_cast<const void*>(std::addressof(f))));
 }
 
