@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a code object and a bytecode offset to what a user wants to read: file, line, column, and the variable's name.
+
+Recording an op stores only the code object and the offset; this module is asked when somebody reads a location.
+
+    h = np.tanh(x)      # CALL at offset 24, then STORE_FAST h: the value is called "h"
+"""
+
+from __future__ import annotations
+
+import dis
+from bisect import bisect_right
+from types import CodeType
+
+__all__ = ["resolve"]
+
+_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+# Between a call and the store of its result: inline caches, copies for `a = b = f()` and `(a := f())`.
+_TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "EXTENDED_ARG", "NOP"})
+_MAX_TABLES = 4096
+
+# Keyed by identity, since code objects of different files may compare equal; the entry keeps its code object alive.
+_tables: dict[int, tuple[CodeType, _Table]] = {}
+
+
+class _Table:
+    """The instructions of one code object: where each begins, its line and column, and the name it stores to."""
+
+    __slots__ = ("columns", "lines", "offsets", "variables")
+
+    def __init__(self, code: CodeType) -> None:
+        instructions = list(dis.get_instructions(code))
+        self.offsets = [instruction.offset for instruction in instructions]
+        self.lines, self.columns = _positions(code, self.offsets)
+        self.variables = [_stored_to(instructions, i + 1) for i in range(len(instructions))]
+
+
+def _positions(code: CodeType, offsets: list[int]) -> tuple[list[int], list[int]]:
+    if hasattr(code, "co_positions"):  # from Python 3.11 on: one entry per code unit of two bytes
+        units = list(code.co_positions())
+        found = [units[offset // 2] for offset in offsets]
+        return [line or code.co_firstlineno for line, *_ in found], [(c or 0) + 1 for _, _, c, _ in found]
+    spans = [(start, line or code.co_firstlineno) for start, _, line in code.co_lines()]
+    starts = [start for start, _ in spans]
+    return [spans[bisect_right(starts, offset) - 1][1] for offset in offsets], [1] * len(offsets)
+
+
+def _stored_to(instructions: list[dis.Instruction], i: int) -> str:
+    while i < len(instructions) and instructions[i].opname in _TRANSPARENT:
+        i += 1
+    if i == len(instructions) or not instructions[i].opname.startswith(_STORES):
+        return ""
+    # Python 3.13 joins STORE_FAST with its neighbour: argval is then a pair of names, the stored one first.
+    name = instructions[i].argval
+    return str(name[0] if isinstance(name, tuple) else name)
+
+
+def resolve(code: CodeType, offset: int) -> tuple[str, int, int, str]:
+    """The source of the instruction at ``offset`` (bytes) of ``code``.
+
+    Returns:
+        File, line and column (both from 1), and the variable that the instruction's result is stored to right away;
+        "" when it is not. An offset inside an instruction's inline cache counts as the instruction.
+
+    Source: CPython's ``co_positions`` (PEP 657) and ``co_lines`` (PEP 626).
+
+    >>> code = compile("y = f(x)", "train.py", "exec")
+    >>> import dis
+    >>> call = next(i.offset for i in dis.get_instructions(code) if i.opname.startswith("CALL"))
+    >>> resolve(code, call)[::3]
+    ('train.py', 'y')
+    """
+    known = _tables.get(id(code))
+    if known is None:
+        if len(_tables) >= _MAX_TABLES:
+            _tables.clear()
+        known = _tables[id(code)] = (code, _Table(code))
+    table = known[1]
+    i = max(bisect_right(table.offsets, offset) - 1, 0)
+    return code.co_filename, table.lines[i], table.columns[i], table.variables[i]
