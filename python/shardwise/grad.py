@@ -87,7 +87,8 @@ def _differentiate(
 ) -> tuple[Tracer, Any, list[Any]]:
     lifted = list(args)
     trees = []
-    wrt: list[Tracer] = []
+    values: list[Tracer] = []
+    wrt: list[Tracer] = []  # a variable for each value, so that f(x, x) has two
     for i in positions:
         leaves, tree = flatten(args[i])
         tracers = [trace.lift(leaf) for leaf in leaves]
@@ -96,9 +97,11 @@ def _differentiate(
                 raise DTypeError(
                     message("grad", "an argument to differentiate by must be floating", f"{tracer.dtype.name} for argument {i}{path}", "convert it with astype, or leave it out of argnums")
                 )
-        lifted[i] = unflatten(tree, tracers)
+        variables = [Tracer(trace, trace.core.variable(x._value), x.shape, x.dtype) for x in tracers]
+        lifted[i] = unflatten(tree, variables)
         trees.append((tree, len(tracers)))
-        wrt += tracers
+        values += tracers
+        wrt += variables
     out = fun(*lifted, **kwargs)
     value, aux = out if has_aux else (out, None)
     value = trace.lift(value)
@@ -108,6 +111,8 @@ def _differentiate(
         raise DTypeError(message("grad", "the function must return a floating scalar", value.dtype.name))
     seed = trace.constant(np.ones((), value.dtype))
     results = trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
+    for variable, x in zip(wrt, values):
+        trace.core.substitute(variable._value, x._value)
     gradients = [Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt)]
     out_trees, begin = [], 0
     for tree, count in trees:

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/attributes_from_python.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/bindings/casters.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+Attribute int_array(py::handle values) {
+  IntArray array;
+  for (py::handle value : values) array.push_back(value.cast<int64_t>());
+  return array;
+}
+
+}  // namespace
+
+NdArray constant_from_python(py::handle array) {
+  const NdArray view = from_numpy(py::reinterpret_borrow<py::array>(array));
+  if (view.size() > 0 && view.is_splat()) return NdArray::full(view.dtype(), view.shape(), view.scalar_at());
+  NdArray copy = NdArray::empty(view.dtype(), view.shape());
+  copy.copy_from(view);
+  return copy;
+}
+
+Attribute attribute_from_python(py::handle value) {
+  if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
+  if (py::isinstance<py::int_>(value)) return IntAttr{value.cast<int64_t>()};
+  if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
+  if (py::isinstance<py::str>(value)) return value.cast<std::string>();
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return int_array(value);
+  if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
+  if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
+  if (py::isinstance<TensorSharding>(value)) return value.cast<TensorSharding>();
+  if (py::isinstance<py::array>(value)) return DenseAttr{constant_from_python(value)};
+  fail<DTypeError>("attribute", "must be a bool, int, float, str, list of ints, enum, struct, sharding or array",
+                   py::repr(value).cast<std::string>());
+}
+
+Attrs attrs_from_python(py::handle dict_or_none) {
+  Attrs attrs;
+  if (dict_or_none.is_none()) return attrs;
+  for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(dict_or_none)) {
+    attrs.set(name.cast<std::string>(), attribute_from_python(value));
+  }
+  return attrs;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
+#include "shardwise/base/error.h"
+#include "shardwise/bindings/attributes_from_python.h"
+#include "shardwise/bindings/bind_trace.h"
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/casters.h"
+#include "shardwise/bindings/source_frame.h"
+#include "shardwise/ir/module_json.h"
+#include "shardwise/ir/parser.h"
+#include "shardwise/ir/printer.h"
+#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/verifier.h"
+#include "shardwise/ops/registry.h"
+#include "shardwise/passes/graph_copy.h"
+#include "shardwise/passes/propagate.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+using ModulePtr = std::shared_ptr<Module>;
+
+py::object sharding_or_none(const Module& module, ShardingId id) {
+  return id ? py::cast(module.context().sharding(id)) : py::none();
+}
+
+py::list types_of(const Module& module, std::span<const ValueId> values) {
+  py::list types;
+  for (ValueId value : values) types.append(type_tuple(module.type(value)));
+  return types;
+}
+
+py::list argument_shardings(const Module& module) {
+  py::list list;
+  for (ValueId value : module.region(module.main().body).arguments) {
+    list.append(sharding_or_none(module, module.value(value).sharding));
+  }
+  return list;
+}
+
+py::list result_shardings(const Module& module) {
+  py::list list;
+  for (ShardingId id : module.main().result_shardings) list.append(sharding_or_none(module, id));
+  return list;
+}
+
+ModulePtr propagated_basic(const Module& module) {
+  auto copy = std::make_shared<Module>(module.shared_context());
+  copy->name = module.name;
+  copy->meshes = module.meshes;
+  GraphCopy graph(module, *copy);
+  for (const Function& function : module.functions) graph.function(function);
+  Provenance provenance;
+  Counters counters;
+  propagate_shardings(*copy, Strategy::kBasic, provenance, counters);
+  return copy;
+}
+
+// (op name, rule text) of every op of main; "" where an op has no rule.
+py::list sharding_rules(const Module& module) {
+  py::list rules;
+  for (OpId op : module.region(module.main().body).ops) {
+    const OpView view(module, op);
+    const ShardingRule& rule = module.context().sharding_rule(view);
+    rules.append(py::make_tuple(std::string(view.name()), rule.empty() ? std::string() : rule.text()));
+  }
+  return rules;
+}
+
+py::dict describe(const OpDef& def) {
+  py::dict row;
+  row["name"] = std::string(def.name);
+  row["doc"] = std::string(def.doc);
+  row["differentiable"] = def.vjp != not_differentiable;
+  row["no_vjp_reason"] = std::string(def.no_vjp_reason);
+  row["elementwise"] = def.traits.elementwise;
+  row["collective"] = def.traits.collective != CollectiveKind::kNone;
+  row["annotation"] = def.traits.constraint || def.traits.reshard;
+  row["movement"] = def.traits.movement;
+  return row;
+}
+
+void bind_module_class(py::module_& module) {
+  py::class_<Module, ModulePtr>(module, "Module")
+      .def("text",
+           [](const Module& self, bool locations, bool generic) {
+             return print(self, PrintOptions{.locations = locations, .generic = generic});
+           },
+           py::arg("locations") = false, py::arg("generic") = false)
+      .def_property_readonly("op_count",
+                             [](const Module& self) { return self.region(self.main().body).ops.size(); })
+      .def("verify", [](const Module& self) { verify(self); })
+      .def("structurally_equal", [](const Module& self, const Module& other) { return structurally_equal(self, other); })
+      .def("to_json", [](const Module& self) { return module_to_json(self); })
+      .def_property_readonly("argument_types",
+                             [](const Module& self) { return types_of(self, self.region(self.main().body).arguments); })
+      .def_property_readonly("result_types",
+                             [](const Module& self) { return types_of(self, self.region(self.main().body).results); })
+      .def_property_readonly("argument_shardings", &argument_shardings)
+      .def_property_readonly("result_shardings", &result_shardings)
+      .def_property_readonly("mesh",
+                             [](const Module& self) -> std::shared_ptr<Mesh> {
+                               return self.meshes.empty() ? nullptr : std::const_pointer_cast<Mesh>(self.meshes.front());
+                             })
+      .def("propagate_basic", &propagated_basic)
+      .def("sharding_rules", &sharding_rules)
+      .def("__repr__", [](const Module& self) { return print(self); });
+}
+
+std::string value_text(const std::string& mnemonic, const std::string& value) { return mnemonic + " " + value; }
+
+void bind_attributes(py::module_& module) {
+  py::class_<EnumAttr>(module, "EnumValue")
+      .def(py::init([](const std::string& dialect, const std::string& mnemonic, const std::string& value) {
+             return EnumAttr{dialect, mnemonic, value};
+           }))
+      .def("__repr__", [](const EnumAttr& self) { return value_text(self.mnemonic, self.value); });
+  py::class_<StructAttr>(module, "Struct")
+      .def(py::init([](const std::string& name, const py::dict& fields) {
+        return StructAttr{name, attrs_from_python(fields).entries()};
+      }));
+}
+
+}  // namespace
+
+void bind_ir(py::module_& module) {
+  bind_attributes(module);
+  bind_module_class(module);
+  bind_trace(module);
+  module.def("hide_frames_of", &hide_frames_of);
+  module.def("current_location", [] {
+    const ResolvedSource source = current_source();
+    return py::make_tuple(source.file, source.line);
+  });
+  module.def("parse", [](const std::string& text) {
+    return std::make_shared<Module>(parse(text, std::make_shared<Context>()));
+  });
+  module.def("module_from_json", [](const std::string& json) {
+    return std::make_shared<Module>(module_from_json(json, std::make_shared<Context>()));
+  });
+  module.def("all_ops", [] {
+    py::list rows;
+    for (const OpDef* def : all_ops()) rows.append(describe(*def));
+    return rows;
+  });
+}
+
+}  // namespace shardwise

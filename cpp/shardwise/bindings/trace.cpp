@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/trace.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/bindings/source_frame.h"
+#include "shardwise/ops/annotations.h"
+
+namespace shardwise {
+
+Trace::Trace(const std::string& name) : module_(std::make_shared<Module>(std::make_shared<Context>())) {
+  module_->name = "jit_" + name;
+  body_ = module_->add_region();
+  Function main;
+  main.name = "main";
+  main.body = body_;
+  module_->functions.push_back(std::move(main));
+}
+
+Builder Trace::builder_here() {
+  if (finished_) fail<ShapeError>("trace", "a finished program takes no more ops", {}, "trace the function again");
+  return Builder(*module_, body_, current_location(context()));
+}
+
+ValueId Trace::argument(TypeId type, const std::string& name, const TensorSharding* sharding) {
+  LocId loc = builder_here().loc();
+  if (!name.empty()) loc = context().named_location(name, loc);
+  const ValueId value = module_->add_argument(body_, type, loc);
+  if (sharding != nullptr) {
+    verify(*sharding, context().type(type).shape);
+    module_->declare_mesh(sharding->mesh);
+    module_->value(value).sharding = context().intern(*sharding);
+  }
+  return value;
+}
+
+RegionId Trace::reduction_region(std::string_view op, DType dtype) {
+  const RegionId region = module_->add_region();
+  const TypeId scalar = context().tensor(dtype, {});
+  const ValueId lhs = module_->add_argument(region, scalar), rhs = module_->add_argument(region, scalar);
+  const ValueId result = Builder(*module_, region).create(op, {lhs, rhs});
+  module_->region(region).results = {result};
+  return region;
+}
+
+ValueId Trace::emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+                    std::span<const TypeId> declared, const std::string* region_op) {
+  Builder builder = builder_here();
+  std::vector<RegionId> regions;
+  if (region_op != nullptr) {
+    if (operands.empty()) fail<ShapeError>(name, "an op with a region takes operands", "none");
+    regions.push_back(reduction_region(*region_op, module_->type(operands[0]).dtype));
+  }
+  const OpId op = builder.create_op(name, operands, attrs, declared, regions);
+  if (module_->op(op).result_count != 1) fail<ShapeError>(name, "a recorded op has one result");
+  return module_->result(op);
+}
+
+ValueId Trace::constrain(ValueId value, const TensorSharding& sharding) {
+  Builder builder = builder_here();
+  return create_sharding_constraint(builder, value, sharding);
+}
+
+void Trace::set_name(ValueId id, const std::string& name) {
+  Value& value = module_->value(id);
+  LocId& loc = value.op ? module_->op(value.op).loc : value.loc;
+  const bool named = loc && context().location(loc).kind == Location::Kind::kName;
+  loc = context().named_location(name, named ? context().location(loc).child : loc);
+}
+
+ValueId Trace::variable(ValueId value) {
+  const ValueId stand_in = module_->add_argument(body_, module_->value(value).type, builder_here().loc());
+  variables_[stand_in] = static_cast<uint32_t>(module_->op_count());
+  return stand_in;
+}
+
+void Trace::substitute(ValueId variable, ValueId value) {
+  const auto found = variables_.find(variable);
+  if (found == variables_.end()) fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
+  for (uint32_t op = found->second; op < module_->op_count(); ++op) {
+    for (ValueId& operand : module_->operands(OpId{op})) {
+      if (operand == variable) operand = value;
+    }
+  }
+  std::vector<ValueId>& arguments = module_->region(body_).arguments;
+  std::erase(arguments, variable);
+  for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
+  substituted_[variable] = value;
+  variables_.erase(found);
+}
+
+ValueId Trace::checked(uint32_t index) const {
+  if (index == 0 || index >= module_->value_count()) {
+    fail<ShapeError>("trace", "an operand must be a value of this program", std::to_string(index));
+  }
+  ValueId value{index};
+  for (auto it = substituted_.find(value); it != substituted_.end(); it = substituted_.find(value)) value = it->second;
+  return value;
+}
+
+std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings) {
+  builder_here();
+  module_->region(body_).results.assign(outputs.begin(), outputs.end());
+  module_->main().result_shardings = std::move(shardings);
+  finished_ = true;
+  return module_;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trace: the function `main` of a module while Python records it, op by op:
+//
+//   Trace trace("mlp");
+//   ValueId x = trace.argument(type, "x", nullptr);
+//   ValueId y = trace.emit("stablehlo.tanh", …);        // located at the user's line
+//   std::shared_ptr<Module> module = trace.finish({y}, {…});
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+class Trace {
+ public:
+  explicit Trace(const std::string& name);
+
+  Module& module() { return *module_; }
+  const Module& module() const { return *module_; }
+  RegionId body() const { return body_; }
+  Context& context() const { return module_->context(); }
+  bool finished() const { return finished_; }
+
+  ValueId argument(TypeId type, const std::string& name, const TensorSharding* sharding);
+  // One op with one result. `region_op` names the op of a one-op reduction region on scalars of operand 0's dtype.
+  ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+               std::span<const TypeId> declared, const std::string* region_op);
+  ValueId constrain(ValueId value, const TensorSharding& sharding);
+  void set_name(ValueId value, const std::string& name);
+  // A stand-in for `value` that gradients can be taken by: f(x, x) has two variables though it has one value. Once the
+  // gradient ops exist, `substitute` puts the value back in place of the variable.
+  ValueId variable(ValueId value);
+  void substitute(ValueId variable, ValueId value);
+  // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
+  ValueId checked(uint32_t value) const;
+  Builder builder_here();  // appends ops located at the user's line; ShapeError when the trace is finished
+
+  std::shared_ptr<Module> finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings);
+
+ private:
+  RegionId reduction_region(std::string_view op, DType dtype);
+
+  std::shared_ptr<Module> module_;
+  RegionId body_;
+  bool finished_ = false;
+  std::unordered_map<ValueId, uint32_t> variables_;      // variable → number of ops before it
+  std::unordered_map<ValueId, ValueId> substituted_;
+};
+
+}  // namespace shardwise
