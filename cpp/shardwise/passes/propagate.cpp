@@ -208,7 +208,7 @@ class Propagation {
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
-        steps_.push_back(Step{{}, results[i], static_cast<uint32_t>(i), before_[1], result});
+        steps_.push_back(Step{{}, {}, static_cast<uint32_t>(i), before_[1], result});
         main.result_shardings[i] = result;
       }
       if (value == before_[0]) continue;

@@ -18,14 +18,14 @@
 
 namespace shardwise {
 
-// Tensor `tensor` of the op (operands first, then results) changed its sharding. No op: result `tensor` of the main
-// function and the value returned there were made alike.
+// Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result `tensor`
+// of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of main.
 struct Step {
-  OpId op;
-  ValueId value;
+  OpId op = {};
+  ValueId value = {};
   uint32_t tensor = 0;
-  ShardingId before;
-  ShardingId after;
+  ShardingId before = {};
+  ShardingId after = {};
 };
 
 struct Provenance {

@@ -126,7 +126,10 @@ const DenseAttr* splat_of(const Module& module, ValueId value) {
 // A movement of one splat is the splat in the result's shape: the op becomes that constant, where it stands.
 bool fold_splat(Module& module, OpId id) {
   const Operation op = module.op(id);
-  if (!op.def->traits.movement || op.operand_count != 1 || op.result_count != 1 || op.region_count != 0) return false;
+  const Traits& traits = op.def->traits;
+  if (!traits.movement || traits.side_effect || traits.reshard || traits.constraint) return false;
+  if (traits.collective != CollectiveKind::kNone) return false;
+  if (op.operand_count != 1 || op.result_count != 1 || op.region_count != 0) return false;
   const ValueId operand = module.operands(id)[0];
   const DenseAttr* dense = splat_of(module, operand);
   if (dense == nullptr) return false;
