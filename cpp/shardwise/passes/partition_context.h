@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What OpDef::partition and the localisation of collectives write with. Offsets are arithmetic on axis_index, masks are
+// ordinary ops:
+//
+//   rows of 17 in blocks of 5 along x = 4, padding to be 0
+//     %0 = "shardwise.axis_index"() <{axes = {"x"}, mesh = @mesh}>
+//     %1 = stablehlo.multiply %0, 5                          first row of this device: shard_offset
+//     %2 = stablehlo.subtract 17, %1                         rows that it has
+//     %3 = stablehlo.compare LT, iota, broadcast %2
+//     %4 = stablehlo.select broadcast %3, %x, 0
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+// Appends to the local main. What depends on axes alone is made once.
+class LocalEmitter {
+ public:
+  LocalEmitter(Builder& builder, MeshPtr mesh) : builder_(builder), mesh_(std::move(mesh)) {}
+
+  Builder& builder() { return builder_; }
+  const MeshPtr& mesh() const { return mesh_; }
+  ValueId axis_index(const AxisList& axes);        // tensor<i32>
+  ValueId shard_offset(const DimLayout& dim);      // tensor<i32>, or i64 where rows do not fit
+  // `value` with `fill` behind the end of dim `dim`.
+  ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);
+
+ private:
+  ValueId rows_inside(const DimLayout& layout);    // tensor<block x i1>
+
+  Builder& builder_;
+  MeshPtr mesh_;
+  std::map<AxisList, ValueId> axis_indices_;
+  std::map<std::pair<AxisList, int64_t>, ValueId> offsets_;            // by axes and block
+  std::map<std::tuple<AxisList, int64_t, int64_t>, ValueId> insides_;  // by axes, block and size
+};
+
+struct LocalValue {
+  ValueId value;
+  LocalLayout layout;
+};
+
+class LocalPartitionContext : public PartitionContext {
+ public:
+  // `results` come with the layouts that the op must produce; run() adds the values.
+  LocalPartitionContext(LocalEmitter& emitter, const OpView& op, const ShardingRule& rule,
+                        std::vector<const LocalValue*> operands, std::vector<LocalValue> results)
+      : emitter_(emitter), op_(op), rule_(rule), operands_(std::move(operands)), results_(std::move(results)) {}
+
+  std::vector<LocalValue> run();
+
+  OpView op() const override { return op_; }
+  const ShardingRule& rule() const override { return rule_; }
+  Builder& builder() override { return emitter_.builder(); }
+  const LocalLayout& operand_layout(size_t i) const override { return operands_[i]->layout; }
+  const LocalLayout& result_layout(size_t i) const override { return results_[i].layout; }
+  TypeId local_result_type(size_t i) const override;
+  ValueId operand(size_t i) override { return operands_[i]->value; }
+  // Masks add up: what was masked along one factor stays so when the operand is masked along another.
+  ValueId masked_operand(size_t i, FactorId factor, Scalar fill) override;
+  ValueId axis_index(const AxisList& axes) override { return emitter_.axis_index(axes); }
+  ValueId shard_offset(const DimLayout& dim) override { return emitter_.shard_offset(dim); }
+  void set_result(size_t i, ValueId local, Padding padding) override;
+
+ private:
+  LocalEmitter& emitter_;
+  OpView op_;
+  const ShardingRule& rule_;
+  std::vector<const LocalValue*> operands_;
+  std::vector<LocalValue> results_;
+  std::unordered_map<size_t, ValueId> masked_;
+};
+
+}  // namespace shardwise
