@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shardwise/ops/create.h"
+#include "shardwise/ops/strided_kernels.h"
+#include "shardwise/ops/xtensor_view.h"
+
+namespace shardwise {
+namespace {
+
+template <class T>
+T from_index(int64_t index) {
+  if constexpr (std::is_class_v<T>) {
+    return T(static_cast<float>(index));
+  } else {
+    return static_cast<T>(index);
+  }
+}
+
+}  // namespace
+
+void kernel_constant(KernelContext& context) {
+  context.set_result(0, context.op().attrs().get<DenseAttr>("value").data);
+}
+
+// One row in memory, repeated along the other dims by strides of 0.
+void kernel_iota(KernelContext& context) {
+  const TensorType& type = context.op().result_type();
+  const auto dim = static_cast<size_t>(context.op().attrs().get_int("iota_dimension"));
+  const int64_t size = type.shape[dim];
+  const NdArray row = NdArray::empty(type.dtype, {size});
+  dispatch(type.dtype, [&]<class T>() {
+    auto view = xtensor_view<T>(row);
+    const auto index = xt::arange<int64_t>(size);
+    std::transform(index.begin(), index.end(), view.begin(), from_index<T>);
+  });
+  Dims strides(type.shape.size(), 0);
+  strides[dim] = row.strides()[0];
+  context.set_result(0, restrided(row, type.shape, std::move(strides)));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of reduce, for any item type and combination; only reduce_kernels*.cpp include this.
+//
+// The order in which elements are combined depends on the shape and strides alone, never on threads:
+//
+//   along memory (the innermost stride is reduced):   16 lanes over 128 elements, lanes combined pairwise; then a
+//       cascade, in which two partial results of the same number of elements combine to one of twice as many
+//   across memory (the innermost stride is kept):     8 rows are combined element by element; the same cascade over rows
+//
+// so that float sums lose little: about log2(n) roundings for n elements. Long reductions are cut into pieces of
+// kPieceItems elements, which threads share; the cascade goes on over the pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "shardwise/base/dims.h"
+
+namespace shardwise::reduce_loops {
+
+inline constexpr int64_t kChunk = 128;
+inline constexpr int64_t kLanes = 16;
+inline constexpr int64_t kRows = 8;
+inline constexpr int64_t kSegment = 512;        // kept elements that are combined side by side
+inline constexpr int64_t kPieceItems = 1 << 16;
+
+struct LoopDim {
+  int64_t size;
+  int64_t stride;  // bytes
+};
+
+// A reduction over memory: kept and reduced dims by falling stride, neighbours that nest merged, none of size 1.
+struct Plan {
+  const std::byte* data;
+  std::vector<LoopDim> kept, reduced;
+  Dims kept_position;  // the result's row-major stride, in elements, of each kept dim
+  int64_t kept_count, reduced_count;
+  bool along() const;  // else across
+};
+
+using RunPieces = std::function<void(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body)>;
+
+int64_t offset_of(std::span<const LoopDim> dims, int64_t index);
+// Where element `index` of the kept dims lies in the result.
+int64_t position_of(const Plan& plan, int64_t index);
+
+// Partial results that each stand for 2^level of what was pushed; equal levels combine.
+template <class Op>
+class Cascade {
+ public:
+  using Value = typename Op::Value;
+  explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)) {}
+
+  // `values` has `width` entries, and is used up.
+  void push(Value* values) {
+    size_t level = 0;
+    for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) combine_into(values, stack_.data() + level * width_);
+    if (stack_.size() < (level + 1) * width_) stack_.resize((level + 1) * width_);
+    std::copy_n(values, width_, stack_.data() + level * width_);
+  }
+  // Combines what is there, from the smallest to the largest, into `values`; the identity when nothing was pushed.
+  void finish(Value* values) {
+    bool empty = true;
+    size_t level = 0;
+    for (uint64_t bits = count_; bits != 0; bits >>= 1, ++level) {
+      if (!(bits & 1)) continue;
+      if (empty) std::copy_n(stack_.data() + level * width_, width_, values);
+      if (!empty) combine_into(values, stack_.data() + level * width_);
+      empty = false;
+    }
+    if (empty) std::fill_n(values, width_, Op::identity());
+    count_ = 0;
+  }
+
+ private:
+  void combine_into(Value* values, const Value* earlier) const {
+    for (size_t i = 0; i < width_; ++i) values[i] = Op::combine(earlier[i], values[i]);
+  }
+  size_t width_;
+  uint64_t count_ = 0;
+  std::vector<Value> stack_;
+};
+
+template <class Op>
+typename Op::Value load_item(const std::byte* from) {
+  typename Op::Item item;
+  std::memcpy(&item, from, sizeof(item));
+  return Op::load(item);
+}
+
+// Up to kChunk elements with one stride.
+template <class Op>
+typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t count) {
+  using Value = typename Op::Value;
+  Value lanes[kLanes];
+  std::fill_n(lanes, kLanes, Op::identity());
+  int64_t i = 0;
+  if (stride == static_cast<int64_t>(sizeof(typename Op::Item))) {
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] = Op::combine(lanes[lane], load_item<Op>(data + (i + lane) * static_cast<int64_t>(sizeof(typename Op::Item))));
+      }
+    }
+  }
+  for (; i < count; ++i) lanes[i % kLanes] = Op::combine(lanes[i % kLanes], load_item<Op>(data + i * stride));
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t lane = 0; lane < half; ++lane) lanes[lane] = Op::combine(lanes[lane], lanes[lane + half]);
+  }
+  return lanes[0];
+}
+
+// Reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
+template <class Op>
+typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
+  const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0} : plan.reduced.back();
+  Cascade<Op> cascade(1);
+  while (begin < end) {
+    const int64_t in_run = begin % inner.size;
+    const int64_t count = std::min({kChunk, inner.size - in_run, end - begin});
+    auto value = combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, count);
+    cascade.push(&value);
+    begin += count;
+  }
+  typename Op::Value total;
+  cascade.finish(&total);
+  return total;
+}
+
+// Rows [begin, end) of reduced elements, `width` kept elements side by side.
+template <class Op>
+void combine_across(const Plan& plan, const std::byte* data, int64_t width, int64_t begin, int64_t end,
+                    typename Op::Value* total) {
+  const int64_t stride = plan.kept.back().stride;
+  typename Op::Value values[kSegment];
+  Cascade<Op> cascade(width);
+  while (begin < end) {
+    const int64_t stop = std::min(begin + kRows, end);
+    std::fill_n(values, width, Op::identity());
+    for (; begin < stop; ++begin) {
+      const std::byte* row = data + offset_of(plan.reduced, begin);
+      if (stride == static_cast<int64_t>(sizeof(typename Op::Item))) {
+        for (int64_t i = 0; i < width; ++i) {
+          values[i] = Op::combine(values[i], load_item<Op>(row + i * static_cast<int64_t>(sizeof(typename Op::Item))));
+        }
+      } else {
+        for (int64_t i = 0; i < width; ++i) values[i] = Op::combine(values[i], load_item<Op>(row + i * stride));
+      }
+    }
+    cascade.push(values);
+  }
+  cascade.finish(total);
+}
+
+// One unit of work: `width` neighbouring results, over all reduced elements.
+template <class Op>
+class Reduction {
+ public:
+  using Item = typename Op::Item;
+  using Value = typename Op::Value;
+
+  Reduction(const Plan& plan, Item init, Item* result, const RunPieces& run)
+      : plan_(plan), init_(Op::load(init)), result_(result), run_(run), across_(!plan.along()) {
+    const int64_t row = across_ ? plan.kept.back().size : 1;
+    segments_ = ceil_div(row, kSegment);
+    width_ = across_ ? std::min(row, kSegment) : 1;
+    units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
+    piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
+    pieces_ = std::max<int64_t>(ceil_div(plan.reduced_count, piece_), 1);
+  }
+
+  void run() {
+    if (plan_.kept_count == 0) return;
+    const int64_t items = std::max<int64_t>(width_ * std::min(piece_, plan_.reduced_count), 1);
+    const int64_t grain = std::max<int64_t>(kPieceItems / items, 1);
+    if (pieces_ == 1) {
+      return run_(units_, grain, [&](int64_t begin, int64_t end) {
+        Value total[kSegment];
+        for (int64_t unit = begin; unit < end; ++unit) {
+          combine(unit, 0, total);
+          write(unit, total);
+        }
+      });
+    }
+    std::vector<Value> partial(static_cast<size_t>(units_ * pieces_ * width_));
+    run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) combine(i / pieces_, i % pieces_, partial.data() + i * width_);
+    });
+    for (int64_t unit = 0; unit < units_; ++unit) {
+      Cascade<Op> cascade(width_);
+      for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) cascade.push(partial.data() + i * width_);
+      Value total[kSegment];
+      cascade.finish(total);
+      write(unit, total);
+    }
+  }
+
+ private:
+  int64_t first_kept(int64_t unit) const {
+    return across_ ? unit / segments_ * plan_.kept.back().size + unit % segments_ * kSegment : unit;
+  }
+  int64_t unit_width(int64_t unit) const {
+    return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
+  }
+  void combine(int64_t unit, int64_t piece, Value* total) const {
+    const int64_t begin = piece * piece_;
+    const int64_t end = std::min(begin + piece_, plan_.reduced_count);
+    const std::byte* data = plan_.data + offset_of(plan_.kept, first_kept(unit));
+    if (across_) {
+      combine_across<Op>(plan_, data, unit_width(unit), begin, end, total);
+    } else {
+      *total = combine_along<Op>(plan_, data, begin, end);
+    }
+  }
+  void write(int64_t unit, const Value* total) const {
+    const int64_t first = first_kept(unit), width = unit_width(unit);
+    const int64_t step = across_ ? plan_.kept_position.back() : 1;
+    Item* result = result_ + position_of(plan_, first);
+    for (int64_t i = 0; i < width; ++i) result[i * step] = Op::store(Op::combine(init_, total[i]));
+  }
+
+  const Plan& plan_;
+  Value init_;
+  Item* result_;
+  const RunPieces& run_;
+  bool across_;
+  int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
+};
+
+}  // namespace shardwise::reduce_loops

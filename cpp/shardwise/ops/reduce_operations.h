@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What reduce's loops combine: an item type, the value it is loaded as, and the combination.
+//
+// max and min are those of IEEE 754-2019: NaN wins (as the canonical NaN), +0 > -0. Floats are loaded as integers that
+// have this order, so that the combination is an integer comparison, exact in any order:
+//
+//   -0.0f → 0x80000000 → -1      +0.0f → 0      NaN → the largest key (of max), the smallest (of min)
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "shardwise/mesh/sharding.h"
+
+namespace shardwise::reduce_loops {
+
+template <class T>
+struct Plain {
+  using Item = T;
+  using Value = T;
+  static Value load(Item item) { return item; }
+  static Item store(Value value) { return value; }
+};
+
+template <class T>
+struct Sum : Plain<T> {
+  static T identity() { return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{}; }
+  static T combine(T a, T b) { return static_cast<T>(a + b); }
+};
+
+// Unsigned items narrower than int are multiplied as unsigned, since int would overflow.
+template <class T>
+struct Product : Plain<T> {
+  static T identity() { return T{1}; }
+  static T combine(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a * b;
+    } else {
+      return static_cast<T>(uint64_t{a} * b);
+    }
+  }
+};
+
+template <class T>
+struct And : Plain<T> {
+  static T identity() { return static_cast<T>(~T{}); }
+  static T combine(T a, T b) { return static_cast<T>(a & b); }
+};
+
+template <class T>
+struct Or : Plain<T> {
+  static T identity() { return T{}; }
+  static T combine(T a, T b) { return static_cast<T>(a | b); }
+};
+
+template <class T, bool kMax>
+struct Extremum : Plain<T> {
+  static T identity() { return kMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max(); }
+  static T combine(T a, T b) { return kMax ? std::max(a, b) : std::min(a, b); }
+};
+
+template <class T, bool kMax>
+struct FloatExtremum {
+  using Item = T;
+  using Value = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  static constexpr Value kNaN = kMax ? std::numeric_limits<Value>::max() : std::numeric_limits<Value>::min();
+
+  static Value order(Value bits) {
+    return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<Value>::max());
+  }
+  static Value load(Item item) { return item != item ? kNaN : order(std::bit_cast<Value>(item)); }
+  static Item store(Value value) {
+    return value == kNaN ? std::numeric_limits<T>::quiet_NaN() : std::bit_cast<Item>(order(value));
+  }
+  static Value identity() { return load(kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity()); }
+  static Value combine(Value a, Value b) { return kMax ? std::max(a, b) : std::min(a, b); }
+};
+
+}  // namespace shardwise::reduce_loops
