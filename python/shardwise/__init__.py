@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shardwise partitions tensor programs: NumPy with a few annotations in, one SPMD program for N devices out.
+
+>>> import numpy as np
+>>> import shardwise as sw
+>>> mesh = sw.Mesh({"data": 4})
+>>> @sw.jit(mesh=mesh)
+... def double(x):
+...     x = sw.split(x, 0, "data")
+...     return x + x
+>>> np.asarray(double(np.arange(8)))
+array([ 0,  2,  4,  6,  8, 10, 12, 14])
+"""
+
+from __future__ import annotations
+
+import os as _os
+
+import numpy as _np
+
+from . import _core
+
+_core.ir.hide_frames_of([_os.path.dirname(__file__) + _os.sep, _os.path.dirname(_np.__file__) + _os.sep])
+
+from . import errors, numpy, testing  # noqa: E402
+from .annotations import name, replicate, shard, split, with_sharding_constraint  # noqa: E402
+from .array import Array, Shard, ShapeDtypeStruct, device_put  # noqa: E402
+from .dtypes import bfloat16  # noqa: E402
+from .errors import (  # noqa: E402
+    DTypeError,
+    Error,
+    InternalError,
+    MeshError,
+    ParseError,
+    ShapeError,
+    ShardingError,
+    TracerBoolConversionError,
+    TracerConversionError,
+    UnsupportedError,
+)
+from .grad import grad, value_and_grad  # noqa: E402
+from .jit import jit  # noqa: E402
+from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
+from .module import Module, parse  # noqa: E402
+from .sharding import NamedSharding, P, PartitionSpec, open, sub  # noqa: E402
+from .stages import Lowered, Program, Traced  # noqa: E402
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "DTypeError",
+    "Error",
+    "InternalError",
+    "Lowered",
+    "Mesh",
+    "MeshError",
+    "Module",
+    "NamedSharding",
+    "P",
+    "ParseError",
+    "PartitionSpec",
+    "Program",
+    "Shard",
+    "ShapeDtypeStruct",
+    "ShapeError",
+    "ShardingError",
+    "Traced",
+    "TracerBoolConversionError",
+    "TracerConversionError",
+    "UnsupportedError",
+    "bfloat16",
+    "device_put",
+    "errors",
+    "get_mesh",
+    "grad",
+    "jit",
+    "make_mesh",
+    "name",
+    "numpy",
+    "open",
+    "parse",
+    "replicate",
+    "set_mesh",
+    "shard",
+    "split",
+    "sub",
+    "testing",
+    "value_and_grad",
+    "with_sharding_constraint",
+]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as text: StableHLO with Shardy's attributes, read and written."""
+
+from __future__ import annotations
+
+from . import _core
+
+__all__ = ["Module", "parse"]
+
+
+class Module:
+    """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`.
+
+    Two modules are equal when their structure is: the same ops, operands, attributes, types and shardings.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: object) -> None:
+        self._core: object = core
+
+    def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
+        """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
+        return self._core.text(locations=locations, generic=generic)  # type: ignore[attr-defined]
+
+    def to_json(self) -> str:
+        """``{"format": "shardwise", "version": 1, "stablehlo": …}``; :meth:`from_json` reads it back."""
+        return self._core.to_json()  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_json(cls, text: str) -> Module:
+        """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
+        return cls(_core.ir.module_from_json(text))
+
+    def verify(self) -> None:
+        """Check every op, type and sharding; raises the error of the first thing wrong."""
+        self._core.verify()  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Module) and self._core.structurally_equal(other._core)  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        return f"<module of {self._core.op_count} ops>"  # type: ignore[attr-defined]
+
+
+def parse(text: str) -> Module:
+    """Read a program: MLIR's generic form, or StableHLO's pretty forms as JAX prints them, with ``sdy`` attributes.
+
+    Raises:
+        ParseError: malformed text, an unknown op, or an op that does not check; with ``.line`` and ``.column``.
+
+    Source: the StableHLO specification; Shardy's attributes.
+    """
+    return Module(_core.ir.parse(text))
