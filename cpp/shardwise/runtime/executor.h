@@ -55,6 +55,8 @@ class Executable {
   Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
              ExecutorOptions options = {});
   ~Executable();
+  // A program with global shapes, on one device: what a partitioned run must agree with.
+  static std::unique_ptr<Executable> unpartitioned(std::shared_ptr<const Module> global, ExecutorOptions options = {});
 
   size_t argument_count() const { return arguments_.size(); }
   size_t result_count() const { return results_.size(); }

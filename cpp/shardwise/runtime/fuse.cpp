@@ -64,7 +64,7 @@ class Grouping {
 
   bool joins(ValueId value, ValueId root) const {
     const Value& produced = module_.value(value);
-    return produced.op && is_fusable(module_, produced.op) && !taken(produced.op) && uses_[value.index] == 1 &&
+    return produced.op && is_fusable(module_, produced.op) && !taken(produced.op) &&
            module_.type(value).shape == module_.type(root).shape && varying_[value.index] == varying_[root.index];
   }
 
@@ -74,13 +74,14 @@ class Grouping {
     std::vector<OpId> pending{root_op};
     take(root_op);
     size_t inputs = 0;
+    std::unordered_map<ValueId, uint32_t> seen;  // uses inside the group: a producer joins when these are all there are
     while (!pending.empty()) {
       const OpId op = pending.back();
       pending.pop_back();
       group.ops.push_back(op);
       for (ValueId operand : module_.operands(op)) {
         const bool has_room = group.ops.size() + pending.size() < kMostOps && inputs + pending.size() < kMostInputs;
-        if (has_room && joins(operand, root)) {
+        if (++seen[operand] == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
           take(pending.back());
         } else {
@@ -88,8 +89,7 @@ class Grouping {
         }
       }
     }
-    std::sort(group.ops.begin(), group.ops.end());  // ids grow along the program within a group: operands come first
-    std::stable_sort(group.ops.begin(), group.ops.end(), [&](OpId a, OpId b) { return place(a) < place(b); });
+    std::sort(group.ops.begin(), group.ops.end(), [&](OpId a, OpId b) { return place(a) < place(b); });
     write_program(group);
     return group;
   }

@@ -39,6 +39,8 @@ class Shards {
   const NdArray& stacked() const { return stacked_; }  // of a stack only
   NdArray stack() const;                               // the stack, or a copy of the list that is one
 
+  NdArray release_stack() && { return std::move(stacked_); }
+
   // The same devices' arrays indexed by other axes. Axes that come new hold copies (nothing is copied); of axes that go, the
   // devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
   Shards along(AxisSpan axes) const;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/executor.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/program_run.h"
+#include "shardwise/runtime/virtual_communicator.h"
+
+namespace shardwise {
+namespace {
+
+Executable::Signature signature_of(const Module& module, const std::vector<LocalLayout>& layouts, const MeshPtr& mesh,
+                                   ValueId value) {
+  check_internal(value.index < layouts.size(), "Executable: a layout for every argument and result");
+  const LocalLayout& layout = layouts[value.index];
+  const TensorType& local = module.type(value);
+  check_internal(layout.local_shape() == local.shape, "Executable: the layout has the local value's shape");
+  Executable::Signature signature;
+  signature.type.dtype = local.dtype;
+  signature.sharding = TensorSharding::fully_replicated(mesh, static_cast<int64_t>(layout.dims.size()));
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
+    signature.type.shape.push_back(layout.dims[d].size);
+    signature.sharding.dims[d].axes = layout.dims[d].axes;
+  }
+  signature.sharding.unreduced = layout.unreduced;
+  signature.sharding.reducer = layout.reducer;
+  signature.blocks = local.shape;
+  return signature;
+}
+
+bool same_placement(const TensorSharding& a, const TensorSharding& b) {
+  if (a.mesh == nullptr || b.mesh == nullptr || !a.mesh->same_devices(*b.mesh)) return false;
+  if (a.unreduced != b.unreduced || a.pending_reducer() != b.pending_reducer()) return false;
+  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](const DimSharding& left, const DimSharding& right) { return left.axes == right.axes; });
+}
+
+}  // namespace
+
+Executable::Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
+                       ExecutorOptions options)
+    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(options) {
+  const Region& body = module_->region(module_->main().body);
+  for (ValueId argument : body.arguments) arguments_.push_back(signature_of(*module_, layouts_, mesh_, argument));
+  for (ValueId result : body.results) results_.push_back(signature_of(*module_, layouts_, mesh_, result));
+  plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, {.fuse = options_.fuse}));
+}
+
+Executable::~Executable() = default;
+
+std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Module> global, ExecutorOptions options) {
+  std::vector<LocalLayout> layouts(global->value_count());
+  for (uint32_t i = 1; i < layouts.size(); ++i) {
+    layouts[i].global_value = ValueId{i};
+    layouts[i].global_type = global->value(ValueId{i}).type;
+    for (int64_t size : global->type(ValueId{i}).shape) layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
+  }
+  const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
+  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
+}
+
+const Plan& Executable::plan(bool faithful) const {
+  if (!faithful) return *plan_;
+  std::call_once(faithful_once_, [this] {
+    const PlanOptions options{.fuse = options_.fuse, .faithful = true};
+    faithful_plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, options));
+  });
+  return *faithful_plan_;
+}
+
+void Executable::check_argument(size_t i, const ShardedArray& argument) const {
+  const Signature& expected = arguments_[i];
+  const std::string subject = str("argument ", i);
+  if (argument.dtype() != expected.type.dtype) {
+    fail<DTypeError>(subject, str("the dtype must be ", expected.type.dtype), str(argument.dtype()), "convert it first");
+  }
+  if (argument.shape() != expected.type.shape) {
+    fail<ShapeError>(subject, str("the shape must be ", expected.type.shape), str(argument.shape()),
+                     "compile the program for this shape");
+  }
+  if (!same_placement(argument.sharding(), expected.sharding) || argument.blocks() != expected.blocks) {
+    fail<ShardingError>(subject, str("the sharding must be ", bare_text(expected.sharding), " in blocks ", expected.blocks),
+                        str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
+  }
+}
+
+std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> arguments, const RunOptions& options) const {
+  if (arguments.size() != arguments_.size()) {
+    fail<ShapeError>("run", str("the program takes ", arguments_.size(), " arguments"), str(arguments.size()));
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
+  const Plan& chosen = plan(options.faithful);
+  VirtualCommunicator communicator;
+  ProgramRun run(*module_, chosen, layouts_, options, communicator);
+  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].shards());
+  run.execute();
+  std::vector<ShardedArray> results;
+  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.digits.all()));
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const Signature& signature = results_[i];
+    const AxisList axes = options.faithful ? every_device : varying_axes(signature.sharding);
+    results.emplace_back(signature.type.dtype, signature.type.shape, signature.sharding, signature.blocks,
+                         run.take(chosen.results[i]).along(axes));
+  }
+  return results;
+}
+
+}  // namespace shardwise

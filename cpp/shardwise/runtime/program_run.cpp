@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/program_run.h"
+
+#include <algorithm>
+#include <array>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/kernel_context.h"
+
+namespace shardwise {
+namespace {
+
+// Flops and bytes below which waking a thread costs more than it saves.
+constexpr double kParallelWork = 1 << 16;
+
+const ParallelFor& pool_for() {
+  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+    parallel_for(count, grain, body);
+  };
+  return kPool;
+}
+
+// The scalar operand of a chain (a select's predicate, a clamp's bounds) with one stride-0 dim for each dim of the result.
+NdArray stretched(NdArray array, DimSpan shape) {
+  for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
+  return array;
+}
+
+// Nobody else can see this buffer, and it has the form of the result: the result may replace it.
+bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
+  return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 && array.is_contiguous();
+}
+
+int64_t bytes_of(const Shards& shards) {
+  return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
+}
+
+// How many rows of a dim's block are real at position `index` along `axes`.
+int64_t real_rows(const DimLayout& dim, AxisSpan axes, int64_t index) {
+  return std::clamp<int64_t>(dim.size - position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
+}
+
+NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>& dims, AxisSpan axes, int64_t index) {
+  NdArray copy = pooled_empty(shard.dtype(), shard.shape());
+  copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
+  NdArray to = copy;
+  NdArray from = shard;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t rows = real_rows(dims[d], axes, index);
+    to = to.sliced(static_cast<int64_t>(d), 0, rows);
+    from = from.sliced(static_cast<int64_t>(d), 0, rows);
+  }
+  to.copy_from(from);
+  return copy;
+}
+
+}  // namespace
+
+ProgramRun::ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts,
+                       const RunOptions& options, Communicator& communicator)
+    : module_(module),
+      plan_(plan),
+      layouts_(layouts),
+      options_(options),
+      communicator_(communicator),
+      slots_(plan.slots.size()),
+      start_(std::chrono::steady_clock::now()) {}
+
+void ProgramRun::set(uint32_t slot, const Shards& shards) {
+  slots_[slot] = shards.along(plan_.digits.axes(plan_.slot_varying[slot]));
+  if (options_.poison) poison_padding(slot);
+}
+
+void ProgramRun::execute() {
+  for (const Step& step : plan_.steps) {
+    if (options_.between_ops) options_.between_ops();
+    try {
+      run_step(step);
+    } catch (Error& error) {
+      error.at(module_.context().location_text(module_.op(step.op).loc));
+      throw;
+    }
+  }
+}
+
+void ProgramRun::run_step(const Step& step) {
+  const auto begin = options_.trace != nullptr ? std::chrono::steady_clock::now() : start_;
+  switch (step.kind) {
+    case Step::Kind::kKernel: run_kernel(step); break;
+    case Step::Kind::kFused: run_fused(step); break;
+    case Step::Kind::kCollective: run_collective(step); break;
+  }
+  if (options_.poison) {
+    for (uint32_t slot : step.outputs) poison_padding(slot);
+  }
+  if (options_.trace != nullptr) trace(step, begin);
+  free_dead(step);
+}
+
+void ProgramRun::run_kernel(const Step& step) {
+  const OpView op(module_, step.op);
+  std::vector<Shards> operands;
+  operands.reserve(step.inputs.size());
+  for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(step.axes));
+  StepResults results(op, step.axes, options_.poison);
+  const auto run_shards = [&](int64_t begin, int64_t end) {
+    std::vector<NdArray> shard(operands.size());
+    for (int64_t k = begin; k < end; ++k) {
+      for (size_t i = 0; i < operands.size(); ++i) shard[i] = operands[i][k];
+      ShardKernelContext context(op, shard, results, k);
+      op.def().kernel(context);
+    }
+  };
+  const int64_t count = product(step.axes);
+  int64_t first = 0;
+  bool in_parallel = count >= thread_count() && step.work * static_cast<double>(count) >= kParallelWork;
+  if (in_parallel && op.def().traits.movement) {  // the first shard shows whether there is anything to do but a view
+    run_shards(0, 1);
+    first = 1;
+    in_parallel = !results.is_view(0, 0);
+  }
+  if (in_parallel) {
+    parallel_for(count - first, 1, [&](int64_t begin, int64_t end) { run_shards(first + begin, first + end); });
+  } else {
+    run_shards(first, count);
+  }
+  for (size_t i = 0; i < step.outputs.size(); ++i) slots_[step.outputs[i]] = results.take(i);
+}
+
+Shards ProgramRun::read(const Step& step, size_t input) {
+  const uint32_t slot = step.inputs[input];
+  const bool is_last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end();
+  if (is_last && slots_[slot].axes() == step.axes) return std::move(slots_[slot]);
+  return slots_[slot].along(step.axes);
+}
+
+void ProgramRun::run_fused(const Step& step) {
+  std::vector<Shards> inputs;
+  inputs.reserve(step.inputs.size());
+  bool is_stacked = true;
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    inputs.push_back(read(step, i));
+    is_stacked = is_stacked && inputs.back().is_stacked();
+  }
+  slots_[step.outputs[0]] = is_stacked ? fused_stack(step, inputs) : fused_list(step, inputs);
+}
+
+Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
+  const TensorType& type = OpView(module_, step.op).result_type();
+  Dims shape;
+  for (const AxisRef& axis : step.axes) shape.push_back(axis.size);
+  shape.insert(shape.end(), type.shape.begin(), type.shape.end());
+  std::vector<NdArray> arrays;
+  arrays.reserve(inputs.size());
+  for (Shards& input : inputs) arrays.push_back(stretched(std::move(input).release_stack(), shape));
+  NdArray result;
+  for (const NdArray& array : arrays) {
+    if (is_reusable(array, type.dtype, shape)) {
+      result = array;
+      break;
+    }
+  }
+  if (result.data() == nullptr) result = pooled_empty(type.dtype, std::move(shape));
+  if (result.size() != 0) run_tiles(step.program, arrays, std::array{result}, pool_for());
+  return {step.axes, std::move(result)};
+}
+
+Shards ProgramRun::fused_list(const Step& step, const std::vector<Shards>& inputs) {
+  const OpView op(module_, step.op);
+  const Dims& shape = op.result_type().shape;
+  StepResults results(op, step.axes, options_.poison);
+  const int64_t count = product(step.axes);
+  const auto run_shards = [&](int64_t begin, int64_t end) {
+    std::vector<NdArray> arrays(inputs.size());
+    for (int64_t k = begin; k < end; ++k) {
+      for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = stretched(inputs[i][k], shape);
+      const NdArray result = results.allocate(0, k);
+      if (result.size() != 0) run_tiles(step.program, arrays, std::array{result}, pool_for());
+    }
+  };
+  const double work = static_cast<double>(op.result_type().size() * count * step.fused_ops);
+  if (count >= thread_count() && work >= kParallelWork) {
+    parallel_for(count, 1, run_shards);
+  } else {
+    run_shards(0, count);
+  }
+  return results.take(0);
+}
+
+void ProgramRun::run_collective(const Step& step) {
+  const Shards none;
+  const Shards& operand = step.inputs.empty() ? none : slots_[step.inputs[0]];
+  slots_[step.outputs[0]] = step.collective.run(communicator_, operand).along(step.axes);
+}
+
+void ProgramRun::poison_padding(uint32_t slot) {
+  const ValueId value = plan_.slots[slot];
+  if (value.index >= layouts_.size()) return;
+  const LocalLayout& layout = layouts_[value.index];
+  if (layout.padding.kind != Padding::Kind::kGarbage) return;
+  AxisList uneven;
+  for (const DimLayout& dim : layout.dims) {
+    if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
+  }
+  // Shared by devices with and without padding: nothing that is garbage on one and real on the other can be marked.
+  const DigitSet varying = plan_.slot_varying[slot];
+  if (uneven.empty() || (plan_.digits.touched(uneven) & ~varying) != 0) return;
+  const Shards& shards = slots_[slot];
+  std::vector<NdArray> poisoned;
+  for (int64_t k = 0; k < shards.count(); ++k) {
+    poisoned.push_back(with_poisoned_padding(shards[k], layout.dims, shards.axes(), k));
+  }
+  slots_[slot] = Shards(shards.axes(), std::move(poisoned));
+}
+
+void ProgramRun::free_dead(const Step& step) {
+  for (uint32_t slot : step.dead) slots_[slot] = Shards();
+}
+
+void ProgramRun::trace(const Step& step, std::chrono::steady_clock::time_point begin) {
+  const auto nanoseconds = [](auto duration) {
+    return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  };
+  const OpView op(module_, step.op);
+  TraceRow row{.op = op.name(), .id = step.op, .loc = op.loc(), .fused_ops = step.fused_ops};
+  row.duration_ns = nanoseconds(std::chrono::steady_clock::now() - begin);
+  row.start_ns = nanoseconds(begin - start_);
+  row.shards = product(step.axes);
+  for (uint32_t slot : step.outputs) row.bytes += bytes_of(slots_[slot]);
+  options_.trace->push_back(row);
+}
+
+}  // namespace shardwise

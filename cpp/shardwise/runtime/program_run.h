@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of a plan: the values that are alive, and the steps one after another.
+//
+//   ProgramRun run(module, plan, layouts, options, communicator);
+//   run.set(plan.arguments[0], shards);
+//   run.execute();
+//   run.take(plan.results[0]);          // Shards
+//
+// A fused chain over stacked shards is one pass over all shards at once. A kernel is called once per distinct shard: the
+// shards in parallel when there are as many as threads, else one after another, each split inside.
+#pragma once
+
+#include <chrono>
+
+#include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/plan.h"
+
+namespace shardwise {
+
+class ProgramRun {
+ public:
+  ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts, const RunOptions& options,
+             Communicator& communicator);
+
+  void set(uint32_t slot, const Shards& shards);
+  void execute();
+  const Shards& take(uint32_t slot) const { return slots_[slot]; }
+
+ private:
+  void run_step(const Step& step);
+  void run_kernel(const Step& step);
+  void run_fused(const Step& step);
+  void run_collective(const Step& step);
+  Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
+  Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
+  Shards read(const Step& step, size_t input);  // moved out when this is its last use
+  void poison_padding(uint32_t slot);
+  void free_dead(const Step& step);
+  void trace(const Step& step, std::chrono::steady_clock::time_point begin);
+
+  const Module& module_;
+  const Plan& plan_;
+  const std::vector<LocalLayout>& layouts_;
+  const RunOptions& options_;
+  Communicator& communicator_;
+  std::vector<Shards> slots_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace shardwise
