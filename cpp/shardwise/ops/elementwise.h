@@ -18,7 +18,7 @@ namespace shardwise {
 
 std::span<const OpDef> elementwise_ops();
 
-// A splat constant with the type of `like`.
-ValueId splat_like(Builder& builder, ValueId like, double value);
+// Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
+void kernel_elementwise(KernelContext& context);
 
 }  // namespace shardwise

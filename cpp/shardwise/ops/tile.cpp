@@ -120,6 +120,18 @@ bool accepts(TileCode code, DType dtype) {
   return !is_float(dtype);
 }
 
+std::string_view accepted_dtypes(TileCode code) {
+  switch (info(code).accepts) {
+    case Accepts::kAll: return "of any dtype";
+    case Accepts::kFloats: return "floats";
+    case Accepts::kIntegers: return "integers";
+    case Accepts::kSignedAndFloats: return "signed integers or floats";
+    case Accepts::kNumbers: return "integers or floats";
+    case Accepts::kIntegersAndBool: break;
+  }
+  return "booleans or integers";
+}
+
 uint32_t TileBuilder::input(DType dtype) {
   registers_.push_back({dtype, Origin::kInput, static_cast<uint32_t>(inputs_.size())});
   inputs_.push_back(dtype);
@@ -165,7 +177,9 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
   for (uint32_t reg : operands) check_internal(reg < registers_.size(), "a tile operand is no register");
   const bool is_select = code == TileCode::kSelect;
   const DType from = dtype(operands.back());
-  if (!accepts(code, from)) fail<DTypeError>(subject(code), "the dtype must be one it takes", mlir_name(from));
+  if (!accepts(code, from)) {
+    fail<DTypeError>(subject(code), "operands must be " + std::string(accepted_dtypes(code)), mlir_name(from));
+  }
   for (size_t i = is_select ? 1 : 0; i < operands.size(); ++i) {
     if (dtype(operands[i]) != from) {
       fail<DTypeError>(subject(code), "operands must have one dtype",

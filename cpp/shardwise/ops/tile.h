@@ -112,6 +112,7 @@ class TileBuilder {
 
 // Whether an instruction takes operands of this dtype.
 bool accepts(TileCode code, DType dtype);
+std::string_view accepted_dtypes(TileCode code);  // "floats", for messages
 int operand_count(TileCode code);
 
 // One thread's workspace for a program, which must outlive it.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/elementwise_infer.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, TileCode>, 6> kDirections{{
+    {"EQ", TileCode::kEqual},
+    {"NE", TileCode::kNotEqual},
+    {"LT", TileCode::kLess},
+    {"LE", TileCode::kLessEqual},
+    {"GT", TileCode::kGreater},
+    {"GE", TileCode::kGreaterEqual},
+}};
+
+std::optional<TileCode> find_direction(std::string_view direction) {
+  for (const auto& [name, code] : kDirections) {
+    if (name == direction) return code;
+  }
+  return std::nullopt;
+}
+
+void expect_accepted(const InferContext& op, TileCode code, size_t operand) {
+  if (accepts(code, op.operand(operand).dtype)) return;
+  std::string must_hold = "operands must be ";
+  must_hold += accepted_dtypes(code);
+  op.fail_dtype(must_hold, op.operand(operand).text(), "convert it first");
+}
+
+void expect_same_dtype(const InferContext& op, size_t a, size_t b) {
+  if (op.operand(a).dtype == op.operand(b).dtype) return;
+  op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
+}
+
+void expect_same_shape(const InferContext& op, size_t a, size_t b) {
+  if (op.operand(a).shape == op.operand(b).shape) return;
+  op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
+}
+
+void expect_same_shape_or_scalar(const InferContext& op, std::string_view what, size_t operand, size_t data) {
+  if (op.operand(operand).ndim() == 0 || op.operand(operand).shape == op.operand(data).shape) return;
+  std::string must_hold(what);
+  must_hold += " must be a scalar or have the shape of the data";
+  op.fail_shape(must_hold, op.operand_types_text(), "broadcast it first");
+}
+
+TypeId of_dtype(const InferContext& op, size_t operand, DType dtype) {
+  return op.context().tensor(dtype, op.operand(operand).shape);
+}
+
+}  // namespace
+
+TileCode comparison_code(std::string_view direction) {
+  const std::optional<TileCode> code = find_direction(direction);
+  check_internal(code.has_value(), "a comparison direction that infer let through is unknown");
+  return *code;
+}
+
+void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& results) {
+  const auto count = static_cast<size_t>(operand_count(code));
+  op.expect_operands(count);
+  expect_accepted(op, code, 0);
+  if (count == 2) {
+    expect_same_dtype(op, 0, 1);
+    expect_same_shape(op, 0, 1);
+  }
+  results.push_back(code == TileCode::kIsFinite ? of_dtype(op, 0, DType::kBool) : op.operand_type(0));
+}
+
+void infer_compare(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  expect_same_dtype(op, 0, 1);
+  expect_same_shape(op, 0, 1);
+  const std::string& direction = op.attr<EnumAttr>("comparison_direction").value;
+  if (!find_direction(direction)) op.fail_shape("comparison_direction must be EQ, NE, LT, LE, GT or GE", direction);
+  if (op.attrs().find("compare_type") != nullptr) {
+    const std::string& type = op.attr<EnumAttr>("compare_type").value;
+    const DType dtype = op.operand(0).dtype;
+    const bool fits = is_float(dtype)            ? type == "FLOAT" || type == "TOTALORDER"
+                      : is_signed_integer(dtype) ? type == "SIGNED"
+                                                 : type == "UNSIGNED";
+    if (!fits) {
+      op.fail_dtype("compare_type must be FLOAT or TOTALORDER for floats, SIGNED for signed integers, else UNSIGNED",
+                    type + " for " + op.operand(0).text());
+    }
+  }
+  results.push_back(of_dtype(op, 0, DType::kBool));
+}
+
+void infer_select(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(3);
+  if (op.operand(0).dtype != DType::kBool) {
+    op.fail_dtype("the predicate must be i1", op.operand(0).text(), "compare it with something first");
+  }
+  expect_same_dtype(op, 1, 2);
+  expect_same_shape(op, 1, 2);
+  expect_same_shape_or_scalar(op, "the predicate", 0, 1);
+  results.push_back(op.operand_type(1));
+}
+
+void infer_clamp(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(3);
+  expect_same_dtype(op, 0, 1);
+  expect_same_dtype(op, 1, 2);
+  expect_same_shape_or_scalar(op, "min", 0, 1);
+  expect_same_shape_or_scalar(op, "max", 2, 1);
+  results.push_back(op.operand_type(1));
+}
+
+void infer_convert(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const TensorType& result = op.declared_result();
+  if (result.shape != op.operand(0).shape) {
+    op.fail_shape("the result must have the operand's shape", op.operand(0).text() + " -> " + result.text(),
+                  "reshape or broadcast it first");
+  }
+  results.push_back(op.declared()[0]);
+}
+
+void infer_bitcast_convert(const InferContext& op, std::vector<TypeId>& results) {
+  infer_convert(op, results);
+  const DType from = op.operand(0).dtype, to = op.declared_result().dtype;
+  const bool both_bool = from == DType::kBool && to == DType::kBool;
+  const bool any_bool = from == DType::kBool || to == DType::kBool;
+  if (item_size(from) != item_size(to) || (any_bool && !both_bool)) {
+    op.fail_dtype("the result's dtype must have the width of the operand's",
+                  op.operand(0).text() + " -> " + op.declared_result().text());
+  }
+}
+
+void infer_reduce_precision(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  if (!is_float(op.operand(0).dtype)) op.fail_dtype("operands must be floats", op.operand(0).text(), "convert it first");
+  const int64_t exponent = op.attr<IntAttr>("exponent_bits").value;
+  const int64_t mantissa = op.attr<IntAttr>("mantissa_bits").value;
+  if (exponent < 1 || mantissa < 0) {
+    op.fail_shape("exponent_bits must be at least 1 and mantissa_bits at least 0",
+                  std::to_string(exponent) + " and " + std::to_string(mantissa));
+  }
+  results.push_back(op.operand_type(0));
+}
+
+}  // namespace shardwise
