@@ -29,9 +29,10 @@ ExceptionTypes& types() {
 
 PyObject* make_type(py::module_& module, const char* name, const char* doc, PyObject* builtin) {
   const std::string qualified = std::string("shardwise.") + name;
-  py::tuple bases = types().error == nullptr ? py::make_tuple(py::handle(builtin))
-                                             : py::make_tuple(py::handle(types().error), py::handle(builtin));
-  PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases.ptr(), nullptr);
+  py::list bases;
+  if (types().error != nullptr) bases.append(py::handle(types().error));
+  bases.append(py::handle(builtin));
+  PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, py::tuple(bases).ptr(), nullptr);
   if (type == nullptr) throw py::error_already_set();
   module.attr(name) = py::handle(type);
   return type;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
+#include <set>
+
+#include "shardwise/base/error.h"
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/casters.h"
+#include "shardwise/bindings/compiled.h"
+#include "shardwise/passes/collective_ledger.h"
+#include "shardwise/passes/propagate.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+using CompiledPtr = std::shared_ptr<CompiledProgram>;
+
+Strategy strategy_from_name(const std::string& name) {
+  if (name == "basic") return Strategy::kBasic;
+  if (name == "aggressive") return Strategy::kAggressive;
+  fail<ShardingError>("compile", "strategy must be 'basic' or 'aggressive'", name);
+}
+
+CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy,
+                           bool deterministic) {
+  Module traced = module;
+  traced.declare_mesh(mesh);
+  const CompileOptions options{.strategy = strategy_from_name(strategy), .deterministic = deterministic};
+  py::gil_scoped_release release;
+  Compiled compiled = compile(std::move(traced), options);
+  auto result = std::make_shared<CompiledProgram>();
+  result->global = std::make_shared<const Module>(std::move(compiled.global));
+  result->propagated = std::make_shared<const Module>(std::move(compiled.propagated));
+  result->resharded = std::make_shared<const Module>(std::move(compiled.resharded));
+  result->local = std::make_shared<const Module>(std::move(compiled.local));
+  result->layouts = std::move(compiled.layouts);
+  result->provenance = std::move(compiled.provenance);
+  result->passes = std::move(compiled.passes);
+  result->counters = std::move(compiled.counters);
+  result->mesh = mesh;
+  return result;
+}
+
+LocId loc_of(const Module& module, ValueId id) {
+  const Value& value = module.value(id);
+  return value.op ? module.op(value.op).loc : value.loc;
+}
+
+// A value's names: the one it was given, and the variable that it was stored to.
+std::vector<std::string> names_of(const Module& module, ValueId id) {
+  std::vector<std::string> names;
+  const LocId loc = loc_of(module, id);
+  if (std::string given = module.context().name_of(loc); !given.empty()) names.push_back(std::move(given));
+  if (!module.value(id).op) return names;
+  if (std::string variable = module.context().resolve(loc).variable; !variable.empty()) names.push_back(std::move(variable));
+  return names;
+}
+
+std::vector<ValueId> values_of_main(const Module& module) {
+  const Region& body = module.region(module.main().body);
+  std::vector<ValueId> values = body.arguments;
+  for (OpId op : body.ops) {
+    for (uint32_t i = 0; i < module.op(op).result_count; ++i) values.push_back(module.result(op, i));
+  }
+  return values;
+}
+
+py::list axes_of(const Explanation& explanation) {
+  py::list axes;
+  for (const AxisOrigin& origin : explanation.axes) {
+    py::list path;
+    for (const PathEntry& entry : origin.path) {
+      path.append(py::dict(py::arg("name") = entry.name, py::arg("location") = entry.location,
+                           py::arg("from") = entry.from, py::arg("to") = entry.to));
+    }
+    axes.append(py::dict(py::arg("axis") = origin.axis_text, py::arg("dim") = origin.dim,
+                         py::arg("origin") = origin.origin, py::arg("location") = origin.location,
+                         py::arg("path") = path));
+  }
+  return axes;
+}
+
+py::dict explanation_dict(const CompiledProgram& compiled, ValueId value) {
+  const Module& module = *compiled.propagated;
+  const Explanation explanation = explain(module, compiled.provenance, value);
+  const ResolvedSource source = module.context().resolve(loc_of(module, value));
+  py::list lost;
+  for (const LostAxis& entry : explanation.lost) {
+    lost.append(py::dict(py::arg("axis") = entry.axis_text, py::arg("dim") = entry.dim, py::arg("op") = entry.op,
+                         py::arg("location") = entry.location, py::arg("reason") = entry.reason));
+  }
+  return py::dict(py::arg("name") = explanation.name, py::arg("file") = source.file, py::arg("line") = source.line,
+                  py::arg("type") = module.type(value).text(), py::arg("sharding") = explanation.sharding,
+                  py::arg("axes") = axes_of(explanation), py::arg("lost") = lost);
+}
+
+py::list explain_name(const CompiledProgram& compiled, const std::string& name) {
+  py::list found;
+  for (ValueId value : values_of_main(*compiled.propagated)) {
+    const auto names = names_of(*compiled.propagated, value);
+    if (std::find(names.begin(), names.end(), name) != names.end()) found.append(explanation_dict(compiled, value));
+  }
+  return found;
+}
+
+py::list all_names(const CompiledProgram& compiled) {
+  std::set<std::string> names;
+  for (ValueId value : values_of_main(*compiled.propagated)) {
+    for (std::string& name : names_of(*compiled.propagated, value)) names.insert(std::move(name));
+  }
+  return py::cast(std::vector<std::string>(names.begin(), names.end()));
+}
+
+py::list ledger(const CompiledProgram& compiled) {
+  const Module& local = *compiled.local;
+  py::list rows;
+  for (const LedgerRow& row : collective_ledger(local)) {
+    const ResolvedSource source = local.context().resolve(row.loc);
+    rows.append(py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
+                         py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
+                         py::arg("dtype") = std::string(numpy_name(row.operand.dtype)), py::arg("count") = row.count,
+                         py::arg("file") = source.file, py::arg("line") = source.line, py::arg("cause") = row.cause,
+                         py::arg("name") = source.variable));
+  }
+  return rows;
+}
+
+py::dict stages(const CompiledProgram& compiled) {
+  // Python sees modules as mutable objects, but nothing in its interface changes one.
+  auto hold = [](const std::shared_ptr<const Module>& module) { return std::const_pointer_cast<Module>(module); };
+  return py::dict(py::arg("global") = hold(compiled.global), py::arg("propagated") = hold(compiled.propagated),
+                  py::arg("resharded") = hold(compiled.resharded), py::arg("local") = hold(compiled.local));
+}
+
+TensorSharding sharding_of(const CompiledProgram& compiled, ShardingId id, ValueId value) {
+  const Module& module = *compiled.propagated;
+  return id ? module.context().sharding(id) : TensorSharding::fully_replicated(compiled.mesh, module.type(value).ndim());
+}
+
+py::list argument_shardings(const CompiledProgram& compiled) {
+  const Module& module = *compiled.propagated;
+  py::list list;
+  for (ValueId value : module.region(module.main().body).arguments) {
+    list.append(sharding_of(compiled, module.value(value).sharding, value));
+  }
+  return list;
+}
+
+py::list result_shardings(const CompiledProgram& compiled) {
+  const Module& module = *compiled.propagated;
+  const Function& main = module.main();
+  const std::vector<ValueId>& results = module.region(main.body).results;
+  py::list list;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
+    list.append(sharding_of(compiled, id, results[i]));
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_passes(py::module_& module) {
+  py::class_<CompiledProgram, CompiledPtr>(module, "Compiled")
+      .def_property_readonly("stages", &stages)
+      .def_property_readonly("seconds",
+                             [](const CompiledProgram& self) {
+                               py::dict seconds;
+                               for (const PassRecord& pass : self.passes) {
+                                 seconds[py::str(pass.name)] = static_cast<double>(pass.nanoseconds) * 1e-9;
+                               }
+                               return seconds;
+                             })
+      .def_property_readonly("counters",
+                             [](const CompiledProgram& self) {
+                               py::dict counters;
+                               for (const auto& [name, count] : self.counters.entries()) counters[py::str(name)] = count;
+                               return counters;
+                             })
+      .def_property_readonly("argument_shardings", &argument_shardings)
+      .def_property_readonly("result_shardings", &result_shardings)
+      .def("collectives", &ledger)
+      .def("explain", &explain_name)
+      .def("names", &all_names);
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = "basic",
+             py::arg("deterministic") = false);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/stl.h>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/thread_pool.h"
+#include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/casters.h"
+#include "shardwise/bindings/compiled.h"
+#include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/sharded_array.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+using ArrayPtr = std::shared_ptr<ShardedArray>;
+
+// An Executable with the trace of its last traced run.
+struct PyExecutable {
+  explicit PyExecutable(const CompiledProgram& compiled)
+      : executable(compiled.local, compiled.layouts, compiled.mesh), local(compiled.local) {}
+  Executable executable;
+  std::shared_ptr<const Module> local;
+  std::vector<TraceRow> trace;
+};
+
+ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison) {
+  const NdArray view = from_numpy(array);
+  verify(sharding, view.shape());
+  py::gil_scoped_release release;
+  return std::make_shared<ShardedArray>(
+      scatter(view, sharding.closed(), {}, poison ? PaddingFill::kPoison : PaddingFill::kZero));
+}
+
+py::array gather_numpy(const ShardedArray& array) {
+  NdArray whole;
+  {
+    py::gil_scoped_release release;
+    whole = gather(array);
+  }
+  return to_numpy(whole);
+}
+
+ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding) {
+  verify(sharding, array.shape());
+  py::gil_scoped_release release;
+  return std::make_shared<ShardedArray>(scatter(gather(array), sharding.closed()));
+}
+
+void check_signals() {
+  py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& arguments, bool faithful, bool poison,
+                          bool trace) {
+  std::vector<ShardedArray> values;
+  for (const ArrayPtr& argument : arguments) values.push_back(*argument);
+  RunOptions options{.faithful = faithful, .poison = poison, .trace = nullptr, .between_ops = check_signals};
+  std::vector<TraceRow> rows;
+  if (trace) options.trace = &rows;
+  std::vector<ArrayPtr> results;
+  {
+    py::gil_scoped_release release;
+    for (ShardedArray& result : self.executable.run(values, options)) {
+      results.push_back(std::make_shared<ShardedArray>(std::move(result)));
+    }
+  }
+  if (trace) self.trace = std::move(rows);
+  return results;
+}
+
+py::list trace_rows(const PyExecutable& self) {
+  py::list rows;
+  for (const TraceRow& row : self.trace) {
+    const ResolvedSource source = self.local->context().resolve(row.loc);
+    rows.append(py::dict(py::arg("op") = std::string(row.op), py::arg("fused_ops") = row.fused_ops,
+                         py::arg("shards") = row.shards, py::arg("start_ns") = row.start_ns,
+                         py::arg("duration_ns") = row.duration_ns, py::arg("bytes") = row.bytes,
+                         py::arg("file") = source.file, py::arg("line") = source.line));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_runtime(py::module_& module) {
+  py::class_<ShardedArray, ArrayPtr>(module, "ShardedArray")
+      .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false)
+      .def("gather", &gather_numpy)
+      .def("reshard", &reshard)
+      .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
+      .def_property_readonly("dtype", [](const ShardedArray& self) { return std::string(numpy_name(self.dtype())); })
+      .def_property_readonly("sharding", &ShardedArray::sharding)
+      .def_property_readonly("nbytes_local",
+                             [](const ShardedArray& self) { return element_count(self.blocks()) * item_size(self.dtype()); })
+      .def("shard", [](const ShardedArray& self, int64_t logical) {
+        return to_numpy(self.shard(self.mesh().device_at(logical)));
+      });
+  py::class_<PyExecutable>(module, "Executable")
+      .def(py::init<const CompiledProgram&>())
+      .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
+           py::arg("trace") = false)
+      .def("trace", &trace_rows);
+  module.def("set_threads", [](int threads) { set_thread_count(threads); });
+}
+
+}  // namespace shardwise
