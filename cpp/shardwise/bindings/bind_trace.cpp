@@ -9,6 +9,7 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/trace.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/passes/differentiate.h"
 
 namespace py = pybind11;

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading the source tree: files, functions, includes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "cpp" / "shardwise"
+
+
+def cpp_files(folder: Path = ROOT / "cpp") -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".h", ".cpp"))
+
+
+def python_files() -> list[Path]:
+    folders = ("python", "tests", "benchmarks", "examples", "tools")
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def includes(path: Path) -> list[str]:
+    return re.findall(r'^#include [<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+def cpp_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """(name, lines) of functions and classes that open and close at column 0, as clang-format leaves them."""
+    start, name = None, ""
+    for number, line in enumerate(path.read_text().splitlines()):
+        if start is None:
+            opens = line.rstrip().endswith("{") and not line.startswith((" ", "}", "namespace", "extern", "struct", "class", "enum", "union", "#", "//"))
+            if opens and "(" in line or (opens and line.startswith(")")):
+                match = re.search(r"([\w:~]+|operator\S+)\(", line)
+                start, name = number, match.group(1) if match else line
+        elif line.startswith("}"):
+            yield name, number - start + 1
+            start = None
+
+
+def python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1

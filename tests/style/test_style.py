@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the code base that a reader relies on: layering, one registry, sizes, where each library is used."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import exceptions as allowed
+import pytest
+from source_tree import CORE, ROOT, cpp_files, cpp_functions, includes, python_files, python_functions, relative
+
+LAYERS = ["base", "mesh", "cost", "ir", "ops", "passes", "runtime", "bindings"]
+# ir/op_def.h names the defaults that ops/ defines; nothing else may look up.
+OP_NAME = re.compile(r'"(?:stablehlo|chlo|sdy|shardwise)\.[a-z_]+"')
+
+
+def test_layers_include_only_what_is_to_their_left() -> None:
+    wrong = []
+    for path in cpp_files(CORE):
+        layer = LAYERS.index(path.relative_to(CORE).parts[0])
+        for name in includes(path):
+            parts = name.split("/")
+            if parts[0] == "shardwise" and LAYERS.index(parts[1]) > layer:
+                wrong.append(f"{relative(path)} includes {name}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("header", "places"),
+    [
+        ("xtensor/", r"ops/xtensor_view\.h$"),
+        ("nlohmann/", r"_json(_\w+)?\.cpp$"),
+        ("pybind11/", r"^cpp/shardwise/bindings/"),
+        ("gtest/", r"^tests/cpp/"),
+        ("cblas", r"_kernels\.cpp$"),
+        ("sleef", r"ops/tile_\w+\.(cpp|h)$"),
+    ],
+)
+def test_each_library_does_its_work_in_its_place(header: str, places: str) -> None:
+    users = [
+        relative(path)
+        for path in (*cpp_files(), *cpp_files(ROOT / "tests" / "cpp"))
+        if any(name.startswith(header) for name in includes(path))
+    ]
+    assert users, f"nothing uses {header}"
+    assert [path for path in users if not re.search(places, path)] == []
+
+
+def test_xtensor_view_is_included_by_kernels_only() -> None:
+    users = [relative(p) for p in cpp_files() if "shardwise/ops/xtensor_view.h" in includes(p)]
+    assert users
+    assert [path for path in users if not path.endswith("_kernels.cpp")] == []
+
+
+def test_passes_name_an_op_only_to_create_it() -> None:
+    wrong = []
+    for path in cpp_files(CORE / "passes"):
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            code = line.split("//")[0]
+            if OP_NAME.search(code) and "create" not in code and "create" not in lines[number - 1]:
+                wrong.append(f"{relative(path)}:{number + 1}: {line.strip()}")
+    assert not wrong
+
+
+def test_ir_and_runtime_name_no_op() -> None:
+    wrong = [
+        f"{relative(path)}: {found}"
+        for layer in ("ir", "runtime", "mesh", "cost", "base")
+        for path in cpp_files(CORE / layer)
+        for line in path.read_text().splitlines()
+        for found in OP_NAME.findall(line.split("//")[0])
+        if not (path.name.startswith("custom_") or "reduce_directive" in path.name)
+    ]
+    assert not wrong
+
+
+def test_op_definitions_are_in_ops_and_reach_the_registry_through_family_tables() -> None:
+    users = [relative(p) for p in cpp_files(CORE) if re.search(r"OpDef k\w+\[\]|OpDef k\w+ ?[{=]", p.read_text())]
+    assert [path for path in users if not path.startswith("cpp/shardwise/ops/") and not path.endswith("op_def.h")] == []
+
+
+def test_files_are_short() -> None:
+    long = {
+        relative(path): lines
+        for path in (*cpp_files(), *cpp_files(ROOT / "tests" / "cpp"), *python_files())
+        if (lines := len(path.read_text().splitlines())) > 600 and relative(path) not in allowed.FILES
+    }
+    assert not long
+
+
+def test_functions_are_short() -> None:
+    long = {}
+    for path in (*cpp_files(), *cpp_files(ROOT / "tests" / "cpp")):
+        long |= {f"{relative(path)}:{name}": lines for name, lines in cpp_functions(path) if lines > 80}
+    for path in python_files():
+        long |= {f"{relative(path)}:{name}": lines for name, lines in python_functions(path) if lines > 80}
+    assert {name: lines for name, lines in long.items() if name not in allowed.FUNCTIONS} == {}
+
+
+def test_exceptions_are_few_and_reasoned() -> None:
+    reasons = {**allowed.FUNCTIONS, **allowed.FILES}
+    assert len(reasons) <= allowed.MAX_EXCEPTIONS
+    assert all(len(reason) > 20 for reason in reasons.values())
+
+
+def test_every_source_file_says_its_license() -> None:
+    files = (*cpp_files(), *cpp_files(ROOT / "tests" / "cpp"), *python_files())
+    assert [relative(p) for p in files if "SPDX-License-Identifier: Apache-2.0" not in p.read_text()[:200]] == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    import shardwise as sw
+
+    missing = []
+    for name in sw.__all__:
+        value = getattr(sw, name)
+        if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
+            continue
+        if not inspect.getdoc(value):
+            missing.append(name)
+        if inspect.isclass(value) and value.__module__.startswith("shardwise."):
+            for attribute, member in vars(value).items():
+                public = not attribute.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+                if public and not inspect.getdoc(member):
+                    missing.append(f"{name}.{attribute}")
+    assert not missing
+
+
+def test_every_op_has_a_doc_line_and_a_reason_where_it_has_no_gradient() -> None:
+    from shardwise import _core
+
+    ops = _core.ir.all_ops()
+    assert len({op["name"] for op in ops}) == len(ops)
+    assert [op["name"] for op in ops if not op["doc"].endswith(".")] == []
+    assert [op["name"] for op in ops if not op["differentiable"] and not op["no_vjp_reason"]] == []
