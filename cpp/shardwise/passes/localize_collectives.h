@@ -10,18 +10,9 @@
 //   %4 = stablehlo.dynamic_slice %1, %3, sizes = [5]           tensor<5xf32>
 #pragma once
 
-#include <span>
-
 #include "shardwise/passes/partition_context.h"
 
 namespace shardwise {
-
-// The digits of a permute: the device with coordinates c along `to` receives from the one with coordinates c along `from`,
-// and the two differ in no other digit. Both lists hold the same digits; those that stay are left out.
-struct PermuteDigits {
-  AxisList from, to;
-};
-PermuteDigits permute_digits(std::span<const AxisList> from_dims, std::span<const AxisList> to_dims);
 
 // Emits the local form of a global collective; `operand` lies as `from`, the result as `to`. Sets the padding of `to`.
 ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,

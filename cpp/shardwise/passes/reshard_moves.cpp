@@ -369,8 +369,18 @@ void MoveGenerator::add_refill(const TileState& state, std::vector<TileMove>& mo
   add_permute(state, std::move(dims), moves);
 }
 
+// A permute renames digits: those that change places must be of one size, also within a dim. (3·4 shards as 4·3 shards is a
+// permutation of devices too, but not one of digits.)
+bool MoveGenerator::keeps_sizes(const std::vector<DigitList>& before, const std::vector<DigitList>& after) const {
+  const auto same_size = [&](Digit a, Digit b) { return space_.size(a) == space_.size(b); };
+  for (size_t d = 0; d < before.size(); ++d) {
+    if (!std::equal(before[d].begin(), before[d].end(), after[d].begin(), after[d].end(), same_size)) return false;
+  }
+  return true;
+}
+
 void MoveGenerator::add_permute(const TileState& state, std::vector<DigitList> dims, std::vector<TileMove>& moves) const {
-  if (dims == state.dims) return;
+  if (dims == state.dims || !keeps_sizes(state.dims, dims)) return;
   TileMove move{.kind = ReshardMove::kPermute, .dim_digits = {}, .digits = {}, .after = state};
   move.after.dims = std::move(dims);
   move.after.permuted = true;

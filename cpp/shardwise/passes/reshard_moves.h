@@ -78,6 +78,7 @@ class MoveGenerator {
   void fill_dim(const TileState& state, size_t dim, std::vector<DigitList>& dims, DigitList& pool, int64_t left,
                 std::vector<TileMove>& moves) const;
   void add_refill(const TileState& state, std::vector<TileMove>& moves) const;
+  bool keeps_sizes(const std::vector<DigitList>& before, const std::vector<DigitList>& after) const;
   void add_permute(const TileState& state, std::vector<DigitList> dims, std::vector<TileMove>& moves) const;
 
   const DigitSpace& space_;
