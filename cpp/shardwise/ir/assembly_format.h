@@ -35,7 +35,7 @@
 //                              with its region written out: … reducer(%arg2: tensor<f32>, %arg3: tensor<f32>) { … }
 //
 // A space is printed before every element, but not before a literal that starts with one of `,)]>(`, nor after a literal
-// that ends with one of `([<`. Names of properties follow StableHLO. The formats in use, to copy from:
+// that ends with one of `([<`, or with `=` behind a word. Names of properties follow StableHLO. The formats in use, to copy from:
 //
 //   unary, binary   operands attr-dict `:` same-or-functional-type         %0, %1 : tensor<4xf32>
 //   compare         $comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type
@@ -86,8 +86,8 @@ enum class FormatKind : uint8_t {
 
 struct FormatElement {
   FormatKind kind = FormatKind::kLiteral;
-  std::string_view text;      // the literal, or the attribute's name; of a group: the attribute with ^
-  std::string_view mnemonic;  // kAttribute: of an EnumAttr
+  std::string_view text = {};      // the literal, or the attribute's name; of a group: the attribute with ^
+  std::string_view mnemonic = {};  // kAttribute: of an EnumAttr
   size_t count = 0;           // kOperand: which one; kGroup: how many of the following elements it holds
   const CustomDirective* custom = nullptr;
 };

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/attribute_text.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "shardwise/ir/dense_text.h"
+
+namespace shardwise {
+namespace {
+
+// ---- printing ------------------------------------------------------------------------------------------------------
+
+bool is_plain_name(std::string_view name) {
+  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.';
+  });
+}
+
+template <class Range, class Print>
+void print_list(std::string& out, const Range& range, Print&& print) {
+  bool first = true;
+  for (const auto& item : range) {
+    if (!first) out += ", ";
+    first = false;
+    print(item);
+  }
+}
+
+// The nameless field of a StructAttr whose text is not a list of fields.
+const std::string* opaque_body(const StructAttr& attribute) {
+  if (attribute.fields.size() != 1 || !attribute.fields[0].first.empty()) return nullptr;
+  return std::get_if<std::string>(&attribute.fields[0].second.base());
+}
+
+struct Printer {
+  std::string& out;
+
+  void operator()(Unit) const { out += "unit"; }
+  void operator()(bool value) const { out += value ? "true" : "false"; }
+  void operator()(const IntAttr& a) const {
+    append_integer(out, a.value);
+    out.append(" : i").append(std::to_string(a.bits));
+  }
+  void operator()(const FloatAttr& a) const {
+    print_float(out, a.dtype, a.value);
+    out.append(" : ").append(mlir_name(a.dtype));
+  }
+  void operator()(const std::string& text) const { out += quote(text); }
+  void operator()(const IntArray& values) const {
+    out += "array<i64";
+    if (!values.empty()) out += ": ";
+    print_list(out, values, [&](int64_t value) { append_integer(out, value); });
+    out += '>';
+  }
+  void operator()(const AttrArray& values) const {
+    out += '[';
+    print_list(out, values, [&](const Attribute& value) { print_attribute(out, value); });
+    out += ']';
+  }
+  void operator()(const DenseAttr& a) const { print_dense(out, a.data); }
+  void operator()(const EnumAttr& a) const {
+    if (a.dialect.empty()) {
+      out += a.value;
+    } else {
+      out.append("#").append(a.dialect).append("<").append(a.mnemonic).append(" ").append(a.value).append(">");
+    }
+  }
+  void operator()(const StructAttr& a) const {
+    out.append("#").append(a.name).append("<");
+    if (const std::string* body = opaque_body(a)) {
+      out += *body;
+    } else {
+      print_list(out, a.fields, [&](const NamedAttribute& field) {
+        out += field.first;
+        if (std::holds_alternative<Unit>(field.second.base())) return;
+        out += " = ";
+        print_field(field.second);
+      });
+    }
+    out += '>';
+  }
+  // Numbers in a struct are bare: the dialect knows their types.
+  void print_field(const Attribute& value) const {
+    if (const auto* values = std::get_if<IntArray>(&value.base())) return print_integers(out, *values);
+    if (const auto* number = std::get_if<IntAttr>(&value.base())) return append_integer(out, number->value);
+    print_attribute(out, value);
+  }
+  void operator()(const AttrDict& a) const {
+    out += '{';
+    print_dictionary(out, a.fields);
+    out += '}';
+  }
+  void operator()(const Symbol& a) const { out += symbol_text(a.name); }
+  void operator()(const TypeAttr& a) const { out += a.type.text(); }
+  void operator()(const AxesAttr& a) const {
+    out += "#sdy<axis_ref_list";
+    print_axes(out, a);
+    out += '>';
+  }
+  void operator()(const AxesPerDimAttr& a) const {
+    out += "#sdy<list_of_axis_ref_lists";
+    print_axes_per_dim(out, a);
+    out += '>';
+  }
+  void operator()(const TensorSharding& a) const { out += text(a); }
+};
+
+// ---- parsing -------------------------------------------------------------------------------------------------------
+
+IntAttr integer_with_type(TextReader& reader, size_t start, int64_t value) {
+  if (!reader.take(":")) return {value, 64};
+  const std::string_view type = reader.expect_word("the type of the number");
+  int bits = 0;
+  const char* end = type.data() + type.size();
+  if (!type.starts_with("i") || std::from_chars(type.data() + 1, end, bits).ptr != end || bits < 1 || bits > 64) {
+    reader.fail_at(start, "an integer attribute must be of a type i1 to i64", type);
+  }
+  return {value, bits};
+}
+
+Attribute parse_number(TextReader& reader) {
+  const size_t start = reader.pos;
+  size_t end = start;
+  auto is_part = [&](char c) {
+    const bool sign_of_exponent = (c == '+' || c == '-') && end > start && (reader.text[end - 1] | 32) == 'e';
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || (c == '-' && end == start) || sign_of_exponent;
+  };
+  while (end < reader.text.size() && is_part(reader.text[end])) ++end;
+  const std::string_view number = reader.text.substr(start, end - start);
+  const std::string_view digits = number.substr(number.starts_with("-") ? 1 : 0);
+  if (digits.find_first_of(".") == std::string_view::npos && !digits.starts_with("0x")) {
+    return integer_with_type(reader, start, reader.take_integer("the value of an attribute"));
+  }
+  reader.pos = end;
+  DType dtype = DType::kF64;
+  if (reader.take(":")) {
+    const std::optional<DType> named = dtype_from_mlir(reader.expect_word("the type of the number"));
+    if (!named) reader.fail_at(start, "a number must have a type that shardwise has");
+    dtype = *named;
+  }
+  if (digits.starts_with("0x")) {
+    uint64_t bits = 0;
+    const bool ok = std::from_chars(digits.data() + 2, digits.data() + digits.size(), bits, 16).ec == std::errc{} &&
+                    digits.size() == number.size() && is_float(dtype) && digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype));
+    if (!ok) reader.fail_at(start, "hex digits must be the bits of a float attribute", number);
+    return FloatAttr{load(dtype, &bits).real, dtype};
+  }
+  double value = 0;
+  const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (result.ec != std::errc{} || result.ptr != number.data() + number.size() || !is_float(dtype)) {
+    reader.fail_at(start, str("a number must fit ", mlir_name(dtype)), number);
+  }
+  std::byte bytes[8] = {};
+  store(Scalar::of_float(dtype, value), bytes);
+  return FloatAttr{load(dtype, bytes).real, dtype};
+}
+
+Attribute parse_array(TextReader& reader) {
+  const TextReader::Nesting nesting(reader);
+  AttrArray values;
+  reader.expect("[", "before a list of attributes");
+  if (reader.take("]")) return values;
+  do {
+    values.push_back(parse_attribute(reader));
+  } while (reader.take(","));
+  reader.expect("]", "at the end of a list of attributes");
+  return values;
+}
+
+// array<i64: 1, 2>
+Attribute parse_int_array(TextReader& reader) {
+  reader.expect("<", "behind 'array'");
+  const size_t start = reader.pos;
+  const std::string_view type = reader.expect_word("the type of the elements");
+  if (type != "i64") reader.fail_at(start, "an array attribute must have the element type i64", type);
+  IntArray values;
+  if (reader.take(":")) {
+    do {
+      values.push_back(reader.take_integer("an element"));
+    } while (reader.take(","));
+  }
+  reader.expect(">", "at the end of an array");
+  return values;
+}
+
+Attribute parse_field(TextReader& reader) {
+  if (reader.peek("[")) {
+    const size_t start = reader.pos;
+    reader.pos += 1;
+    const bool is_integers = reader.at_digit() || reader.peek("]");
+    reader.pos = start;
+    if (is_integers) return parse_integers(reader);
+    return parse_attribute(reader);
+  }
+  const std::string_view word = reader.peek_word();
+  if (word.empty() || word == "true" || word == "false" || word == "dense" || word == "array" || word == "tensor") {
+    return parse_attribute(reader);
+  }
+  reader.take_word();
+  return EnumAttr{{}, {}, std::string(word)};
+}
+
+// At `<...>` behind `#name`: fields, or text that only the dialect understands.
+StructAttr parse_struct(TextReader& reader, std::string name) {
+  const size_t bracket = reader.pos;
+  reader.expect("<", "behind the name of an attribute");
+  const bool has_fields = reader.peek(">") || (!reader.take_word().empty() && (reader.peek("=") || reader.peek(">")));
+  reader.pos = bracket;
+  if (has_fields) return parse_struct_fields(reader, std::move(name));
+  const std::string_view body = reader.take_balanced();
+  return StructAttr{std::move(name), {{"", std::string(body.substr(1, body.size() - 2))}}};
+}
+
+// `#sdy<mnemonic ...>` and `#dialect<mnemonic VALUE>`, behind the '<'.
+std::optional<Attribute> parse_mnemonic(TextReader& reader, std::string_view dialect) {
+  const std::string_view mnemonic = reader.take_word();
+  std::optional<Attribute> value;
+  if (dialect == "sdy" && mnemonic == "axis_ref_list") {
+    value = AxesAttr{parse_axis_list(reader)};
+  } else if (dialect == "sdy" && mnemonic == "list_of_axis_ref_lists") {
+    value = parse_axes_per_dim(reader);
+  } else if (dialect == "sdy" && mnemonic == "all_to_all_param_list") {
+    value = parse_all_to_all_params(reader);
+  } else if (const std::string_view name = reader.take_word(); !mnemonic.empty() && !name.empty() && reader.peek(">")) {
+    value = EnumAttr{std::string(dialect), std::string(mnemonic), std::string(name)};
+  }
+  if (value) reader.expect(">", "at the end of an attribute");
+  return value;
+}
+
+Attribute parse_dialect_attribute(TextReader& reader) {
+  const TextReader::Nesting nesting(reader);
+  const size_t start = reader.pos;
+  if (reader.peek("#sdy.sharding<")) {
+    return reader.located(start, [&] { return parse_sharding(reader, reader.mesh_lookup()); });
+  }
+  reader.expect("#", "before an attribute");
+  const std::string_view name = reader.take_suffix_id();
+  if (!reader.peek("<")) {
+    return reader.at_alias(start, name, [&] { return parse_attribute(reader); });
+  }
+  const size_t bracket = reader.pos;
+  reader.take("<");
+  if (name.find('.') == std::string_view::npos) {
+    if (std::optional<Attribute> attribute = parse_mnemonic(reader, name)) return *std::move(attribute);
+  }
+  reader.pos = bracket;
+  return parse_struct(reader, std::string(name));
+}
+
+}  // namespace
+
+void print_attribute(std::string& out, const Attribute& attribute) { std::visit(Printer{out}, attribute.base()); }
+
+std::string attribute_text(const Attribute& attribute) {
+  std::string out;
+  print_attribute(out, attribute);
+  return out;
+}
+
+void print_dictionary(std::string& out, const std::vector<NamedAttribute>& fields) {
+  print_list(out, fields, [&](const NamedAttribute& field) {
+    out += is_plain_name(field.first) ? field.first : quote(field.first);
+    if (std::holds_alternative<Unit>(field.second.base())) return;
+    out += " = ";
+    print_attribute(out, field.second);
+  });
+}
+
+void print_integers(std::string& out, DimSpan values) { out += dims_text(values); }
+
+void print_axes(std::string& out, const AxesAttr& axes) {
+  out += '{';
+  print_list(out, axes.axes, [&](const RawAxisRef& axis) { out += axis_text(axis); });
+  out += '}';
+}
+
+void print_axes_per_dim(std::string& out, const AxesPerDimAttr& axes) {
+  out += '[';
+  print_list(out, axes.dims, [&](const std::vector<RawAxisRef>& dim) { print_axes(out, AxesAttr{dim}); });
+  out += ']';
+}
+
+Attribute parse_attribute(TextReader& reader) {
+  reader.skip_space();
+  if (reader.at_digit()) return parse_number(reader);
+  const char next = reader.pos < reader.text.size() ? reader.text[reader.pos] : '\0';
+  if (next == '#') return parse_dialect_attribute(reader);
+  if (next == '"') return reader.take_string();
+  if (next == '@') return Symbol{reader.take_symbol()};
+  if (next == '[') return parse_array(reader);
+  if (next == '{') return AttrDict{parse_dictionary(reader)};
+  const std::string_view word = reader.peek_word();
+  if (word == "tensor") return TypeAttr{reader.context().type(reader.parse_type())};
+  reader.take_word();
+  if (word == "true") return true;
+  if (word == "false") return false;
+  if (word == "unit") return Unit{};
+  if (word == "array") return parse_int_array(reader);
+  if (word == "dense") return DenseAttr{parse_dense(reader)};
+  reader.pos -= word.size();
+  reader.fail_here("expected an attribute");
+}
+
+std::vector<NamedAttribute> parse_dictionary(TextReader& reader) {
+  const TextReader::Nesting nesting(reader);
+  std::vector<NamedAttribute> fields;
+  reader.expect("{", "before a dictionary of attributes");
+  if (reader.take("}")) return fields;
+  do {
+    reader.skip_space();
+    const size_t start = reader.pos;
+    std::string name = reader.take_attribute_name();
+    const bool known = std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
+    if (known) reader.fail_at(start, "an attribute must be given once", quote(name));
+    Attribute value = reader.take("=") ? parse_attribute(reader) : Attribute(Unit{});
+    fields.emplace_back(std::move(name), std::move(value));
+  } while (reader.take(","));
+  reader.expect("}", "at the end of a dictionary of attributes");
+  return fields;
+}
+
+StructAttr parse_struct_fields(TextReader& reader, std::string name) {
+  const TextReader::Nesting nesting(reader);
+  StructAttr result{std::move(name), {}};
+  reader.expect("<", "before the fields of an attribute");
+  if (reader.take(">")) return result;
+  do {
+    std::string field(reader.expect_word("the name of a field"));
+    Attribute value = reader.take("=") ? parse_field(reader) : Attribute(Unit{});
+    result.fields.emplace_back(std::move(field), std::move(value));
+  } while (reader.take(","));
+  reader.expect(">", "at the end of an attribute");
+  return result;
+}
+
+IntArray parse_integers(TextReader& reader) {
+  IntArray values;
+  reader.expect("[", "before a list of numbers");
+  if (reader.take("]")) return values;
+  do {
+    values.push_back(reader.take_integer("an element of the list"));
+  } while (reader.take(","));
+  reader.expect("]", "at the end of a list of numbers");
+  return values;
+}
+
+AxesPerDimAttr parse_axes_per_dim(TextReader& reader) {
+  AxesPerDimAttr axes;
+  reader.expect("[", "before the axes of each dim");
+  if (reader.take("]")) return axes;
+  do {
+    axes.dims.push_back(parse_axis_list(reader));
+  } while (reader.take(","));
+  reader.expect("]", "at the end of the axes of each dim");
+  return axes;
+}
+
+AttrArray parse_all_to_all_params(TextReader& reader) {
+  AttrArray params;
+  reader.expect("[", "before the moves of an all-to-all");
+  if (reader.take("]")) return params;
+  do {
+    AxesAttr axes{parse_axis_list(reader)};
+    reader.expect(":", "behind the axes that move");
+    const IntAttr from{reader.take_integer("a dim")};
+    reader.expect("->", "between the dims");
+    const IntAttr to{reader.take_integer("a dim")};
+    params.push_back(AttrDict{{{"axes", std::move(axes)}, {"from_dim", from}, {"to_dim", to}}});
+  } while (reader.take(","));
+  reader.expect("]", "at the end of the moves of an all-to-all");
+  return params;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pieces of StableHLO's and Shardy's syntax that the format language (assembly_format.h) cannot say: each is a printer
+// and a parser side by side, found by name. `custom<slice_ranges>`, for example, turns
+//
+//   {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 5, 5>, strides = array<i64: 2, 1>}   into   [0:5:2, 0:5]
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+class OpPrinter;
+class OpParser;
+struct OpSyntax;
+
+struct CustomDirective {
+  std::string_view name;
+  // The attributes that it shows; a directive without any takes one as its argument: custom<axes>($reduction_axes).
+  std::span<const std::string_view> attributes;
+  bool (*fits)(const OpView& op, std::string_view argument);  // whether it can show all of this op's
+  void (*print)(OpPrinter& printer, const OpView& op, std::string_view argument);
+  void (*parse)(OpParser& parser, OpSyntax& op, std::string_view argument);
+  // How its attribute stands in generic form; null where that is the attribute's own text.
+  void (*print_attribute)(std::string& out, const Attribute& attribute) = nullptr;
+};
+
+const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none
+
+// custom<reduce>, which has a file of its own.
+extern const CustomDirective kReduceDirective;
+
+}  // namespace shardwise

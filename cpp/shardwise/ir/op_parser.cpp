@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/op_parser.h"
+
+#include <algorithm>
+
+#include "shardwise/ir/attribute_text.h"
+
+namespace shardwise {
+namespace {
+
+bool is_terminator(std::string_view name) {
+  return name == "return" || name == "func.return" || name == "stablehlo.return" || name == "sdy.return";
+}
+
+}  // namespace
+
+// ---- values and scopes ---------------------------------------------------------------------------------------------
+
+ValueId OpParser::parse_operand() {
+  expect("%", "before the name of a value");
+  const size_t start = pos - 1;
+  const std::string_view name = take_suffix_id();
+  const auto it = names_.find(name);
+  if (it == names_.end()) {
+    fail_at(start, "a value must be defined before its use", text.substr(start, pos - start));
+  }
+  uint32_t index = 0;
+  const NamedValue& value = it->second;
+  if (pos < text.size() && text[pos] == '#') {
+    ++pos;
+    const int64_t number = take_integer("the number of a result");
+    if (number < 0 || number >= value.count) {
+      fail_at(start, str("%", name, " has ", value.count, " results, counted from 0"), text.substr(start, pos - start));
+    }
+    index = static_cast<uint32_t>(number);
+  }
+  return ValueId{value.first.index + index};
+}
+
+void OpParser::parse_operand_list(std::vector<ValueId>& operands) {
+  if (!peek("%")) return;
+  do {
+    operands.push_back(parse_operand());
+  } while (take(","));
+}
+
+void OpParser::define(std::string_view name, ValueId first, uint32_t count, size_t position) {
+  if (!names_.try_emplace(name, NamedValue{first, count}).second) {
+    fail_at(position, "the name of a value must be new in its scope", str("%", name, " again"));
+  }
+  defined_.push_back(name);
+}
+
+void OpParser::close_scope(size_t mark) {
+  for (size_t i = mark; i < defined_.size(); ++i) names_.erase(defined_[i]);
+  defined_.resize(mark);
+}
+
+// ---- regions -------------------------------------------------------------------------------------------------------
+
+ValueId OpParser::parse_argument(RegionId region) {
+  expect("%", "before the name of an argument");
+  const size_t start = pos - 1;
+  const std::string_view name = take_suffix_id();
+  if (name.empty()) fail_here("expected the name of an argument");
+  expect(":", "behind the name of an argument");
+  const TypeId type = parse_type();
+  const ValueId id = module().add_argument(region, type);
+  define(name, id, 1, start);
+  module().value(id).loc = parse_optional_location();
+  return id;
+}
+
+RegionId OpParser::parse_region() {
+  const Nesting nesting(*this);
+  const RegionId region = module().add_region();
+  const size_t scope = open_scope();
+  expect("{", "before a region");
+  if (take("^")) {
+    take_suffix_id();
+    if (take("(") && !take(")")) {
+      do {
+        parse_argument(region);
+      } while (take(","));
+      expect(")", "behind the arguments of a region");
+    }
+    expect(":", "behind the label of a region");
+  }
+  parse_block(region);
+  close_scope(scope);
+  return region;
+}
+
+void OpParser::parse_block(RegionId region) {
+  while (parse_statement(region)) {
+  }
+  if (peek("^")) fail_here("a region must have a single block", "control flow is written with stablehlo.while and case");
+  expect("}", "behind the terminator of a region");
+}
+
+// ---- statements ----------------------------------------------------------------------------------------------------
+
+std::vector<OpParser::ResultName> OpParser::parse_result_names() {
+  std::vector<ResultName> names;
+  if (!peek("%")) return names;
+  do {
+    expect("%", "before the name of a result");
+    const size_t start = pos - 1;
+    const std::string_view name = take_suffix_id();
+    if (name.empty()) fail_here("expected the name of a result");
+    int64_t count = 1;
+    if (take(":")) count = take_integer("the number of results");
+    if (count < 1 || count > (1 << 20)) fail_at(start, "a name must stand for 1 to 2^20 results");
+    names.push_back({name, static_cast<uint32_t>(count), start});
+  } while (take(","));
+  expect("=", "between the results and the op");
+  return names;
+}
+
+bool OpParser::parse_statement(RegionId region) {
+  const std::vector<ResultName> names = parse_result_names();
+  OpSyntax op;
+  for (const ResultName& name : names) op.named_results += name.count;
+  skip_space();
+  op.start = pos;
+  const bool is_generic = peek("\"");
+  std::string quoted_name;
+  std::string_view name;
+  if (is_generic) {
+    quoted_name = take_string();
+    name = quoted_name;
+  } else {
+    name = take_word();
+    if (name.empty()) fail_here("expected an op, or the terminator of the region");
+  }
+  if (is_terminator(name) && names.empty()) return parse_terminator(region, name, is_generic);
+  set_def(op, name);
+  if (is_generic) {
+    parse_generic(op);
+  } else {
+    if (op.format->elements.empty()) fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
+    parse_formatted(op);
+  }
+  const OpId id = create(region, op, parse_optional_location());
+  const uint32_t count = module().op(id).result_count;
+  if (!names.empty() && op.named_results != count) {
+    fail_at(op.start, str("'", op.def->name, "' has ", count, " results"), str(op.named_results, " names"));
+  }
+  uint32_t first = 0;
+  for (const ResultName& result : names) {
+    define(result.name, module().result(id, first), result.count, result.position);
+    first += result.count;
+  }
+  return true;
+}
+
+bool OpParser::parse_terminator(RegionId region, std::string_view name, bool generic) {
+  std::vector<ValueId> values;
+  std::vector<TypeId> types;
+  skip_space();
+  const size_t start = pos;
+  if (generic) expect("(", str("behind '", name, "'"));
+  parse_operand_list(values);
+  if (generic) expect(")", "behind the operands");
+  if (peek("{")) take_balanced();
+  if (generic) {
+    expect(":", "before the type");
+    parse_type_tuple(types);
+    expect("->", "in the type of a terminator");
+    expect("(", "in the type of a terminator");
+    expect(")", "in the type of a terminator");
+  } else if (!values.empty()) {
+    expect(":", "before the types of the values returned");
+    parse_type_list(types);
+  }
+  if (types.size() != values.size()) fail_at(start, "as many types as values must be returned", str(types.size(), " types"));
+  for (size_t i = 0; i < values.size(); ++i) expect_type(i, values[i], types[i], start);
+  parse_optional_location();
+  module().region(region).results = std::move(values);
+  return false;
+}
+
+void OpParser::set_def(OpSyntax& op, std::string_view name) {
+  auto it = definitions_.find(name);
+  if (it == definitions_.end()) {
+    const OpDef* def = find_op(name);
+    // The dialects that a text may leave out.
+    for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
+      if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
+    }
+    if (def == nullptr) fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"));
+    const Definition definition{def, &assembly_format(*def)};
+    op.def = definition.def;
+    op.format = definition.format;
+    // The key must be part of the text: a decoded string does not live long enough.
+    const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
+    if (key == name) definitions_.emplace(key, definition);
+    return;
+  }
+  op.def = it->second.def;
+  op.format = it->second.format;
+}
+
+void OpParser::parse_generic(OpSyntax& op) {
+  expect("(", "before the operands");
+  parse_operand_list(op.operands);
+  expect(")", "behind the operands");
+  if (peek("[")) fail_here("an op must have no successors", "control flow is written with stablehlo.while and case");
+  if (take("<")) {
+    parse_dictionary_of(op);
+    expect(">", "behind the properties");
+  }
+  if (take("(")) {
+    do {
+      op.regions.push_back(parse_region());
+    } while (take(","));
+    expect(")", "behind the regions");
+  }
+  parse_optional_attr_dict(op);
+  expect(":", "before the type of an op");
+  parse_functional_type(op);
+}
+
+OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
+  for (OpId inner : op.inner) module().op(inner).loc = loc;
+  const OpId id = located(op.start, [&] {
+    Builder builder(module(), region, loc);
+    const AttrsId attrs = op.attributes.empty() ? AttrsId{} : context().intern(Attrs(std::move(op.attributes)));
+    return builder.create_op(*op.def, op.operands, attrs, op.declared, op.regions);
+  });
+  if (!op.format->sharding.empty() && op.shardings.empty()) {
+    fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
+  }
+  set_columns(op, id);
+  return id;
+}
+
+void OpParser::set_columns(const OpSyntax& op, OpId id) {
+  const uint32_t count = module().op(id).result_count;
+  if (!op.shardings.empty() && op.shardings.size() != count) {
+    fail_at(op.start, str("'", op.def->name, "' must have ", count, " shardings"), str(op.shardings.size()));
+  }
+  for (uint32_t i = 0; i < op.shardings.size(); ++i) {
+    const ValueId result = module().result(id, i);
+    located(op.start, [&] { verify(context().sharding(op.shardings[i]), module().type(result).shape); });
+    module().value(result).sharding = op.shardings[i];
+  }
+  if (op.blocks.size() > count) fail_at(op.start, "there must be blocks for each result at most");
+  for (uint32_t i = 0; i < op.blocks.size(); ++i) {
+    const ValueId result = module().result(id, i);
+    if (!op.blocks[i]) continue;
+    if (op.blocks[i]->size() != module().type(result).shape.size()) fail_at(op.start, "there must be one block size per dim");
+    module().set_blocks(result, *op.blocks[i]);
+  }
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------------
+
+void OpParser::add_attribute(OpSyntax& op, std::string_view name, Attribute value) {
+  for (const NamedAttribute& known : op.attributes) {
+    if (known.first == name) fail_here(str("attribute '", name, "' must be given once"));
+  }
+  op.attributes.emplace_back(std::string(name), std::move(value));
+}
+
+void OpParser::parse_optional_attr_dict(OpSyntax& op) {
+  if (peek("{")) parse_dictionary_of(op);
+}
+
+void OpParser::parse_dictionary_of(OpSyntax& op) {
+  expect("{", "before a dictionary of attributes");
+  if (take("}")) return;
+  do {
+    const std::string name = take_attribute_name();
+    if (parse_special_attribute(op, name)) continue;
+    Attribute value = take("=") ? parse_attribute(*this) : Attribute(Unit{});
+    add_attribute(op, name, std::move(value));
+  } while (take(","));
+  expect("}", "at the end of a dictionary of attributes");
+}
+
+// Attributes that are columns of the results.
+bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
+  const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
+  if (name == "sdy.sharding" || is_own) {
+    expect("=", "behind a sharding's name");
+    if (!op.shardings.empty()) fail_here("the sharding of a result must be given once");
+    if (is_own || peek("#sdy.sharding<")) {
+      op.shardings.push_back(parse_sharding_id());
+      return true;
+    }
+    skip_space();
+    located(pos, [&] {
+      for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
+        op.shardings.push_back(context().intern(sharding));
+      }
+    });
+    return true;
+  }
+  if (name == "shardwise.local_blocks") {
+    parse_local_blocks(op);
+    return true;
+  }
+  if (name == "mhlo.sharding") {
+    fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
+  }
+  return false;
+}
+
+void OpParser::parse_local_blocks(OpSyntax& op) {
+  expect("=", "behind 'shardwise.local_blocks'");
+  skip_space();
+  const size_t start = pos;
+  const Attribute value = parse_attribute(*this);
+  auto add = [&](const Attribute& item) {
+    const auto* blocks = std::get_if<IntArray>(&item.base());
+    if (blocks == nullptr && !std::holds_alternative<Unit>(item.base())) {
+      fail_at(start, "local blocks must be array<i64: ...>, or unit for the default");
+    }
+    op.blocks.push_back(blocks == nullptr ? std::nullopt : std::optional<Dims>(*blocks));
+  };
+  if (const auto* list = std::get_if<AttrArray>(&value.base())) {
+    for (const Attribute& item : *list) add(item);
+  } else {
+    add(value);
+  }
+}
+
+// ---- types ---------------------------------------------------------------------------------------------------------
+
+void OpParser::expect_type(size_t operand, ValueId value, TypeId type, size_t position) {
+  if (type_of(value) == type) return;
+  fail_at(position, str("value ", operand, " must have the type it was defined with, ", context().type(type_of(value)).text()),
+          context().type(type).text());
+}
+
+void OpParser::parse_functional_type(OpSyntax& op) {
+  skip_space();
+  const size_t start = pos;
+  std::vector<TypeId> types;
+  parse_type_tuple(types);
+  if (types.size() != op.operands.size()) {
+    fail_at(start, str("'", op.def->name, "' must have a type for each of ", op.operands.size(), " operands"), str(types.size()));
+  }
+  for (size_t i = 0; i < types.size(); ++i) expect_type(i, op.operands[i], types[i], start);
+  expect("->", "between operand and result types");
+  parse_type_tuple(op.declared);
+}
+
+}  // namespace shardwise

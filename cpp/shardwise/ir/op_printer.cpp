@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/op_printer.h"
+
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/custom_directives.h"
+
+namespace shardwise {
+namespace {
+
+std::string_view dialect_of(std::string_view op_name) { return op_name.substr(0, op_name.find('.')); }
+
+bool is_short(const Attribute& attribute, std::string_view op_name, std::string_view mnemonic) {
+  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return number->bits == 64;
+  if (std::holds_alternative<FloatAttr>(attribute.base())) return false;
+  if (const auto* value = std::get_if<EnumAttr>(&attribute.base())) {
+    return value->dialect == dialect_of(op_name) && value->mnemonic == mnemonic;
+  }
+  return !std::holds_alternative<AttrArray>(attribute.base()) && !std::holds_alternative<Unit>(attribute.base()) &&
+         !std::holds_alternative<AttrDict>(attribute.base());
+}
+
+bool all_types_equal(const OpView& op) {
+  const Module& module = op.module();
+  if (op.result_count() != 1) return false;
+  const TypeId type = module.value(op.result()).type;
+  return std::all_of(op.operands().begin(), op.operands().end(),
+                     [&](ValueId operand) { return module.value(operand).type == type; });
+}
+
+bool fits_select_type(const OpView& op) {
+  return op.operand_count() == 3 && op.result_count() == 1 &&
+         op.module().value(op.operand(1)).type == op.module().value(op.result()).type &&
+         op.module().value(op.operand(2)).type == op.module().value(op.result()).type;
+}
+
+bool fits_element(const OpView& op, const FormatElement& element) {
+  switch (element.kind) {
+    case FormatKind::kAttribute: {
+      const Attribute* attribute = op.attrs().find(element.text);
+      return attribute != nullptr && is_short(*attribute, op.name(), element.mnemonic);
+    }
+    case FormatKind::kOperand: return element.count < op.operand_count();
+    case FormatKind::kSameType: return all_types_equal(op);
+    case FormatKind::kResultType: return op.result_count() > 0;
+    case FormatKind::kSelectType: return fits_select_type(op);
+    case FormatKind::kSharding: return op.result_count() == 1 && op.module().value(op.result()).sharding;
+    case FormatKind::kCustom: return element.custom->fits(op, element.text);
+    default: return true;
+  }
+}
+
+// No operand may go unseen.
+bool shows_operands(const OpView& op, const AssemblyFormat& format) {
+  size_t single = 0;
+  for (const FormatElement& element : format.elements) {
+    if (element.kind == FormatKind::kOperands || element.custom == &kReduceDirective) return true;
+    if (element.kind == FormatKind::kOperand) ++single;
+  }
+  return single == op.operand_count();
+}
+
+// The spaces of assembly_format.h.
+bool stands_alone(const FormatElement& element, const FormatElement* before) {
+  if (element.custom == &kReduceDirective) return false;
+  if (element.kind == FormatKind::kLiteral && std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
+    return false;
+  }
+  if (before == nullptr || before->kind != FormatKind::kLiteral) return true;
+  const char last = before->text.back();
+  return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
+}
+
+}  // namespace
+
+bool fits_format(const OpView& op, const AssemblyFormat& format) {
+  if (format.elements.empty() || !shows_operands(op, format)) return false;
+  const bool is_reduce = format.elements[0].custom == &kReduceDirective;
+  if (!op.regions().empty() && !is_reduce) return false;
+  for (size_t i = 0; i < format.elements.size(); ++i) {
+    const FormatElement& element = format.elements[i];
+    if (element.kind == FormatKind::kGroup && op.attrs().find(element.text) == nullptr) {
+      i += element.count;
+    } else if (!fits_element(op, element)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- pretty form ---------------------------------------------------------------------------------------------------
+
+void OpPrinter::formatted(const OpView& op, const AssemblyFormat& format) {
+  out += op.name();
+  const FormatElement* before = nullptr;
+  for (size_t i = 0; i < format.elements.size(); ++i) {
+    const FormatElement& item = format.elements[i];
+    if (item.kind == FormatKind::kGroup) {
+      if (op.attrs().find(item.text) == nullptr) i += item.count;
+    } else if (item.kind == FormatKind::kAttrDict) {
+      attr_dict(op, format);
+    } else if (item.kind != FormatKind::kOperands || op.operand_count() > 0) {
+      if (stands_alone(item, before)) out += ' ';
+      element(op, item);
+      before = &item;
+    }
+  }
+}
+
+void OpPrinter::element(const OpView& op, const FormatElement& element) {
+  switch (element.kind) {
+    case FormatKind::kLiteral: out += element.text; break;
+    case FormatKind::kOperands: values(op.operands()); break;
+    case FormatKind::kOperand: value(op.operand(element.count)); break;
+    case FormatKind::kAttribute: short_attribute(*op.attrs().find(element.text)); break;
+    case FormatKind::kSameType: type(module_.value(op.result()).type); break;
+    case FormatKind::kSameOrFunctionalType:
+      if (all_types_equal(op)) {
+        type(module_.value(op.result()).type);
+      } else {
+        functional_type(op);
+      }
+      break;
+    case FormatKind::kFunctionalType: functional_type(op); break;
+    case FormatKind::kResultType:
+      for (size_t i = 0; i < op.result_count(); ++i) {
+        if (i > 0) out += ", ";
+        type(module_.value(op.result(i)).type);
+      }
+      break;
+    case FormatKind::kSelectType:
+      type(module_.value(op.operand(0)).type);
+      out += ", ";
+      type(module_.value(op.result()).type);
+      break;
+    case FormatKind::kSharding: out += bare_text(module_.context().sharding(module_.value(op.result()).sharding)); break;
+    case FormatKind::kCustom: element.custom->print(*this, op, element.text); break;
+    case FormatKind::kGroup:
+    case FormatKind::kAttrDict: break;
+  }
+}
+
+void OpPrinter::short_attribute(const Attribute& attribute) {
+  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return append_integer(out, number->value);
+  if (const auto* values = std::get_if<IntArray>(&attribute.base())) return print_integers(out, *values);
+  if (const auto* value = std::get_if<EnumAttr>(&attribute.base())) {
+    out += value->value;
+    return;
+  }
+  print_attribute(out, attribute);
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------------
+
+void OpPrinter::attr_dict(const OpView& op, const AssemblyFormat& format) {
+  std::vector<NamedAttribute> rest;
+  for (const NamedAttribute& entry : op.attrs().entries()) {
+    if (!format.shows(entry.first)) rest.push_back(entry);
+  }
+  const size_t start = out.size();
+  out += " {";
+  const size_t body = out.size();
+  print_dictionary(out, rest);
+  discardable(op, format.sharding.empty(), rest.empty());
+  if (out.size() == body) {
+    out.resize(start);
+  } else {
+    out += '}';
+  }
+}
+
+void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
+  auto results_have = [&](auto&& has) {
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      if (has(op.result(i))) return true;
+    }
+    return false;
+  };
+  auto separate = [&] {
+    if (!first) out += ", ";
+    first = false;
+  };
+  if (with_sharding && results_have([&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); })) {
+    separate();
+    result_shardings(op);
+  }
+  if (results_have([&](ValueId id) { return module_.blocks(id) != nullptr; })) {
+    separate();
+    local_blocks(op);
+  }
+}
+
+void OpPrinter::result_shardings(const OpView& op) {
+  MeshPtr mesh;
+  for (size_t i = 0; i < op.result_count() && mesh == nullptr; ++i) {
+    const ShardingId id = module_.value(op.result(i)).sharding;
+    if (id) mesh = module_.context().sharding(id).mesh;
+  }
+  out += "sdy.sharding = #sdy.sharding_per_value<[";
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    if (i > 0) out += ", ";
+    const ShardingId id = module_.value(op.result(i)).sharding;
+    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, op.result_type(i).ndim()));
+  }
+  out += "]>";
+}
+
+void OpPrinter::local_blocks(const OpView& op) {
+  out += "shardwise.local_blocks = ";
+  AttrArray all;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const Dims* blocks = module_.blocks(op.result(i));
+    all.push_back(blocks == nullptr ? Attribute(Unit{}) : Attribute(*blocks));
+  }
+  print_attribute(out, all.size() == 1 ? all[0] : Attribute(all));
+}
+
+// ---- generic form --------------------------------------------------------------------------------------------------
+
+void OpPrinter::generic(const OpView& op) {
+  const AssemblyFormat& format = assembly_format(op.def());
+  out.append("\"").append(op.name()).append("\"(");
+  values(op.operands());
+  out += ')';
+  generic_properties(op, format);
+  generic_regions(op);
+  std::vector<NamedAttribute> dotted;
+  for (const NamedAttribute& entry : op.attrs().entries()) {
+    if (entry.first.find('.') != std::string::npos) dotted.push_back(entry);
+  }
+  const size_t start = out.size();
+  out += " {";
+  print_dictionary(out, dotted);
+  discardable(op, format.sharding.empty(), dotted.empty());
+  if (out.ends_with(" {")) {
+    out.resize(start);
+  } else {
+    out += '}';
+  }
+  out += " : ";
+  functional_type(op);
+}
+
+// An op's own attributes have no dot in their names; a dialect's attributes on any op do.
+void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& format) {
+  const size_t start = out.size();
+  out += " <{";
+  const size_t body = out.size();
+  for (const auto& [name, attribute] : op.attrs().entries()) {
+    if (name.find('.') != std::string::npos) continue;
+    if (out.size() != body) out += ", ";
+    const auto custom = std::find_if(format.elements.begin(), format.elements.end(), [&](const FormatElement& element) {
+      return element.custom != nullptr && element.text == name && element.custom->print_attribute != nullptr;
+    });
+    if (custom == format.elements.end()) {
+      print_dictionary(out, {{name, attribute}});
+    } else {
+      out.append(name).append(" = ");
+      custom->custom->print_attribute(out, attribute);
+    }
+  }
+  if (!format.sharding.empty() && op.result_count() == 1 && module_.value(op.result()).sharding) {
+    if (out.size() != body) out += ", ";
+    out.append(format.sharding).append(" = ");
+    out += text(module_.context().sharding(module_.value(op.result()).sharding));
+  }
+  if (out.size() == body) {
+    out.resize(start);
+  } else {
+    out += "}>";
+  }
+}
+
+void OpPrinter::generic_regions(const OpView& op) {
+  if (op.regions().empty()) return;
+  out += " (";
+  bool first = true;
+  for (RegionId region : op.regions()) {
+    if (!first) out += ", ";
+    first = false;
+    region_body(region);
+  }
+  out += ')';
+}
+
+}  // namespace shardwise

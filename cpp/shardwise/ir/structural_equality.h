@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether two modules are the same program: the same functions, ops in the same order, operands that correspond, and equal
+// types, attributes (in any order), shardings, block sizes and meshes. Ids, contexts and locations may differ.
+//
+//   structurally_equal(module, parse(print(module), context))   // always
+//
+// A result without sharding equals one with an open sharding where another result of the op has a sharding: their text
+// is the same.
+#pragma once
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+bool structurally_equal(const Module& a, const Module& b);
+
+}  // namespace shardwise

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TextReader: a position in an MLIR text, with what every part of the parser needs: words, types, aliases, a limit on
+// nesting, and the module whose meshes and context give names a meaning.
+//
+//   TextReader reader("tensor<4x8xf32> loc(#loc1)\n#loc1 = loc(\"f.py\":3:5)", module);
+//   reader.parse_type()               // the TypeId of tensor<4x8xf32>
+//   reader.parse_optional_location()  // the LocId of "f.py":3:5: an alias may be defined behind its use
+//
+// Every failure is a ParseError with line and column. Texts nest at most kMaxNesting deep, and nothing is allocated that
+// is larger than a constant times the text.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/module.h"
+#include "shardwise/mesh/sharding_text.h"
+
+namespace shardwise {
+
+class TextReader : public SdyCursor {
+ public:
+  static constexpr int kMaxNesting = 256;
+
+  TextReader(std::string_view source, Module& module);
+
+  Module& module() const { return *module_; }
+  Context& context() const { return module_->context(); }
+
+  // ---- tokens
+  std::string_view peek_word();                 // without moving
+  bool take_keyword(std::string_view keyword);  // the whole next word
+  std::string_view expect_word(std::string_view what);
+  bool at_digit();                              // the next character is a digit, or '-' and a digit
+  std::string_view take_digits();               // right here, without skipping space
+  std::string_view take_suffix_id();            // what follows %, ^ or #: 12, arg0, loc3, "cst_0"
+  std::string take_attribute_name();            // a word, or a string
+  // Skips a bracketed piece of text, strings and all, and returns it with its brackets. '->' closes nothing.
+  std::string_view take_balanced();
+
+  // ---- types
+  TypeId parse_type();                          // tensor<4xf32>; what we cannot hold is refused by name
+  void parse_type_list(std::vector<TypeId>& types);      // T, U
+  void parse_type_tuple(std::vector<TypeId>& types);     // (T, U) or T or ()
+
+  // ---- locations, aliases, shardings
+  LocId parse_optional_location();              // loc(...), or none
+  ShardingId parse_sharding_id();               // <@mesh, [...]>, with or without #sdy.sharding
+  MeshLookup mesh_lookup() const;
+  // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
+  template <class Body>
+  auto at_alias(size_t start, std::string_view name, Body&& body) {
+    const size_t end = pos;
+    pos = enter_alias(start, name);
+    const size_t definition = pos;
+    auto meaning = body();
+    leave_alias(start, pos - definition);
+    pos = end;
+    return meaning;
+  }
+
+  // Runs `body` and gives errors of other layers this text's line and column.
+  template <class Body>
+  auto located(size_t position, Body&& body) {
+    try {
+      return body();
+    } catch (const ParseError&) {
+      throw;
+    } catch (const Error& error) {
+      fail_with(position, error.message());
+    }
+  }
+  [[noreturn]] void fail_with(size_t position, const std::string& message) const;
+
+  // Counts one level of nesting while it lives.
+  class Nesting {
+   public:
+    explicit Nesting(TextReader& reader) : reader_(reader) {
+      if (++reader.depth_ > kMaxNesting) reader.fail_here(str("nests at most ", kMaxNesting, " deep"));
+    }
+    ~Nesting() { --reader_.depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    TextReader& reader_;
+  };
+
+ private:
+  void find_aliases();
+  size_t enter_alias(size_t start, std::string_view name) const;
+  void leave_alias(size_t start, size_t length);
+  TypeId parse_type_at_cursor();
+  LocId parse_location();
+  LocId parse_location_list(std::string_view close);
+  LocId parse_location_alias();
+
+  Module* module_;
+  int depth_ = 0;
+  size_t expanded_ = 0;  // characters read as meanings of aliases
+  std::unordered_map<std::string_view, size_t> aliases_;
+  std::unordered_map<std::string_view, LocId> location_aliases_;
+  std::unordered_map<std::string_view, TypeId> types_;  // by their text: most types occur many times
+};
+
+}  // namespace shardwise
