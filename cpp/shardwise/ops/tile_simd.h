@@ -110,23 +110,41 @@ void logistic(void* out, const void* a, const void*, const void*, int64_t lanes)
   }
 }
 
-// SLEEF's asinh and acosh give infinity where x·x overflows; there they are log(2|x|) to the last bit.
-template <class L, auto Function, auto Log>
-void inverse_hyperbolic(void* out, const void* a, const void*, const void*, int64_t lanes) {
+// What a function becomes for large |x|, where SLEEF's gives infinity too early: before() makes the argument of a helper
+// function, and after() its result into the magnitude of ours.
+struct LogOnce {  // log1p(x) = log(x)
+  template <class T> static constexpr T kLarge = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
+  template <class T> static T before(T x) { return x; }
+  template <class T> static T after(T log) { return log; }
+};
+struct LogTwice : LogOnce {  // asinh(x) = acosh(x) = log(2 x)
+  template <class T> static T after(T log) { return log + T(0.693147180559945309417); }
+};
+struct ExpHalf {  // sinh(x) = cosh(x) = e^x / 2, where e^x alone may overflow
+  template <class T> static constexpr T kLarge = sizeof(T) == 4 ? T(88) : T(709);
+  template <class T> static T before(T x) { return x * T(0.5); }
+  template <class T> static T after(T root) { return (root * T(0.5)) * root; }
+};
+
+template <class L, class Large, auto Function, auto Helper>
+void with_large(void* out, const void* a, const void*, const void*, int64_t lanes) {
   using T = typename L::T;
-  const T large = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
   for (int64_t block = 0; block < lanes; block += kLaneBlock) {
-    T x[kLaneBlock], tail[kLaneBlock];
-    memcpy(x, static_cast<const T*>(a) + block, sizeof x);
+    T magnitude[kLaneBlock], large[kLaneBlock];
+    const T* x = static_cast<const T*>(a) + block;
     T* r = static_cast<T*>(out) + block;
-    vector_unary<L, Function>(r, x, nullptr, nullptr, kLaneBlock);
     bool any = false;
-    for (int64_t i = 0; i < kLaneBlock; ++i) any |= Abs::apply(x[i]) > large;
-    if (!any) continue;
-    for (int64_t i = 0; i < kLaneBlock; ++i) tail[i] = Abs::apply(x[i]);
-    vector_unary<L, Log>(tail, tail, nullptr, nullptr, kLaneBlock);
     for (int64_t i = 0; i < kLaneBlock; ++i) {
-      if (Abs::apply(x[i]) > large && !(r[i] != r[i])) r[i] = with_sign_of(tail[i] + T(0.693147180559945309417), x[i]);
+      magnitude[i] = Abs::apply(x[i]);
+      any |= magnitude[i] > Large::template kLarge<T>;
+    }
+    vector_unary<L, Function>(r, x, nullptr, nullptr, kLaneBlock);
+    if (!any) continue;
+    for (int64_t i = 0; i < kLaneBlock; ++i) large[i] = Large::before(magnitude[i]);
+    vector_unary<L, Helper>(large, large, nullptr, nullptr, kLaneBlock);
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      const bool replace = (magnitude[i] > Large::template kLarge<T>) & (r[i] == r[i]);
+      r[i] = replace ? with_sign_of(Large::after(large[i]), r[i]) : r[i];
     }
   }
 }

@@ -26,8 +26,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_expm1d4_u10avx2>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_finz_logf8_u10avx2>,
            vector_unary<F64, Sleef_finz_logd4_u10avx2>);
-  set_math(t, TileCode::kLogPlusOne, vector_unary<F32, Sleef_finz_log1pf8_u10avx2>,
-           vector_unary<F64, Sleef_finz_log1pd4_u10avx2>);
+  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_finz_log1pf8_u10avx2, Sleef_finz_logf8_u10avx2>,
+           with_large<F64, LogOnce, Sleef_finz_log1pd4_u10avx2, Sleef_finz_logd4_u10avx2>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_finz_sinf8_u10avx2>,
            vector_unary<F64, Sleef_finz_sind4_u10avx2>);
   set_math(t, TileCode::kCosine, vector_unary<F32, Sleef_finz_cosf8_u10avx2>,
@@ -36,10 +36,10 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_tand4_u10avx2>);
   set_math(t, TileCode::kTanh, vector_unary<F32, Sleef_finz_tanhf8_u10avx2>,
            vector_unary<F64, Sleef_finz_tanhd4_u10avx2>);
-  set_math(t, TileCode::kSinh, vector_unary<F32, Sleef_finz_sinhf8_u10avx2>,
-           vector_unary<F64, Sleef_finz_sinhd4_u10avx2>);
-  set_math(t, TileCode::kCosh, vector_unary<F32, Sleef_finz_coshf8_u10avx2>,
-           vector_unary<F64, Sleef_finz_coshd4_u10avx2>);
+  set_math(t, TileCode::kSinh, with_large<F32, ExpHalf, Sleef_finz_sinhf8_u10avx2, Sleef_finz_expf8_u10avx2>,
+           with_large<F64, ExpHalf, Sleef_finz_sinhd4_u10avx2, Sleef_finz_expd4_u10avx2>);
+  set_math(t, TileCode::kCosh, with_large<F32, ExpHalf, Sleef_finz_coshf8_u10avx2, Sleef_finz_expf8_u10avx2>,
+           with_large<F64, ExpHalf, Sleef_finz_coshd4_u10avx2, Sleef_finz_expd4_u10avx2>);
   set_math(t, TileCode::kAsin, vector_unary<F32, Sleef_finz_asinf8_u10avx2>,
            vector_unary<F64, Sleef_finz_asind4_u10avx2>);
   set_math(t, TileCode::kAcos, vector_unary<F32, Sleef_finz_acosf8_u10avx2>,
@@ -59,11 +59,11 @@ constexpr TileTable make_table() {
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_finz_expf8_u10avx2>,
            logistic<F64, Sleef_finz_expd4_u10avx2>);
   set_math(t, TileCode::kAsinh,
-           inverse_hyperbolic<F32, Sleef_finz_asinhf8_u10avx2, Sleef_finz_logf8_u10avx2>,
-           inverse_hyperbolic<F64, Sleef_finz_asinhd4_u10avx2, Sleef_finz_logd4_u10avx2>);
+           with_large<F32, LogTwice, Sleef_finz_asinhf8_u10avx2, Sleef_finz_logf8_u10avx2>,
+           with_large<F64, LogTwice, Sleef_finz_asinhd4_u10avx2, Sleef_finz_logd4_u10avx2>);
   set_math(t, TileCode::kAcosh,
-           inverse_hyperbolic<F32, Sleef_finz_acoshf8_u10avx2, Sleef_finz_logf8_u10avx2>,
-           inverse_hyperbolic<F64, Sleef_finz_acoshd4_u10avx2, Sleef_finz_logd4_u10avx2>);
+           with_large<F32, LogTwice, Sleef_finz_acoshf8_u10avx2, Sleef_finz_logf8_u10avx2>,
+           with_large<F64, LogTwice, Sleef_finz_acoshd4_u10avx2, Sleef_finz_logd4_u10avx2>);
   return t;
 }
 constexpr TileTable kTable = make_table();

@@ -26,8 +26,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_expm1d8_u10avx512f>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_finz_logf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_logd8_u10avx512f>);
-  set_math(t, TileCode::kLogPlusOne, vector_unary<F32, Sleef_finz_log1pf16_u10avx512f>,
-           vector_unary<F64, Sleef_finz_log1pd8_u10avx512f>);
+  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_finz_log1pf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+           with_large<F64, LogOnce, Sleef_finz_log1pd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_finz_sinf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_sind8_u10avx512f>);
   set_math(t, TileCode::kCosine, vector_unary<F32, Sleef_finz_cosf16_u10avx512f>,
@@ -36,10 +36,10 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_tand8_u10avx512f>);
   set_math(t, TileCode::kTanh, vector_unary<F32, Sleef_finz_tanhf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_tanhd8_u10avx512f>);
-  set_math(t, TileCode::kSinh, vector_unary<F32, Sleef_finz_sinhf16_u10avx512f>,
-           vector_unary<F64, Sleef_finz_sinhd8_u10avx512f>);
-  set_math(t, TileCode::kCosh, vector_unary<F32, Sleef_finz_coshf16_u10avx512f>,
-           vector_unary<F64, Sleef_finz_coshd8_u10avx512f>);
+  set_math(t, TileCode::kSinh, with_large<F32, ExpHalf, Sleef_finz_sinhf16_u10avx512f, Sleef_finz_expf16_u10avx512f>,
+           with_large<F64, ExpHalf, Sleef_finz_sinhd8_u10avx512f, Sleef_finz_expd8_u10avx512f>);
+  set_math(t, TileCode::kCosh, with_large<F32, ExpHalf, Sleef_finz_coshf16_u10avx512f, Sleef_finz_expf16_u10avx512f>,
+           with_large<F64, ExpHalf, Sleef_finz_coshd8_u10avx512f, Sleef_finz_expd8_u10avx512f>);
   set_math(t, TileCode::kAsin, vector_unary<F32, Sleef_finz_asinf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_asind8_u10avx512f>);
   set_math(t, TileCode::kAcos, vector_unary<F32, Sleef_finz_acosf16_u10avx512f>,
@@ -59,11 +59,11 @@ constexpr TileTable make_table() {
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_finz_expf16_u10avx512f>,
            logistic<F64, Sleef_finz_expd8_u10avx512f>);
   set_math(t, TileCode::kAsinh,
-           inverse_hyperbolic<F32, Sleef_finz_asinhf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
-           inverse_hyperbolic<F64, Sleef_finz_asinhd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
+           with_large<F32, LogTwice, Sleef_finz_asinhf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+           with_large<F64, LogTwice, Sleef_finz_asinhd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
   set_math(t, TileCode::kAcosh,
-           inverse_hyperbolic<F32, Sleef_finz_acoshf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
-           inverse_hyperbolic<F64, Sleef_finz_acoshd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
+           with_large<F32, LogTwice, Sleef_finz_acoshf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+           with_large<F64, LogTwice, Sleef_finz_acoshd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
   return t;
 }
 constexpr TileTable kTable = make_table();

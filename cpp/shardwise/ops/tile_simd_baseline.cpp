@@ -26,8 +26,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_cinz_expm1d2_u10sse2>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_cinz_logf4_u10sse2>,
            vector_unary<F64, Sleef_cinz_logd2_u10sse2>);
-  set_math(t, TileCode::kLogPlusOne, vector_unary<F32, Sleef_cinz_log1pf4_u10sse2>,
-           vector_unary<F64, Sleef_cinz_log1pd2_u10sse2>);
+  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_cinz_log1pf4_u10sse2, Sleef_cinz_logf4_u10sse2>,
+           with_large<F64, LogOnce, Sleef_cinz_log1pd2_u10sse2, Sleef_cinz_logd2_u10sse2>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_cinz_sinf4_u10sse2>,
            vector_unary<F64, Sleef_cinz_sind2_u10sse2>);
   set_math(t, TileCode::kCosine, vector_unary<F32, Sleef_cinz_cosf4_u10sse2>,
@@ -36,10 +36,10 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_cinz_tand2_u10sse2>);
   set_math(t, TileCode::kTanh, vector_unary<F32, Sleef_cinz_tanhf4_u10sse2>,
            vector_unary<F64, Sleef_cinz_tanhd2_u10sse2>);
-  set_math(t, TileCode::kSinh, vector_unary<F32, Sleef_cinz_sinhf4_u10sse2>,
-           vector_unary<F64, Sleef_cinz_sinhd2_u10sse2>);
-  set_math(t, TileCode::kCosh, vector_unary<F32, Sleef_cinz_coshf4_u10sse2>,
-           vector_unary<F64, Sleef_cinz_coshd2_u10sse2>);
+  set_math(t, TileCode::kSinh, with_large<F32, ExpHalf, Sleef_cinz_sinhf4_u10sse2, Sleef_cinz_expf4_u10sse2>,
+           with_large<F64, ExpHalf, Sleef_cinz_sinhd2_u10sse2, Sleef_cinz_expd2_u10sse2>);
+  set_math(t, TileCode::kCosh, with_large<F32, ExpHalf, Sleef_cinz_coshf4_u10sse2, Sleef_cinz_expf4_u10sse2>,
+           with_large<F64, ExpHalf, Sleef_cinz_coshd2_u10sse2, Sleef_cinz_expd2_u10sse2>);
   set_math(t, TileCode::kAsin, vector_unary<F32, Sleef_cinz_asinf4_u10sse2>,
            vector_unary<F64, Sleef_cinz_asind2_u10sse2>);
   set_math(t, TileCode::kAcos, vector_unary<F32, Sleef_cinz_acosf4_u10sse2>,
@@ -59,11 +59,11 @@ constexpr TileTable make_table() {
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_cinz_expf4_u10sse2>,
            logistic<F64, Sleef_cinz_expd2_u10sse2>);
   set_math(t, TileCode::kAsinh,
-           inverse_hyperbolic<F32, Sleef_cinz_asinhf4_u10sse2, Sleef_cinz_logf4_u10sse2>,
-           inverse_hyperbolic<F64, Sleef_cinz_asinhd2_u10sse2, Sleef_cinz_logd2_u10sse2>);
+           with_large<F32, LogTwice, Sleef_cinz_asinhf4_u10sse2, Sleef_cinz_logf4_u10sse2>,
+           with_large<F64, LogTwice, Sleef_cinz_asinhd2_u10sse2, Sleef_cinz_logd2_u10sse2>);
   set_math(t, TileCode::kAcosh,
-           inverse_hyperbolic<F32, Sleef_cinz_acoshf4_u10sse2, Sleef_cinz_logf4_u10sse2>,
-           inverse_hyperbolic<F64, Sleef_cinz_acoshd2_u10sse2, Sleef_cinz_logd2_u10sse2>);
+           with_large<F32, LogTwice, Sleef_cinz_acoshf4_u10sse2, Sleef_cinz_logf4_u10sse2>,
+           with_large<F64, LogTwice, Sleef_cinz_acoshd2_u10sse2, Sleef_cinz_logd2_u10sse2>);
   return t;
 }
 

@@ -30,8 +30,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_expm1d1_u10purecfma>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_finz_logf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_logd1_u10purecfma>);
-  set_math(t, TileCode::kLogPlusOne, vector_unary<F32, Sleef_finz_log1pf1_u10purecfma>,
-           vector_unary<F64, Sleef_finz_log1pd1_u10purecfma>);
+  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_finz_log1pf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+           with_large<F64, LogOnce, Sleef_finz_log1pd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_finz_sinf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_sind1_u10purecfma>);
   set_math(t, TileCode::kCosine, vector_unary<F32, Sleef_finz_cosf1_u10purecfma>,
@@ -40,10 +40,10 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_tand1_u10purecfma>);
   set_math(t, TileCode::kTanh, vector_unary<F32, Sleef_finz_tanhf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_tanhd1_u10purecfma>);
-  set_math(t, TileCode::kSinh, vector_unary<F32, Sleef_finz_sinhf1_u10purecfma>,
-           vector_unary<F64, Sleef_finz_sinhd1_u10purecfma>);
-  set_math(t, TileCode::kCosh, vector_unary<F32, Sleef_finz_coshf1_u10purecfma>,
-           vector_unary<F64, Sleef_finz_coshd1_u10purecfma>);
+  set_math(t, TileCode::kSinh, with_large<F32, ExpHalf, Sleef_finz_sinhf1_u10purecfma, Sleef_finz_expf1_u10purecfma>,
+           with_large<F64, ExpHalf, Sleef_finz_sinhd1_u10purecfma, Sleef_finz_expd1_u10purecfma>);
+  set_math(t, TileCode::kCosh, with_large<F32, ExpHalf, Sleef_finz_coshf1_u10purecfma, Sleef_finz_expf1_u10purecfma>,
+           with_large<F64, ExpHalf, Sleef_finz_coshd1_u10purecfma, Sleef_finz_expd1_u10purecfma>);
   set_math(t, TileCode::kAsin, vector_unary<F32, Sleef_finz_asinf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_asind1_u10purecfma>);
   set_math(t, TileCode::kAcos, vector_unary<F32, Sleef_finz_acosf1_u10purecfma>,
@@ -63,11 +63,11 @@ constexpr TileTable make_table() {
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_finz_expf1_u10purecfma>,
            logistic<F64, Sleef_finz_expd1_u10purecfma>);
   set_math(t, TileCode::kAsinh,
-           inverse_hyperbolic<F32, Sleef_finz_asinhf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
-           inverse_hyperbolic<F64, Sleef_finz_asinhd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
+           with_large<F32, LogTwice, Sleef_finz_asinhf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+           with_large<F64, LogTwice, Sleef_finz_asinhd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
   set_math(t, TileCode::kAcosh,
-           inverse_hyperbolic<F32, Sleef_finz_acoshf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
-           inverse_hyperbolic<F64, Sleef_finz_acoshd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
+           with_large<F32, LogTwice, Sleef_finz_acoshf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+           with_large<F64, LogTwice, Sleef_finz_acoshd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
   return t;
 }
 
