@@ -110,7 +110,7 @@ def _differentiate(
     if value.dtype.kind != "f" and value.dtype.name != "bfloat16":
         raise DTypeError(message("grad", "the function must return a floating scalar", value.dtype.name))
     seed = trace.constant(np.ones((), value.dtype))
-    results = trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
+    results = _append_vjp(trace, value, seed, wrt)
     for variable, x in zip(wrt, values):
         trace.core.substitute(variable._value, x._value)
     gradients = [Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt)]
@@ -119,3 +119,7 @@ def _differentiate(
         out_trees.append(unflatten(tree, gradients[begin : begin + count]))
         begin += count
     return value, aux, out_trees
+
+
+def _append_vjp(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:
+    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
