@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/localize.h"
 
-#include <algorithm>
-
 #include "shardwise/base/error.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/passes/localize_collectives.h"
 #include "shardwise/passes/partition_context.h"
+#include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/rewriter.h"
 
 namespace shardwise {
 namespace {
 
-// The mesh of the program's shardings; null when there are none. A maximal or empty mesh has no axes to speak of.
-MeshPtr mesh_of(const Module& module) {
-  const Region& body = module.region(module.main().body);
-  const auto find = [&](ValueId value) -> MeshPtr {
-    const ShardingId id = module.value(value).sharding;
-    if (!id) return nullptr;
-    const MeshPtr& mesh = module.context().sharding(id).mesh;
-    return mesh == nullptr || mesh->axes().empty() ? nullptr : mesh;
-  };
-  for (const ValueId argument : body.arguments) {
-    if (MeshPtr mesh = find(argument)) return mesh;
-  }
-  for (const OpId id : body.ops) {
-    const OpView op(module, id);
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      if (MeshPtr mesh = find(op.result(i))) return mesh;
-    }
-  }
-  return nullptr;
-}
-
 class Localization {
  public:
   explicit Localization(const Module& source)
-      : rewriter_(source), emitter_(rewriter_.builder(), mesh_of(source)), values_(source.value_count()) {}
+      : rewriter_(source), emitter_(rewriter_.builder(), main_mesh(source)), values_(source.value_count()) {}
 
   void run(Program& program) {
     for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/compute_sharding.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardwise {
+namespace {
+
+bool in_all_results(const ShardingRule& rule, FactorId factor) {
+  for (size_t t = rule.operand_count(); t < rule.tensor_count(); ++t) {
+    if (!rule.has_factor(t, factor)) return false;
+  }
+  return true;
+}
+
+bool in_an_operand(const ShardingRule& rule, FactorId factor) {
+  for (size_t t = 0; t < rule.operand_count(); ++t) {
+    if (rule.has_factor(t, factor)) return true;
+  }
+  return false;
+}
+
+bool is_usable(const ShardingRule& rule, FactorId id) {
+  switch (rule.factors()[id].kind) {
+    case FactorKind::kReduction: return true;
+    case FactorKind::kPassThrough: return in_all_results(rule, id) || !in_an_operand(rule, id);
+    case FactorKind::kNeedReplication:
+    case FactorKind::kPermutation: break;
+  }
+  return false;
+}
+
+// The longest prefix of the axes that divides `size`; the axis where it ends may be split.
+AxisList evenly_dividing(const AxisList& axes, int64_t size) {
+  AxisList result;
+  for (AxisRef ref : axes) {
+    const int64_t common = std::gcd(size, ref.size);
+    if (common == ref.size) {
+      result.push_back(ref);
+      size /= common;
+      continue;
+    }
+    ref.size = common;
+    if (common > 1) result.push_back(ref);
+    break;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t tensor) const {
+  std::vector<AxisList> dims(rule.ndim(tensor));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    for (const FactorId id : rule.dim(tensor, d)) append_merged(dims[d], factors[id]);
+  }
+  return dims;
+}
+
+double ComputeSharding::local_work(const ShardingRule& rule) const {
+  double work = 1;
+  for (size_t f = 0; f < factors.size(); ++f) {
+    work *= static_cast<double>(std::max<int64_t>(1, ceil_div(rule.factors()[f].size, product(factors[f]))));
+  }
+  return work;
+}
+
+ComputeShardings::ComputeShardings(const ShardingRule& rule)
+    : rule_(rule), usable_(rule.factors().size()), compound_(rule.factors().size()) {
+  for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, static_cast<FactorId>(f));
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      if (rule.dim(t, d).size() < 2) continue;
+      for (const FactorId id : rule.dim(t, d)) compound_[id] = true;
+    }
+  }
+}
+
+void ComputeShardings::add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer) {
+  const auto keep = [&](ComputeSharding candidate) {
+    if (std::find(candidates_.begin(), candidates_.end(), candidate) == candidates_.end()) {
+      candidates_.push_back(std::move(candidate));
+    }
+  };
+  const size_t tensors = rule_.tensor_count();
+  std::vector<size_t> order;
+  for (size_t leader = 0; leader < tensors; ++leader) {
+    order.assign(1, leader);
+    for (size_t t = 0; t < tensors; ++t) {
+      if (t != leader) order.push_back(t);
+    }
+    keep(choose(projection, order, passed, passed_reducer));
+  }
+  for (size_t leader = 0; leader < tensors; ++leader) {
+    keep(choose(projection, std::span(&leader, 1), passed, passed_reducer));
+  }
+}
+
+ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std::span<const size_t> order,
+                                         const AxisList& passed, Reducer passed_reducer) const {
+  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()), .passed = passed, .reducer = passed_reducer,
+                         .reduced = {}};
+  AxisList used = passed;
+  for (const size_t tensor : order) {
+    for (size_t f = 0; f < usable_.size(); ++f) {
+      const auto id = static_cast<FactorId>(f);
+      const FactorSharding* wanted = projection.find(tensor, id);
+      if (!usable_[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
+      const Factor& factor = rule_.factors()[f];
+      if (factor.kind == FactorKind::kReduction) {
+        // All pending reductions of a value combine in one way.
+        if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
+        chosen.reducer = factor.reducer;
+      }
+      AxisList axes = truncate_at_overlap(wanted->axes, used);
+      if (compound_[f]) axes = evenly_dividing(axes, factor.size);
+      used.insert(used.end(), axes.begin(), axes.end());
+      chosen.factors[f] = std::move(axes);
+    }
+  }
+  respect_compound_dims(chosen.factors);
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    if (rule_.factors()[f].kind != FactorKind::kReduction) continue;
+    chosen.reduced.insert(chosen.reduced.end(), chosen.factors[f].begin(), chosen.factors[f].end());
+  }
+  chosen.reduced = sort_and_merge(chosen.reduced);
+  if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
+  return chosen;
+}
+
+void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) const {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t t = 0; t < rule_.tensor_count(); ++t) {
+      for (size_t d = 0; d < rule_.ndim(t); ++d) {
+        bool full = true;
+        for (const FactorId id : rule_.dim(t, d)) {
+          if (!full && !factors[id].empty()) {
+            factors[id].clear();
+            changed = true;
+          }
+          full = full && product(factors[id]) == rule_.factors()[id].size;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways in which the devices may share the work on one op: axes for the factors of its rule.
+//
+//   dot_general ([i, k], [k, j])->([i, j])      lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result [{"data"}, {"model"}]
+//
+//   lhs leads      i: "data"   j: "model"                rhs must be gathered along k
+//   rhs leads      k: "data"   j: "model"                lhs must be moved from i to k, the result is unreduced over data
+//   result leads   as lhs
+//
+// The leader's axes go to its factors, then the other tensors fill the factors that are left, as far as no axis is used
+// twice; and each leader alone. No axes go to factors that need replication, to permutation factors, and to those of an
+// operand that a result does not have and no reducer combines (size-1 dims that a reshape drops). A factor of a compound dim
+// gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else local shards would
+// not be tiles.
+#pragma once
+
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/passes/factor_projection.h"
+
+namespace shardwise {
+
+struct ComputeSharding {
+  std::vector<AxisList> factors;  // by FactorId
+  AxisList passed;                // axes over which operands come, and results go, unreduced
+  Reducer reducer = Reducer::kNone;  // of `reduced` and `passed`
+  AxisList reduced;               // axes of reduction factors
+  friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
+
+  // The dims of a tensor of the rule.
+  std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
+  // Σ over factors of the local size: the work of one device.
+  double local_work(const ShardingRule& rule) const;
+};
+
+class ComputeShardings {
+ public:
+  explicit ComputeShardings(const ShardingRule& rule);
+
+  // Adds, without repeating any, the candidates that the projected shardings lead to.
+  void add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer);
+  const std::vector<ComputeSharding>& candidates() const { return candidates_; }
+
+ private:
+  ComputeSharding choose(const FactorProjection& projection, std::span<const size_t> order, const AxisList& passed,
+                         Reducer passed_reducer) const;
+  void respect_compound_dims(std::vector<AxisList>& factors) const;
+
+  const ShardingRule& rule_;
+  std::vector<bool> usable_;    // by factor
+  std::vector<bool> compound_;  // by factor: part of a dim with several
+  std::vector<ComputeSharding> candidates_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/optimize_collectives.h"
+
+#include <unordered_map>
+
+#include "shardwise/passes/plan_reshards.h"
+#include "shardwise/passes/rewriter.h"
+
+namespace shardwise {
+namespace {
+
+// Ops with equal keys give equal results on every device.
+struct Key {
+  const OpDef* def;
+  AttrsId attrs;
+  std::vector<ValueId> operands;
+  std::vector<TypeId> types;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    size_t seed = hash_combine(std::hash<const void*>()(key.def), key.attrs.index);
+    for (const ValueId operand : key.operands) seed = hash_combine(seed, operand.index);
+    for (const TypeId type : key.types) seed = hash_combine(seed, type.index);
+    return seed;
+  }
+};
+
+class Merger {
+ public:
+  explicit Merger(const Program& program) : layouts_(program.layouts), rewriter_(program.module) {}
+
+  void run(Program& program) {
+    rewriter_.copy_arguments();
+    for (const ValueId argument : rewriter_.source_body().arguments) keep_layout(argument);
+    for (const OpId id : rewriter_.source_body().ops) add(OpView(rewriter_.source(), id));
+    rewriter_.return_mapped_results();
+    kept_layouts_.resize(rewriter_.target().value_count());
+    program.counters.add("optimize_collectives.merged", merged_);
+    program.layouts = std::move(kept_layouts_);
+    program.module = rewriter_.finish();
+  }
+
+ private:
+  void add(const OpView& op) {
+    if (!op.def().traits.side_effect && op.regions().empty() && op.result_count() > 0) {
+      const auto [it, is_new] = made_.try_emplace(key_of(op), ValueId{});
+      if (!is_new) {
+        for (size_t i = 0; i < op.result_count(); ++i) {
+          rewriter_.set(op.result(i), ValueId{it->second.index + static_cast<uint32_t>(i)});
+        }
+        ++merged_;
+        return;
+      }
+      it->second = rewriter_.target().result(rewriter_.copy(op));
+    } else {
+      rewriter_.copy(op);
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) keep_layout(op.result(i));
+  }
+
+  Key key_of(const OpView& op) const {
+    Key key{&op.def(), op.module().op(op.id()).attrs, {}, {}};
+    if (op.attrs().find(kCauseAttr) != nullptr) {
+      Attrs attrs = op.attrs();
+      attrs.erase(kCauseAttr);
+      key.attrs = op.module().context().intern(attrs);
+    }
+    for (const ValueId operand : op.operands()) key.operands.push_back(rewriter_.get(operand));
+    for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
+    return key;
+  }
+
+  void keep_layout(ValueId source) {
+    const ValueId kept = rewriter_.get(source);
+    if (kept_layouts_.size() <= kept.index) kept_layouts_.resize(kept.index + 1);
+    if (source.index < layouts_.size()) kept_layouts_[kept.index] = layouts_[source.index];
+  }
+
+  const std::vector<LocalLayout>& layouts_;
+  Rewriter rewriter_;
+  std::vector<LocalLayout> kept_layouts_;
+  std::unordered_map<Key, ValueId, KeyHash> made_;  // first result
+  int64_t merged_ = 0;
+};
+
+}  // namespace
+
+void optimize_collectives(Program& program) { Merger(program).run(program); }
+
+}  // namespace shardwise
