@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the traced program to the program of one device:
+//
+//   Compiled compiled = compile(std::move(traced), options);
+//   compiled.propagated                     // global shapes, every value with its sharding
+//   compiled.local                          // local shapes, collectives; compiled.layouts tells what each value is
+//   compiled.passes[1].nanoseconds          // what `propagate` took
+//
+// With SHARDWISE_DUMP_DIR the program after each pass goes there (00_trace.mlir, 01_simplify.mlir, …); SHARDWISE_VERIFY
+// checks it; SHARDWISE_LOG tells of it on stderr.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardwise/passes/pass.h"
+
+namespace shardwise {
+
+struct PassRecord {
+  std::string name;
+  int64_t nanoseconds = 0;
+  int64_t ops = 0;  // of main, afterwards
+};
+
+struct Compiled {
+  Module global;       // traced and simplified
+  Module propagated;   // every value has its sharding
+  Module resharded;    // global shapes, with Shardy's collectives
+  Module local;        // one device's program
+  std::vector<LocalLayout> layouts;  // by value index of `local`
+  Provenance provenance;             // of `propagated`
+  std::vector<PassRecord> passes;
+  Counters counters;
+};
+
+std::span<const Pass> pipeline();  // in order
+Compiled compile(Module traced, const CompileOptions& options = {});
+
+// Runs one pass as `compile` does: timed, verified, dumped as number `index`.
+PassRecord run_pass(const Pass& pass, Program& program, int index);
+
+}  // namespace shardwise
