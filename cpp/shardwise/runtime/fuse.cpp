@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "shardwise/ops/create.h"
+
 namespace shardwise {
 namespace {
 
@@ -29,14 +31,6 @@ std::vector<uint32_t> count_uses(const Module& module, const Region& region) {
     }
   }
   return uses;
-}
-
-// The element of a splat constant; null for anything else.
-const NdArray* splat_of(const Module& module, ValueId value) {
-  const OpId op = module.value(value).op;
-  if (!op || !module.op(op).def->traits.constant_like || !module.operands(op).empty()) return nullptr;
-  const auto* data = module.attrs(op).find<DenseAttr>("value");
-  return data != nullptr && data->data.size() > 0 && data->data.is_splat() ? &data->data : nullptr;
 }
 
 class Grouping {
@@ -111,8 +105,8 @@ class Grouping {
       for (ValueId operand : module_.operands(op)) {
         auto [found, is_new] = registers.try_emplace(operand, 0);
         if (is_new) {
-          if (const NdArray* splat = splat_of(module_, operand)) {
-            found->second = tiles.scalar(splat->scalar_at(0));
+          if (const std::optional<Scalar> splat = splat_value(module_, operand)) {
+            found->second = tiles.scalar(*splat);
           } else {
             found->second = tiles.input(module_.type(operand).dtype);
             group.inputs.push_back(operand);
