@@ -71,7 +71,7 @@ PassRecord run_pass(const Pass& pass, Program& program, int index) {
 Compiled compile(Module traced, const CompileOptions& options) {
   Program program{.module = std::move(traced), .options = options};
   const Module nothing(program.module.shared_context());
-  Compiled compiled{.global = nothing, .propagated = nothing, .resharded = nothing, .local = nothing};
+  Compiled compiled{nothing, nothing, nothing, nothing, {}, {}, {}, {}};
   dump(program.module, 0, "trace");
   int index = 0;
   for (const Pass& pass : kPipeline) {
