@@ -5,10 +5,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/layout.h"
-#include "shardwise/ops/masking.h"
 
 namespace shardwise {
 namespace {
@@ -73,8 +71,10 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// ---- rule, partition, cost -----------------------------------------------------------------------------------------
+// ---- rule and cost --------------------------------------------------------------------------------------------------
 
+// The padding of uneven contracting dims is masked on both sides (partition_by_rule): 0 times an infinity or NaN of the
+// other side's padding would not be 0.
 ShardingRule rule_dot_general(const OpView& op) {
   RuleBuilder rule(op);
   const DotDims dims = dot_dims(op.attrs());
@@ -102,17 +102,6 @@ ShardingRule rule_dot_general(const OpView& op) {
     rule.map(1, static_cast<size_t>(dims.rhs_contracting[i]), factor);
   }
   return rule.build();
-}
-
-// Both sides are masked: 0 times an infinity or NaN of the other side's padding would not be 0.
-void partition_dot_general(PartitionContext& context) {
-  const OpView op = context.op();
-  const DotDims dims = dot_dims(op.attrs());
-  const Scalar zero = scalar_of(op.operand_type(0).dtype, 0);
-  const ValueId lhs = masked_dims(context, 0, dims.lhs_contracting, zero);
-  const ValueId rhs = masked_dims(context, 1, dims.rhs_contracting, zero);
-  const ValueId local = context.builder().create(op.def(), {lhs, rhs}, op.attrs(), {context.local_result_type(0)});
-  context.set_result(0, local, result_padding(context.result_layout(0)));
 }
 
 OpCost cost_dot_general(const OpView& op) {
@@ -203,7 +192,6 @@ constexpr OpDef kDotGeneral{
     .name = "stablehlo.dot_general",
     .infer = infer_dot_general,
     .rule = rule_dot_general,
-    .partition = partition_dot_general,
     .kernel = kernel_dot_general,
     .cost = cost_dot_general,
     .vjp = vjp_dot_general,

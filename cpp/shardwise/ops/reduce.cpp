@@ -9,7 +9,6 @@
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/layout.h"
-#include "shardwise/ops/masking.h"
 #include "shardwise/ops/reduce_product.h"
 
 namespace shardwise {
@@ -119,14 +118,10 @@ void partition_reduce(PartitionContext& context) {
   const OpView op = context.op();
   const Dims dims = reduced_dims(op);
   const std::optional<Reducer> reducer = op_reducer(op);
-  bool whole = true;
-  for (int64_t dim : dims) whole = whole && context.operand_layout(0).dims[static_cast<size_t>(dim)].axes.empty();
-  if (!reducer) {
-    check_internal(whole, "dims reduced by an unknown region must be whole on every device");
-    return partition_by_rule(context);
-  }
+  if (!reducer) return partition_by_rule(context);  // the reduced dims are whole
   const Scalar neutral = neutral_element(*reducer, op.operand_type(0).dtype);
-  const ValueId operand = masked_dims(context, 0, dims, neutral);
+  ValueId operand = context.operand(0);
+  for (int64_t dim : dims) operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
   const ValueId local = build_reduce(context.builder(), operand, init_once(context, *reducer), *reducer, dims);
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }
