@@ -6,10 +6,10 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/elementwise_infer.h"
 #include "shardwise/ops/elementwise_vjp.h"
 #include "shardwise/ops/layout.h"
-#include "shardwise/ops/dim_checks.h"
 
 namespace shardwise {
 namespace {
@@ -95,8 +95,8 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
   if (mantissa_bits < mantissa) {
     const int cut = mantissa - mantissa_bits;
     const uint32_t last = tiles.emit(
-        TileCode::kAnd, {tiles.emit(TileCode::kShiftRightLogical, {word, number(static_cast<uint64_t>(cut))}, u), number(1)},
-        u);
+        TileCode::kAnd,
+        {tiles.emit(TileCode::kShiftRightLogical, {word, number(static_cast<uint64_t>(cut))}, u), number(1)}, u);
     const uint32_t bias = tiles.emit(TileCode::kAdd, {last, number((uint64_t{1} << (cut - 1)) - 1)}, u);
     word = tiles.emit(TileCode::kAdd, {word, bias}, u);
     word = tiles.emit(TileCode::kAnd, {word, number(~((uint64_t{1} << cut) - 1))}, u);
@@ -108,7 +108,8 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
     const uint32_t sign = tiles.emit(TileCode::kAnd, {word, number(sign_mask)}, u);
     const uint32_t infinity = tiles.emit(TileCode::kOr, {sign, number(exponent_mask)}, u);
     const uint32_t over = tiles.emit(TileCode::kGreater, {power, number((bias + reduced) << mantissa)}, DType::kBool);
-    const uint32_t under = tiles.emit(TileCode::kLessEqual, {power, number((bias - reduced) << mantissa)}, DType::kBool);
+    const uint32_t under =
+        tiles.emit(TileCode::kLessEqual, {power, number((bias - reduced) << mantissa)}, DType::kBool);
     word = tiles.emit(TileCode::kSelect, {over, infinity, word}, u);
     word = tiles.emit(TileCode::kSelect, {under, sign, word}, u);
   }
@@ -210,7 +211,8 @@ constexpr OpDef kElementwiseOps[] = {
     smooth<kAcosh>("chlo.acosh", vjp_acosh, "Inverse hyperbolic cosine (CHLO acosh)."),
     smooth<kAtanh>("chlo.atanh", vjp_atanh, "Inverse hyperbolic tangent (CHLO atanh)."),
 
-    smooth<kAdd>("stablehlo.add", vjp_add, "Sum; of booleans, or (StableHLO add).", {Linear::kJoint, Reducer::kSum}, true),
+    smooth<kAdd>("stablehlo.add", vjp_add, "Sum; of booleans, or (StableHLO add).", {Linear::kJoint, Reducer::kSum},
+                 true),
     smooth<kSubtract>("stablehlo.subtract", vjp_subtract, "Difference (StableHLO subtract).",
                       {Linear::kJoint, Reducer::kSum}),
     smooth<kMultiply>("stablehlo.multiply", vjp_multiply, "Product; of booleans, and (StableHLO multiply).",
@@ -229,7 +231,8 @@ constexpr OpDef kElementwiseOps[] = {
                      {Linear::kJoint, Reducer::kMin}, true),
     stepped<kAnd>("stablehlo.and", kBitwise, "Logical or bitwise and (StableHLO and).", {Linear::kJoint, Reducer::kAnd},
                   true),
-    stepped<kOr>("stablehlo.or", kBitwise, "Logical or bitwise or (StableHLO or).", {Linear::kJoint, Reducer::kOr}, true),
+    stepped<kOr>("stablehlo.or", kBitwise, "Logical or bitwise or (StableHLO or).", {Linear::kJoint, Reducer::kOr},
+                 true),
     stepped<kXor>("stablehlo.xor", kBitwise, "Logical or bitwise exclusive or (StableHLO xor).", {}, true),
     stepped<kShiftLeft>("stablehlo.shift_left", kBitwise,
                         "Shift left; by the width or more gives 0 (StableHLO shift_left)."),

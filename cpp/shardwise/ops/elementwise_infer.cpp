@@ -137,7 +137,8 @@ void infer_bitcast_convert(const InferContext& op, std::vector<TypeId>& results)
 
 void infer_reduce_precision(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  if (!is_float(op.operand(0).dtype)) op.fail_dtype("operands must be floats", op.operand(0).text(), "convert it first");
+  if (!is_float(op.operand(0).dtype))
+    op.fail_dtype("operands must be floats", op.operand(0).text(), "convert it first");
   const int64_t exponent = op.attr<IntAttr>("exponent_bits").value;
   const int64_t mantissa = op.attr<IntAttr>("mantissa_bits").value;
   if (exponent < 1 || mantissa < 0) {

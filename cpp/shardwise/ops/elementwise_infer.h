@@ -3,7 +3,8 @@
 // Result types of the elementwise ops, or what is wrong with their operands:
 //
 //   DTypeError: stablehlo.tanh: operands must be floats, got tensor<4xi32>; convert it first
-//   ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32>, tensor<5xf32>; broadcast one of them first
+//   ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32>, tensor<5xf32>; broadcast one of
+//   them first
 #pragma once
 
 #include <string_view>

@@ -141,9 +141,8 @@ void vjp_asinh(VjpContext& context) {
   unary(context, [](Term g, Term x, Term) { return g * (x * x + 1.0).op("stablehlo.rsqrt"); });
 }
 void vjp_acosh(VjpContext& context) {
-  unary(context, [](Term g, Term x, Term) {
-    return g * ((x + -1.0).op("stablehlo.rsqrt") * (x + 1.0).op("stablehlo.rsqrt"));
-  });
+  unary(context,
+        [](Term g, Term x, Term) { return g * ((x + -1.0).op("stablehlo.rsqrt") * (x + 1.0).op("stablehlo.rsqrt")); });
 }
 void vjp_atanh(VjpContext& context) {
   unary(context, [](Term g, Term x, Term) { return g / one_minus_square(x); });
@@ -154,12 +153,10 @@ void vjp_add(VjpContext& context) {
   binary(context, same, same);
 }
 void vjp_subtract(VjpContext& context) {
-  binary(
-      context, [](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return -g; });
+  binary(context, [](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return -g; });
 }
 void vjp_multiply(VjpContext& context) {
-  binary(
-      context, [](Term g, Term, Term y, Term) { return g * y; }, [](Term g, Term x, Term, Term) { return g * x; });
+  binary(context, [](Term g, Term, Term y, Term) { return g * y; }, [](Term g, Term x, Term, Term) { return g * x; });
 }
 void vjp_divide(VjpContext& context) {
   binary(

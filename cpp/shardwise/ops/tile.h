@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tile evaluator: elementwise programs, run a few thousand lanes at a time. A program is a list of SSA instructions;
-// each runs vectorised over one tile before the next one starts, so that intermediates never leave the cache.
+// The tile evaluator: elementwise programs, run a few thousand lanes at a time. A program is a list of SSA
+// instructions; each runs vectorised over one tile before the next one starts, so that intermediates never leave the
+// cache.
 //
 //   TileBuilder tiles;                                             // gelu-like: x * logistic(1.5 * x)
 //   uint32_t x = tiles.input(DType::kF32);
@@ -13,11 +14,11 @@
 //   run_tiles(program, std::array{in}, std::array{out}, parallel_for);   // whole arrays, any strides
 //   TileRunner(program).run(pointers_in, pointers_out, lanes);           // contiguous slabs: reductions, scans, sorts
 //
-// The bits of a result depend on the bits of its operands alone, never on position, length, strides, shard or thread: the
-// same vector code computes every lane, tails included (they are padded). float16 and bfloat16 compute in float32 and
-// are rounded once per instruction, so a fused chain equals its ops one by one. Integers wrap around; x / 0 is -1 (all
-// ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are IEEE 754-2019's: NaN wins
-// (as the canonical NaN) and +0 > -0.
+// The bits of a result depend on the bits of its operands alone, never on position, length, strides, shard or thread:
+// the same vector code computes every lane, tails included (they are padded). float16 and bfloat16 compute in float32
+// and are rounded once per instruction, so a fused chain equals its ops one by one. Integers wrap around; x / 0 is -1
+// (all ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are IEEE 754-2019's: NaN
+// wins (as the canonical NaN) and +0 > -0.
 #pragma once
 
 #include <cstdint>
@@ -89,8 +90,8 @@ class TileBuilder {
   struct Register {
     DType dtype;
     Origin origin;
-    uint32_t index;          // input, scalar or instruction number
-    uint32_t widened = 0;    // for a 16-bit float: its float32 register + 1
+    uint32_t index;        // input, scalar or instruction number
+    uint32_t widened = 0;  // for a 16-bit float: its float32 register + 1
   };
   struct Node {
     TileCode code;
@@ -123,7 +124,8 @@ class TileRunner {
   TileRunner(const TileRunner&) = delete;
   TileRunner& operator=(const TileRunner&) = delete;
 
-  // Contiguous operands, any number of lanes. An output may be exactly one of the inputs, but not overlap one otherwise.
+  // Contiguous operands, any number of lanes. An output may be exactly one of the inputs, but not overlap one
+  // otherwise.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, int64_t lanes);
 
   // The same over elements [begin, end), in row-major order, of strided arrays that all have the same shape.
@@ -141,20 +143,21 @@ class TileRunner {
   std::unique_ptr<std::byte[]> memory_;
   size_t memory_bytes_ = 0;
   std::byte* storage_ = nullptr;
-  std::vector<int64_t> pad_offset_;   // of each slot's own buffer
-  std::vector<void*> slots_;          // where each slot is for the current tile
+  std::vector<int64_t> pad_offset_;  // of each slot's own buffer
+  std::vector<void*> slots_;         // where each slot is for the current tile
 };
 
-// outputs[i] = program(inputs…)[i]. All arrays have one shape (a broadcast input has strides 0) and any strides; outputs
-// are allocated by the caller and may be exactly one of the inputs (same data and strides), but not overlap otherwise.
+// outputs[i] = program(inputs…)[i]. All arrays have one shape (a broadcast input has strides 0) and any strides;
+// outputs are allocated by the caller and may be exactly one of the inputs (same data and strides), but not overlap
+// otherwise.
 void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std::span<const NdArray> outputs,
                const ParallelFor& parallel_for);
 
 // A view of a one-element array with another shape, all strides 0.
 NdArray broadcast_scalar(const NdArray& scalar, DimSpan shape);
 
-// Instruction sets that this machine can run, best last: "baseline", "scalar_fma", "avx2", "avx512". The best one is used;
-// `use_tile_isa` chooses another one for tests (not while tiles run). All but "baseline" give the same bits.
+// Instruction sets that this machine can run, best last: "baseline", "scalar_fma", "avx2", "avx512". The best one is
+// used; `use_tile_isa` chooses another one for tests (not while tiles run). All but "baseline" give the same bits.
 std::vector<std::string_view> tile_isas();
 void use_tile_isa(std::string_view name);
 

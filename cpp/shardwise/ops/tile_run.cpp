@@ -265,7 +265,8 @@ void TileRunner::execute(int64_t lanes) {
   }
 }
 
-// Whether an output may be written in place although it is the memory of an input: only once that input is read no more.
+// Whether an output may be written in place although it is the memory of an input: only once that input is read no
+// more.
 bool TileRunner::is_clobbered(size_t output, const void* where, int64_t item) const {
   for (size_t i = 0; i < program_.inputs_.size(); ++i) {
     if (slots_[i] != where) continue;
@@ -332,8 +333,10 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
       if (is_input && !array.splat && place == pad(i)) {
         std::byte* to = place;
         strided.for_each_run(array, begin, count, [&](const std::byte* from, int64_t stride, int64_t run) {
-          if (stride == 0) fill_run(array.item, to, from, run);
-          else copy_run(array.item, to, array.item, from, stride, run);
+          if (stride == 0)
+            fill_run(array.item, to, from, run);
+          else
+            copy_run(array.item, to, array.item, from, stride, run);
           to += run * array.item;
         });
       }
@@ -368,9 +371,8 @@ void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std:
   if (size == 0) return;
   const Strided strided = make_strided(inputs, outputs);
   const int64_t grain = std::max<int64_t>(4 * kTileLanes, 65536 / static_cast<int64_t>(program.instruction_count()));
-  parallel_for(size, grain, [&](int64_t begin, int64_t end) {
-    TileRunner(program, end - begin).run_strided(strided, begin, end);
-  });
+  parallel_for(size, grain,
+               [&](int64_t begin, int64_t end) { TileRunner(program, end - begin).run_strided(strided, begin, end); });
 }
 
 NdArray broadcast_scalar(const NdArray& scalar, DimSpan shape) {

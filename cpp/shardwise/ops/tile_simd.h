@@ -18,7 +18,8 @@ namespace {
 
 enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
 
-// `body(i)` for each lane. Lane i reads and writes index i only, which is what ivdep asserts; the inner loop has no tail.
+// `body(i)` for each lane. Lane i reads and writes index i only, which is what ivdep asserts; the inner loop has no
+// tail.
 template <class F>
 inline __attribute__((always_inline)) void for_each_lane(int64_t lanes, F body) {
   for (int64_t block = 0; block < lanes; block += kLaneBlock) {
@@ -48,9 +49,8 @@ void clamp(void* out, const void* a, const void* b, const void* c, int64_t lanes
   const T* low = static_cast<const T*>(a);
   const T* x = static_cast<const T*>(b);
   const T* high = static_cast<const T*>(c);
-  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) {
-    r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]);
-  });
+  for_each_lane(lanes,
+                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
 }
 
 template <class T>
@@ -110,20 +110,37 @@ void logistic(void* out, const void* a, const void*, const void*, int64_t lanes)
   }
 }
 
-// What a function becomes for large |x|, where SLEEF's gives infinity too early: before() makes the argument of a helper
-// function, and after() its result into the magnitude of ours.
+// What a function becomes for large |x|, where SLEEF's gives infinity too early: before() makes the argument of a
+// helper function, and after() its result into the magnitude of ours.
 struct LogOnce {  // log1p(x) = log(x)
-  template <class T> static constexpr T kLarge = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
-  template <class T> static T before(T x) { return x; }
-  template <class T> static T after(T log) { return log; }
+  template <class T>
+  static constexpr T kLarge = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
+  template <class T>
+  static T before(T x) {
+    return x;
+  }
+  template <class T>
+  static T after(T log) {
+    return log;
+  }
 };
 struct LogTwice : LogOnce {  // asinh(x) = acosh(x) = log(2 x)
-  template <class T> static T after(T log) { return log + T(0.693147180559945309417); }
+  template <class T>
+  static T after(T log) {
+    return log + T(0.693147180559945309417);
+  }
 };
 struct ExpHalf {  // sinh(x) = cosh(x) = e^x / 2, where e^x alone may overflow
-  template <class T> static constexpr T kLarge = sizeof(T) == 4 ? T(88) : T(709);
-  template <class T> static T before(T x) { return x * T(0.5); }
-  template <class T> static T after(T root) { return (root * T(0.5)) * root; }
+  template <class T>
+  static constexpr T kLarge = sizeof(T) == 4 ? T(88) : T(709);
+  template <class T>
+  static T before(T x) {
+    return x * T(0.5);
+  }
+  template <class T>
+  static T after(T root) {
+    return (root * T(0.5)) * root;
+  }
 };
 
 template <class L, class Large, auto Function, auto Helper>
@@ -143,7 +160,7 @@ void with_large(void* out, const void* a, const void*, const void*, int64_t lane
     for (int64_t i = 0; i < kLaneBlock; ++i) large[i] = Large::before(magnitude[i]);
     vector_unary<L, Helper>(large, large, nullptr, nullptr, kLaneBlock);
     for (int64_t i = 0; i < kLaneBlock; ++i) {
-      const bool replace = (magnitude[i] > Large::template kLarge<T>) & (r[i] == r[i]);
+      const bool replace = (magnitude[i] > Large::template kLarge<T>)&(r[i] == r[i]);
       r[i] = replace ? with_sign_of(Large::after(large[i]), r[i]) : r[i];
     }
   }
@@ -152,19 +169,24 @@ void with_large(void* out, const void* a, const void*, const void*, int64_t lane
 // ---- the table -----------------------------------------------------------------------------------------------------
 
 struct Unary {
-  template <class Op, class T> static constexpr TileKernel kernel = unary<Op, T, T>;
+  template <class Op, class T>
+  static constexpr TileKernel kernel = unary<Op, T, T>;
 };
 struct Binary {
-  template <class Op, class T> static constexpr TileKernel kernel = binary<Op, T, T>;
+  template <class Op, class T>
+  static constexpr TileKernel kernel = binary<Op, T, T>;
 };
 struct Predicate {
-  template <class Op, class T> static constexpr TileKernel kernel = unary<Op, T, uint8_t>;
+  template <class Op, class T>
+  static constexpr TileKernel kernel = unary<Op, T, uint8_t>;
 };
 struct Comparison {
-  template <class Op, class T> static constexpr TileKernel kernel = binary<Op, T, uint8_t>;
+  template <class Op, class T>
+  static constexpr TileKernel kernel = binary<Op, T, uint8_t>;
 };
 struct Clamp {
-  template <class Op, class T> static constexpr TileKernel kernel = clamp<Maximum, Minimum, T>;
+  template <class Op, class T>
+  static constexpr TileKernel kernel = clamp<Maximum, Minimum, T>;
 };
 
 constexpr TileKernel& at(TileTable& table, TileCode code, Column column) {
@@ -214,8 +236,14 @@ constexpr void set_widths(TileTable& table, TileCode code) {
   set_columns(table, code, Make<uint32_t>::kernel, kI32, kU32, kF32);
   set_columns(table, code, Make<uint64_t>::kernel, kI64, kU64, kF64);
 }
-template <class T> struct CopyOf { static constexpr TileKernel kernel = copy<T>; };
-template <class T> struct SelectOf { static constexpr TileKernel kernel = select<T>; };
+template <class T>
+struct CopyOf {
+  static constexpr TileKernel kernel = copy<T>;
+};
+template <class T>
+struct SelectOf {
+  static constexpr TileKernel kernel = select<T>;
+};
 
 template <class From>
 constexpr void set_converts(TileTable& table, Column from) {

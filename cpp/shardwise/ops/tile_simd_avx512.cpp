@@ -26,7 +26,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_expm1d8_u10avx512f>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_finz_logf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_logd8_u10avx512f>);
-  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_finz_log1pf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+  set_math(t, TileCode::kLogPlusOne,
+           with_large<F32, LogOnce, Sleef_finz_log1pf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
            with_large<F64, LogOnce, Sleef_finz_log1pd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_finz_sinf16_u10avx512f>,
            vector_unary<F64, Sleef_finz_sind8_u10avx512f>);
@@ -58,11 +59,9 @@ constexpr TileTable make_table() {
            vector_binary<F64, Sleef_finz_atan2d8_u10avx512f>);
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_finz_expf16_u10avx512f>,
            logistic<F64, Sleef_finz_expd8_u10avx512f>);
-  set_math(t, TileCode::kAsinh,
-           with_large<F32, LogTwice, Sleef_finz_asinhf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+  set_math(t, TileCode::kAsinh, with_large<F32, LogTwice, Sleef_finz_asinhf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
            with_large<F64, LogTwice, Sleef_finz_asinhd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
-  set_math(t, TileCode::kAcosh,
-           with_large<F32, LogTwice, Sleef_finz_acoshf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
+  set_math(t, TileCode::kAcosh, with_large<F32, LogTwice, Sleef_finz_acoshf16_u10avx512f, Sleef_finz_logf16_u10avx512f>,
            with_large<F64, LogTwice, Sleef_finz_acoshd8_u10avx512f, Sleef_finz_logd8_u10avx512f>);
   return t;
 }

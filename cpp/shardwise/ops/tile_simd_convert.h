@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversions of one lane. Integers wrap around; floats are cut towards zero and saturate, NaN gives 0; to bool is x != 0;
-// to a float is one rounding to nearest even.
+// Conversions of one lane. Integers wrap around; floats are cut towards zero and saturate, NaN gives 0; to bool is x !=
+// 0; to a float is one rounding to nearest even.
 //
 //   Convert<float, int8_t>::apply(300.7f) is 127;  Convert<int32_t, uint8_t>::apply(-1) is 255
 #pragma once
@@ -11,10 +11,14 @@
 namespace shardwise {
 namespace {
 
-struct Truthy { uint8_t byte; };  // the bool column
+struct Truthy {
+  uint8_t byte;
+};  // the bool column
 
-template <class T> constexpr T kLargest = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
-template <class T> constexpr T kSmallest = kIsSigned<T> ? static_cast<T>(-kLargest<T> - 1) : static_cast<T>(0);
+template <class T>
+constexpr T kLargest = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
+template <class T>
+constexpr T kSmallest = kIsSigned<T> ? static_cast<T>(-kLargest<T> - 1) : static_cast<T>(0);
 template <class F, class I>
 constexpr F kBeyond = static_cast<F>(kIsSigned<I> ? 1ULL << (kBits<I> - 1) : 1ULL << (kBits<I> - 1)) *
                       (kIsSigned<I> ? F{1} : F{2});  // one more than the largest I: a power of two, so exact
@@ -62,8 +66,8 @@ struct Convert<float, Half> {
     const uint32_t all = bits_of(x);
     const uint32_t sign = (all >> 16) & 0x8000U;
     const uint32_t magnitude = all & 0x7FFFFFFFU;
-    // Normal: add half of the last kept bit, less one if that bit is even. Subnormal: the last bit of floats in [0.5, 1)
-    // is 2^-24, as that of float16's subnormals, so the addition rounds.
+    // Normal: add half of the last kept bit, less one if that bit is even. Subnormal: the last bit of floats in [0.5,
+    // 1) is 2^-24, as that of float16's subnormals, so the addition rounds.
     const uint32_t normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
     const float tiny = from_bits<float>(magnitude < 0x38800000U ? magnitude : 0U);
     const uint32_t subnormal = bits_of(tiny + 0.5F) - 0x3F000000U;
@@ -87,8 +91,8 @@ struct Convert<float, Brain> {
   }
 };
 
-// double -> float, cut, with the last bit set if anything was lost ("round to odd"): rounding that to 16 bits gives what
-// one rounding of the double gives.
+// double -> float, cut, with the last bit set if anything was lost ("round to odd"): rounding that to 16 bits gives
+// what one rounding of the double gives.
 inline float cut_to_odd(double x) {
   const float nearest = static_cast<float>(x);
   const double back = static_cast<double>(nearest);

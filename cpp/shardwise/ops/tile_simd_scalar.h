@@ -14,39 +14,97 @@
 namespace shardwise {
 namespace {
 
-struct Half { uint16_t bits; };      // float16
-struct Brain { uint16_t bits; };     // bfloat16
+struct Half {
+  uint16_t bits;
+};  // float16
+struct Brain {
+  uint16_t bits;
+};  // bfloat16
 
 // Integers compute in an unsigned type of at least 32 bits, where overflow wraps around and no promotion interferes.
-template <class T> struct Lane;
-template <> struct Lane<int8_t> { using U = uint8_t; using S = int8_t; using W = uint32_t; };
-template <> struct Lane<int16_t> { using U = uint16_t; using S = int16_t; using W = uint32_t; };
-template <> struct Lane<int32_t> { using U = uint32_t; using S = int32_t; using W = uint32_t; };
-template <> struct Lane<int64_t> { using U = uint64_t; using S = int64_t; using W = uint64_t; };
-template <> struct Lane<uint8_t> : Lane<int8_t> {};
-template <> struct Lane<uint16_t> : Lane<int16_t> {};
-template <> struct Lane<uint32_t> : Lane<int32_t> {};
-template <> struct Lane<uint64_t> : Lane<int64_t> {};
-template <> struct Lane<float> { using U = uint32_t; using S = int32_t; };
-template <> struct Lane<double> { using U = uint64_t; using S = int64_t; };
-template <class T> using UnsignedOf = typename Lane<T>::U;
-template <class T> using SignedOf = typename Lane<T>::S;
-template <class T> using WideOf = typename Lane<T>::W;
+template <class T>
+struct Lane;
+template <>
+struct Lane<int8_t> {
+  using U = uint8_t;
+  using S = int8_t;
+  using W = uint32_t;
+};
+template <>
+struct Lane<int16_t> {
+  using U = uint16_t;
+  using S = int16_t;
+  using W = uint32_t;
+};
+template <>
+struct Lane<int32_t> {
+  using U = uint32_t;
+  using S = int32_t;
+  using W = uint32_t;
+};
+template <>
+struct Lane<int64_t> {
+  using U = uint64_t;
+  using S = int64_t;
+  using W = uint64_t;
+};
+template <>
+struct Lane<uint8_t> : Lane<int8_t> {};
+template <>
+struct Lane<uint16_t> : Lane<int16_t> {};
+template <>
+struct Lane<uint32_t> : Lane<int32_t> {};
+template <>
+struct Lane<uint64_t> : Lane<int64_t> {};
+template <>
+struct Lane<float> {
+  using U = uint32_t;
+  using S = int32_t;
+};
+template <>
+struct Lane<double> {
+  using U = uint64_t;
+  using S = int64_t;
+};
+template <class T>
+using UnsignedOf = typename Lane<T>::U;
+template <class T>
+using SignedOf = typename Lane<T>::S;
+template <class T>
+using WideOf = typename Lane<T>::W;
 
-template <class T> constexpr bool kIsFloat = false;
-template <> constexpr bool kIsFloat<float> = true;
-template <> constexpr bool kIsFloat<double> = true;
-template <class T> constexpr bool kIsSigned = static_cast<T>(-1) < static_cast<T>(0);
-template <class T> constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
+template <class T>
+constexpr bool kIsFloat = false;
+template <>
+constexpr bool kIsFloat<float> = true;
+template <>
+constexpr bool kIsFloat<double> = true;
+template <class T>
+constexpr bool kIsSigned = static_cast<T>(-1) < static_cast<T>(0);
+template <class T>
+constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 
-template <class T> inline UnsignedOf<T> bits_of(T x) { return __builtin_bit_cast(UnsignedOf<T>, x); }
-template <class T> inline T from_bits(UnsignedOf<T> bits) { return __builtin_bit_cast(T, bits); }
-template <class T> constexpr UnsignedOf<T> sign_bit() { return static_cast<UnsignedOf<T>>(1) << (kBits<T> - 1); }
-template <class T> inline T canonical_nan() {
-  if constexpr (sizeof(T) == 4) return from_bits<T>(0x7FC00000U);
-  else return from_bits<T>(0x7FF8000000000000ULL);
+template <class T>
+inline UnsignedOf<T> bits_of(T x) {
+  return __builtin_bit_cast(UnsignedOf<T>, x);
 }
-template <class T> inline T with_sign_of(T magnitude, T sign) {
+template <class T>
+inline T from_bits(UnsignedOf<T> bits) {
+  return __builtin_bit_cast(T, bits);
+}
+template <class T>
+constexpr UnsignedOf<T> sign_bit() {
+  return static_cast<UnsignedOf<T>>(1) << (kBits<T> - 1);
+}
+template <class T>
+inline T canonical_nan() {
+  if constexpr (sizeof(T) == 4)
+    return from_bits<T>(0x7FC00000U);
+  else
+    return from_bits<T>(0x7FF8000000000000ULL);
+}
+template <class T>
+inline T with_sign_of(T magnitude, T sign) {
   const auto mask = sign_bit<T>();
   return from_bits<T>(static_cast<UnsignedOf<T>>((bits_of(magnitude) & ~mask) | (bits_of(sign) & mask)));
 }
@@ -56,19 +114,26 @@ inline double cut(double x) { return __builtin_trunc(x); }
 // ---- unary ---------------------------------------------------------------------------------------------------------
 
 struct Abs {
-  template <class T> static T apply(T x) {
-    if constexpr (kIsFloat<T>) return from_bits<T>(static_cast<UnsignedOf<T>>(bits_of(x) & ~sign_bit<T>()));
-    else return static_cast<T>(x < 0 ? WideOf<T>{0} - static_cast<WideOf<T>>(x) : static_cast<WideOf<T>>(x));
+  template <class T>
+  static T apply(T x) {
+    if constexpr (kIsFloat<T>)
+      return from_bits<T>(static_cast<UnsignedOf<T>>(bits_of(x) & ~sign_bit<T>()));
+    else
+      return static_cast<T>(x < 0 ? WideOf<T>{0} - static_cast<WideOf<T>>(x) : static_cast<WideOf<T>>(x));
   }
 };
 struct Negate {
-  template <class T> static T apply(T x) {
-    if constexpr (kIsFloat<T>) return from_bits<T>(static_cast<UnsignedOf<T>>(bits_of(x) ^ sign_bit<T>()));
-    else return static_cast<T>(WideOf<T>{0} - static_cast<WideOf<T>>(x));
+  template <class T>
+  static T apply(T x) {
+    if constexpr (kIsFloat<T>)
+      return from_bits<T>(static_cast<UnsignedOf<T>>(bits_of(x) ^ sign_bit<T>()));
+    else
+      return static_cast<T>(WideOf<T>{0} - static_cast<WideOf<T>>(x));
   }
 };
 struct Sign {
-  template <class T> static T apply(T x) {
+  template <class T>
+  static T apply(T x) {
     if constexpr (kIsFloat<T>) {
       const T one = with_sign_of(T{1}, x);
       return (x > 0) | (x < 0) ? one : x;  // ±0 and NaN are their own sign
@@ -78,13 +143,20 @@ struct Sign {
   }
 };
 struct Not {
-  template <class T> static T apply(T x) { return static_cast<T>(~static_cast<WideOf<T>>(x)); }
+  template <class T>
+  static T apply(T x) {
+    return static_cast<T>(~static_cast<WideOf<T>>(x));
+  }
 };
 struct LogicalNot {
-  template <class T> static T apply(T x) { return x == 0; }
+  template <class T>
+  static T apply(T x) {
+    return x == 0;
+  }
 };
 struct Popcnt {
-  template <class T> static T apply(T x) {
+  template <class T>
+  static T apply(T x) {
     uint64_t v = static_cast<UnsignedOf<T>>(x);
     v = v - ((v >> 1) & 0x5555555555555555ULL);
     v = (v & 0x3333333333333333ULL) + ((v >> 2) & 0x3333333333333333ULL);
@@ -93,7 +165,8 @@ struct Popcnt {
   }
 };
 struct CountLeadingZeros {
-  template <class T> static T apply(T x) {
+  template <class T>
+  static T apply(T x) {
     const uint64_t v = static_cast<UnsignedOf<T>>(x);
     return static_cast<T>(v == 0 ? kBits<T> : __builtin_clzll(v) - (64 - kBits<T>));
   }
@@ -107,7 +180,8 @@ struct Floor {
   static double apply(double x) { return __builtin_floor(x); }
 };
 struct RoundNearestAfz {
-  template <class T> static T apply(T x) {
+  template <class T>
+  static T apply(T x) {
     const T whole = cut(x);
     const T step = Abs::apply(x - whole) >= T(0.5) ? T{1} : T{0};
     return with_sign_of(Abs::apply(whole) + step, x);
@@ -122,13 +196,20 @@ struct Sqrt {
   static double apply(double x) { return __builtin_sqrt(x); }
 };
 struct Rsqrt {
-  template <class T> static T apply(T x) { return T{1} / Sqrt::apply(x); }
+  template <class T>
+  static T apply(T x) {
+    return T{1} / Sqrt::apply(x);
+  }
 };
 struct IsFinite {
-  template <class T> static bool apply(T x) { return x - x == 0; }
+  template <class T>
+  static bool apply(T x) {
+    return x - x == 0;
+  }
 };
 struct TotalOrderKey {
-  template <class T> static SignedOf<T> apply(T x) {
+  template <class T>
+  static SignedOf<T> apply(T x) {
     const auto bits = static_cast<SignedOf<T>>(bits_of(x));
     const auto magnitude = static_cast<SignedOf<T>>(~sign_bit<T>());
     return bits < 0 ? bits ^ magnitude : bits;
@@ -138,25 +219,35 @@ struct TotalOrderKey {
 // ---- binary --------------------------------------------------------------------------------------------------------
 
 struct Add {
-  template <class T> static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a + b;
-    else return static_cast<T>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b));
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (kIsFloat<T>)
+      return a + b;
+    else
+      return static_cast<T>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b));
   }
 };
 struct Subtract {
-  template <class T> static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a - b;
-    else return static_cast<T>(static_cast<WideOf<T>>(a) - static_cast<WideOf<T>>(b));
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (kIsFloat<T>)
+      return a - b;
+    else
+      return static_cast<T>(static_cast<WideOf<T>>(a) - static_cast<WideOf<T>>(b));
   }
 };
 struct Multiply {
-  template <class T> static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) return a * b;
-    else return static_cast<T>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b));
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (kIsFloat<T>)
+      return a * b;
+    else
+      return static_cast<T>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b));
   }
 };
 struct Divide {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     if constexpr (kIsFloat<T>) {
       return a / b;
     } else {
@@ -169,14 +260,16 @@ struct Divide {
 struct Remainder {
   static float apply(float a, float b) { return __builtin_fmodf(a, b); }
   static double apply(double a, double b) { return __builtin_fmod(a, b); }
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     if (b == 0) return a;
     if (kIsSigned<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }
 };
 struct IntegerPower {
-  template <class T> static T apply(T base, T exponent) {
+  template <class T>
+  static T apply(T base, T exponent) {
     if constexpr (kIsSigned<T>) {
       if (exponent < 0) {
         if (base == 1) return 1;
@@ -193,7 +286,8 @@ struct IntegerPower {
   }
 };
 struct Maximum {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     if constexpr (kIsFloat<T>) {
       T larger = a > b ? a : b;
       larger = a == b ? from_bits<T>(bits_of(a) & bits_of(b)) : larger;  // +0 over -0
@@ -204,7 +298,8 @@ struct Maximum {
   }
 };
 struct Minimum {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     if constexpr (kIsFloat<T>) {
       T smaller = a < b ? a : b;
       smaller = a == b ? from_bits<T>(bits_of(a) | bits_of(b)) : smaller;  // -0 under +0
@@ -215,59 +310,93 @@ struct Minimum {
   }
 };
 struct And {
-  template <class T> static T apply(T a, T b) { return static_cast<T>(a & b); }
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Or {
-  template <class T> static T apply(T a, T b) { return static_cast<T>(a | b); }
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 struct Xor {
-  template <class T> static T apply(T a, T b) { return static_cast<T>(a ^ b); }
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
 };
 struct ShiftLeft {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
     const WideOf<T> shifted = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(a)) << (count & (kBits<T> - 1));
     return static_cast<T>(count < kBits<T> ? shifted : 0);
   }
 };
 struct ShiftRightLogical {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
     const WideOf<T> shifted = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(a)) >> (count & (kBits<T> - 1));
     return static_cast<T>(count < kBits<T> ? shifted : 0);
   }
 };
 struct ShiftRightArithmetic {
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a, T b) {
     const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
     return static_cast<T>(static_cast<SignedOf<T>>(a) >> (count < kBits<T> ? count : kBits<T> - 1));
   }
 };
 
 struct Equal {
-  template <class T> static bool apply(T a, T b) { return a == b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a == b;
+  }
 };
 struct NotEqual {
-  template <class T> static bool apply(T a, T b) { return a != b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a != b;
+  }
 };
 struct Less {
-  template <class T> static bool apply(T a, T b) { return a < b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a < b;
+  }
 };
 struct LessEqual {
-  template <class T> static bool apply(T a, T b) { return a <= b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a <= b;
+  }
 };
 struct Greater {
-  template <class T> static bool apply(T a, T b) { return a > b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a > b;
+  }
 };
 struct GreaterEqual {
-  template <class T> static bool apply(T a, T b) { return a >= b; }
+  template <class T>
+  static bool apply(T a, T b) {
+    return a >= b;
+  }
 };
 
 // Booleans are bytes; any byte but 0 is true, and results are 0 or 1.
 template <class Op>
 struct Truth {
-  template <class T> static T apply(T a) { return static_cast<T>(Op::apply(static_cast<T>(a != 0))); }
-  template <class T> static T apply(T a, T b) {
+  template <class T>
+  static T apply(T a) {
+    return static_cast<T>(Op::apply(static_cast<T>(a != 0)));
+  }
+  template <class T>
+  static T apply(T a, T b) {
     return static_cast<T>(Op::apply(static_cast<T>(a != 0), static_cast<T>(b != 0)));
   }
 };

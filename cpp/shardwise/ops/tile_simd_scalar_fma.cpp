@@ -30,7 +30,8 @@ constexpr TileTable make_table() {
            vector_unary<F64, Sleef_finz_expm1d1_u10purecfma>);
   set_math(t, TileCode::kLog, vector_unary<F32, Sleef_finz_logf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_logd1_u10purecfma>);
-  set_math(t, TileCode::kLogPlusOne, with_large<F32, LogOnce, Sleef_finz_log1pf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+  set_math(t, TileCode::kLogPlusOne,
+           with_large<F32, LogOnce, Sleef_finz_log1pf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
            with_large<F64, LogOnce, Sleef_finz_log1pd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
   set_math(t, TileCode::kSine, vector_unary<F32, Sleef_finz_sinf1_u10purecfma>,
            vector_unary<F64, Sleef_finz_sind1_u10purecfma>);
@@ -62,11 +63,9 @@ constexpr TileTable make_table() {
            vector_binary<F64, Sleef_finz_atan2d1_u10purecfma>);
   set_math(t, TileCode::kLogistic, logistic<F32, Sleef_finz_expf1_u10purecfma>,
            logistic<F64, Sleef_finz_expd1_u10purecfma>);
-  set_math(t, TileCode::kAsinh,
-           with_large<F32, LogTwice, Sleef_finz_asinhf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+  set_math(t, TileCode::kAsinh, with_large<F32, LogTwice, Sleef_finz_asinhf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
            with_large<F64, LogTwice, Sleef_finz_asinhd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
-  set_math(t, TileCode::kAcosh,
-           with_large<F32, LogTwice, Sleef_finz_acoshf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
+  set_math(t, TileCode::kAcosh, with_large<F32, LogTwice, Sleef_finz_acoshf1_u10purecfma, Sleef_finz_logf1_u10purecfma>,
            with_large<F64, LogTwice, Sleef_finz_acoshd1_u10purecfma, Sleef_finz_logd1_u10purecfma>);
   return t;
 }

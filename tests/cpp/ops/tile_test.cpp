@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/tile.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <bit>
 #include <cmath>
@@ -12,17 +10,43 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "shardwise/base/error.h"
 
 namespace shardwise {
 namespace {
 
-constexpr TileCode kMath[] = {
-    TileCode::kSqrt, TileCode::kRsqrt, TileCode::kCbrt,  TileCode::kExponential, TileCode::kExponentialMinusOne,
-    TileCode::kLog,  TileCode::kLogPlusOne, TileCode::kLogistic, TileCode::kSine, TileCode::kCosine, TileCode::kTan,
-    TileCode::kTanh, TileCode::kSinh, TileCode::kCosh, TileCode::kAsin, TileCode::kAcos, TileCode::kAtan, TileCode::kAsinh,
-    TileCode::kAcosh, TileCode::kAtanh, TileCode::kErf, TileCode::kErfc, TileCode::kFloor, TileCode::kRoundNearestAfz,
-    TileCode::kPower, TileCode::kAtan2, TileCode::kDivide, TileCode::kRemainder, TileCode::kMaximum, TileCode::kAdd};
+constexpr TileCode kMath[] = {TileCode::kSqrt,
+                              TileCode::kRsqrt,
+                              TileCode::kCbrt,
+                              TileCode::kExponential,
+                              TileCode::kExponentialMinusOne,
+                              TileCode::kLog,
+                              TileCode::kLogPlusOne,
+                              TileCode::kLogistic,
+                              TileCode::kSine,
+                              TileCode::kCosine,
+                              TileCode::kTan,
+                              TileCode::kTanh,
+                              TileCode::kSinh,
+                              TileCode::kCosh,
+                              TileCode::kAsin,
+                              TileCode::kAcos,
+                              TileCode::kAtan,
+                              TileCode::kAsinh,
+                              TileCode::kAcosh,
+                              TileCode::kAtanh,
+                              TileCode::kErf,
+                              TileCode::kErfc,
+                              TileCode::kFloor,
+                              TileCode::kRoundNearestAfz,
+                              TileCode::kPower,
+                              TileCode::kAtan2,
+                              TileCode::kDivide,
+                              TileCode::kRemainder,
+                              TileCode::kMaximum,
+                              TileCode::kAdd};
 constexpr DType kFloats[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
 
 TileProgram one_instruction(TileCode code, DType dtype, DType result) {
@@ -196,8 +220,8 @@ void check_accuracy(DType dtype) {
   constexpr int64_t kCount = 20000;
   const NdArray x = random_floats(dtype, kCount, 6), y = random_floats(dtype, kCount, 7);
   for (TileCode code : kMath) {
-    const NdArray got = run(one_instruction(code, dtype, dtype),
-                            operand_count(code) == 2 ? std::vector{x, y} : std::vector{x});
+    const NdArray got =
+        run(one_instruction(code, dtype, dtype), operand_count(code) == 2 ? std::vector{x, y} : std::vector{x});
     double worst = 0;
     int64_t where = 0;
     for (int64_t i = 0; i < kCount; ++i) {
@@ -209,8 +233,9 @@ void check_accuracy(DType dtype) {
       }
     }
     const bool composed = code == TileCode::kLogistic || code == TileCode::kSinh || code == TileCode::kCosh;
-    EXPECT_LE(worst, composed ? 2.5 : 1.5) << name_of(code, dtype) << " at x = " << x.scalar_at(where).real
-                                           << ", y = " << y.scalar_at(where).real << " got " << got.scalar_at(where).real;
+    EXPECT_LE(worst, composed ? 2.5 : 1.5)
+        << name_of(code, dtype) << " at x = " << x.scalar_at(where).real << ", y = " << y.scalar_at(where).real
+        << " got " << got.scalar_at(where).real;
   }
 }
 
@@ -235,8 +260,8 @@ TEST(Tile, SmallFloatsRoundOncePerInstruction) {
     for (TileCode code : kMath) {
       const bool two = operand_count(code) == 2;
       const NdArray got = run(one_instruction(code, dtype, dtype), two ? std::vector{x, y} : std::vector{x});
-      const NdArray wide = run(one_instruction(code, DType::kF32, DType::kF32),
-                               two ? std::vector{wide_x, wide_y} : std::vector{wide_x});
+      const NdArray wide =
+          run(one_instruction(code, DType::kF32, DType::kF32), two ? std::vector{wide_x, wide_y} : std::vector{wide_x});
       for (int64_t i = 0; i < 5000; ++i) {
         const Scalar want = Scalar::of_float(dtype, wide.scalar_at(i).real), have = got.scalar_at(i);
         if (!std::isnan(want.real) || !std::isnan(have.real)) {
@@ -294,9 +319,12 @@ TEST(Tile, StridedOperandsAndResults) {
       for (int64_t& stride : strides) stride *= 4;
       return NdArray(DType::kF32, shape, strides, base.data() + offset * 4, base.owner());
     };
-    const NdArray views[] = {strided(x, {b * c, c, 1}, 0), strided(x, {1, a, a * b}, 0),
-                             strided(x, {-b * c, c, -1}, (a - 1) * b * c + c - 1), strided(row, {0, 0, 1}, 0),
-                             strided(row, {0, 0, 0}, 0), strided(x, {1, 0, 0}, 0)};
+    const NdArray views[] = {strided(x, {b * c, c, 1}, 0),
+                             strided(x, {1, a, a * b}, 0),
+                             strided(x, {-b * c, c, -1}, (a - 1) * b * c + c - 1),
+                             strided(row, {0, 0, 1}, 0),
+                             strided(row, {0, 0, 0}, 0),
+                             strided(x, {1, 0, 0}, 0)};
     for (const NdArray& lhs : views) {
       for (const NdArray& rhs : views) {
         for (bool transposed : {false, true}) {
@@ -332,7 +360,8 @@ TEST(Tile, InPlace) {
     run_tiles(program, std::array{in}, std::array{in, out}, serial_for());
     const NdArray sum = run(one_instruction(TileCode::kAdd, DType::kF32, DType::kF32), {original, original});
     EXPECT_EQ(bytes_of(in), bytes_of(sum));
-    EXPECT_EQ(bytes_of(out), bytes_of(run(one_instruction(TileCode::kMultiply, DType::kF32, DType::kF32), {sum, original})));
+    EXPECT_EQ(bytes_of(out),
+              bytes_of(run(one_instruction(TileCode::kMultiply, DType::kF32, DType::kF32), {sum, original})));
   }
 }
 
@@ -343,7 +372,8 @@ TEST(TileRunner, RunsContiguousSlabs) {
     std::vector<float> sum(static_cast<size_t>(lanes) + 1, -1.0F), x(static_cast<size_t>(lanes));
     for (int64_t i = 0; i < lanes; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i % 7 - 3);
     runner.run(std::array<const void*, 2>{sum.data(), x.data()}, std::array<void*, 1>{sum.data()}, lanes);
-    for (int64_t i = 0; i < lanes; ++i) ASSERT_EQ(sum[static_cast<size_t>(i)], std::max(-1.0F, static_cast<float>(i % 7 - 3)));
+    for (int64_t i = 0; i < lanes; ++i)
+      ASSERT_EQ(sum[static_cast<size_t>(i)], std::max(-1.0F, static_cast<float>(i % 7 - 3)));
     EXPECT_EQ(sum.back(), -1.0F);  // nothing is written beyond the end
   }
 }
