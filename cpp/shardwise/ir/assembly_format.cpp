@@ -20,6 +20,7 @@ constexpr std::pair<std::string_view, FormatKind> kDirectives[] = {
     {"same-type", FormatKind::kSameType},
     {"same-or-functional-type", FormatKind::kSameOrFunctionalType},
     {"functional-type", FormatKind::kFunctionalType},
+    {"operand-type", FormatKind::kOperandType},
     {"result-type", FormatKind::kResultType},
     {"select-type", FormatKind::kSelectType},
 };

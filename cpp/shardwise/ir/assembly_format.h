@@ -20,6 +20,7 @@
 //   same-type                  tensor<4xf32>: of every operand and of the result
 //   same-or-functional-type    that, where all types are equal; else (tensor<4xf32>) -> tensor<4xi1>
 //   functional-type            (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+//   operand-type               types of the operands, a comma list
 //   result-type                types of the results: tensor<4xf32>, or a comma list (none: nothing)
 //   select-type                tensor<4xi1>, tensor<4xf32>: predicate, data
 //   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so named;
@@ -81,7 +82,7 @@ struct CustomDirective;  // ir/custom_directives.h
 
 enum class FormatKind : uint8_t {
   kLiteral, kOperands, kOperand, kAttribute, kGroup, kAttrDict, kSameType, kSameOrFunctionalType, kFunctionalType,
-  kResultType, kSelectType, kSharding, kCustom
+  kOperandType, kResultType, kSelectType, kSharding, kCustom
 };
 
 struct FormatElement {

@@ -29,7 +29,11 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
     case FormatKind::kSameType:
     case FormatKind::kSameOrFunctionalType: parse_same_type(op); break;
     case FormatKind::kFunctionalType: parse_functional_type(op); break;
-    case FormatKind::kResultType: parse_type_list(op.declared); break;
+    case FormatKind::kOperandType: parse_operand_types(op); break;
+    case FormatKind::kResultType:
+      op.declared.clear();  // of a same-type before it
+      parse_type_list(op.declared);
+      break;
     case FormatKind::kSelectType: parse_select_type(op); break;
     case FormatKind::kSharding: op.shardings.push_back(parse_sharding_id()); break;
     case FormatKind::kCustom: element.custom->parse(*this, op, element.text); break;
@@ -66,6 +70,15 @@ void OpParser::parse_same_type(OpSyntax& op) {
   const TypeId type = parse_type();
   for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], type, start);
   op.declared.push_back(type);
+}
+
+void OpParser::parse_operand_types(const OpSyntax& op) {
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    if (i > 0) expect(",", "between the types of the operands");
+    skip_space();
+    const size_t start = pos;
+    expect_type(i, op.operands[i], parse_type(), start);
+  }
 }
 
 void OpParser::parse_select_type(OpSyntax& op) {

@@ -39,9 +39,13 @@ ValueId OpParser::parse_operand() {
 
 void OpParser::parse_operand_list(std::vector<ValueId>& operands) {
   if (!peek("%")) return;
-  do {
+  while (true) {
     operands.push_back(parse_operand());
-  } while (take(","));
+    const size_t end = pos;
+    if (take(",") && peek("%")) continue;
+    pos = end;  // a comma before something else belongs to the op's text
+    return;
+  }
 }
 
 void OpParser::define(std::string_view name, ValueId first, uint32_t count, size_t position) {

@@ -86,6 +86,7 @@ class OpParser : public TextReader {
   bool group_follows(const AssemblyFormat& format, size_t first, size_t count);
   Attribute parse_short_attribute(const OpSyntax& op, std::string_view mnemonic);
   void parse_same_type(OpSyntax& op);
+  void parse_operand_types(const OpSyntax& op);
   void parse_select_type(OpSyntax& op);
 
   std::unordered_map<std::string_view, NamedValue> names_;

@@ -73,6 +73,11 @@ bool stands_alone(const FormatElement& element, const FormatElement* before) {
   return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
 }
 
+// The op's own attributes: those that its format shows. Without a format, those without a dialect before a dot.
+bool is_property(const AssemblyFormat& format, std::string_view name) {
+  return format.elements.empty() ? name.find('.') == std::string_view::npos : format.shows(name);
+}
+
 }  // namespace
 
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
@@ -124,6 +129,7 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
       }
       break;
     case FormatKind::kFunctionalType: functional_type(op); break;
+    case FormatKind::kOperandType: types(op.operands()); break;
     case FormatKind::kResultType:
       for (size_t i = 0; i < op.result_count(); ++i) {
         if (i > 0) out += ", ";
@@ -226,14 +232,14 @@ void OpPrinter::generic(const OpView& op) {
   out += ')';
   generic_properties(op, format);
   generic_regions(op);
-  std::vector<NamedAttribute> dotted;
+  std::vector<NamedAttribute> others;
   for (const NamedAttribute& entry : op.attrs().entries()) {
-    if (entry.first.find('.') != std::string::npos) dotted.push_back(entry);
+    if (!is_property(format, entry.first)) others.push_back(entry);
   }
   const size_t start = out.size();
   out += " {";
-  print_dictionary(out, dotted);
-  discardable(op, format.sharding.empty(), dotted.empty());
+  print_dictionary(out, others);
+  discardable(op, format.sharding.empty(), others.empty());
   if (out.ends_with(" {")) {
     out.resize(start);
   } else {
@@ -243,13 +249,12 @@ void OpPrinter::generic(const OpView& op) {
   functional_type(op);
 }
 
-// An op's own attributes have no dot in their names; a dialect's attributes on any op do.
 void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& format) {
   const size_t start = out.size();
   out += " <{";
   const size_t body = out.size();
   for (const auto& [name, attribute] : op.attrs().entries()) {
-    if (name.find('.') != std::string::npos) continue;
+    if (!is_property(format, name)) continue;
     if (out.size() != body) out += ", ";
     const auto custom = std::find_if(format.elements.begin(), format.elements.end(), [&](const FormatElement& element) {
       return element.custom != nullptr && element.text == name && element.custom->print_attribute != nullptr;
