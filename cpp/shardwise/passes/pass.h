@@ -29,7 +29,7 @@ namespace shardwise {
 enum class Strategy : uint8_t { kBasic, kAggressive };
 
 struct CompileOptions {
-  Strategy strategy = Strategy::kBasic;
+  Strategy strategy = Strategy::kAggressive;
   bool close_shardings = true;        // after propagation: every dim closed, replicated lists dropped
   bool deterministic = false;         // floating reductions in an order that no mesh changes
   int64_t reshard_memory_limit = 0;   // bytes on one device while a value is resharded; 0: max(source, target) + one shard

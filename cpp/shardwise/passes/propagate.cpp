@@ -39,19 +39,16 @@ class Propagation {
 
   void run() {
     propagate_results();
-    while (sweep()) {
-    }
+    sweep();
     propagate_results();
   }
 
   int64_t visits() const { return visits_; }
-  int64_t sweeps() const { return sweeps_; }
   int64_t distinct_visits() const { return static_cast<int64_t>(cache_.size()); }
 
  private:
   struct OpState {
     bool queued = false;
-    bool due = true;   // its shardings have changed since its last visit, or that visit changed them
     bool dead = false;
   };
 
@@ -81,28 +78,23 @@ class Propagation {
     return std::span<const OpId>(users_).subspan(begin, use_begin_[value.index + 1] - begin);
   }
 
-  // One pass over the ops that are due, top down; ops that a change brings back go first. False when nothing was due.
-  bool sweep() {
-    bool any = false;
-    ++sweeps_;
+  // Top down; the ops that a change brings back go first.
+  void sweep() {
     stack_.assign(order_.rbegin(), order_.rend());
     for (OpId id : stack_) states_[id.index].queued = true;
     while (!stack_.empty()) {
       const OpId id = stack_.back();
       stack_.pop_back();
-      OpState& state = states_[id.index];
-      state.queued = false;
-      if (state.dead || remove_if_unused(id) || !state.due) continue;
-      any = true;
-      state.due = visit(id);
+      states_[id.index].queued = false;
+      if (!remove_if_unused(id)) visit(id);
     }
-    return any;
   }
 
-  // An op without users says nothing any more, from the moment the sweep finds it; then the ops before it may be next.
+  // An op without users, unless it is a constraint, says nothing any more from the moment the sweep finds it; then the ops
+  // before it may be next.
   bool remove_if_unused(OpId id) {
     const Operation& op = module_.op(id);
-    if (op.def->traits.side_effect || op.result_count == 0) return false;
+    if (op.def->traits.side_effect || op.def->traits.constraint || op.result_count == 0) return false;
     for (uint32_t i = 0; i < op.result_count; ++i) {
       if (live_uses_[op.first_result + i] != 0) return false;
     }
@@ -127,8 +119,7 @@ class Propagation {
     return *known;
   }
 
-  // Returns whether a sharding has changed.
-  bool visit(OpId id) {
+  void visit(OpId id) {
     const Operation& op = module_.op(id);
     tensors_.clear();
     bool any = false;
@@ -139,19 +130,15 @@ class Propagation {
       before_.push_back(module_.value(tensor).sharding);
       any = any || before_.back();
     }
-    if (!any || tensors_.size() < 2) return false;
+    if (!any || tensors_.size() < 2) return;
     const ShardingRule& op_rule = rule(id);
-    if (op_rule.empty()) return false;
+    if (op_rule.empty()) return;
     ++visits_;
     const uint32_t* after = propagated(op_rule, op.def->traits.elementwise || op.def->traits.constraint);
-    bool changed = false;
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const ShardingId grown{after[t]};
-      if (grown == before_[t]) continue;
-      changed = true;
-      set_sharding(id, t, grown);
+      if (grown != before_[t]) set_sharding(id, t, grown);
     }
-    return changed;
   }
 
   void set_sharding(OpId id, size_t tensor, ShardingId sharding) {
@@ -162,14 +149,10 @@ class Propagation {
                           .before = value.sharding,
                           .after = sharding});
     value.sharding = sharding;
-    if (value.op && value.op != id) notify(value.op);
+    if (value.op && value.op != id) push(value.op);
     for (OpId user : users(tensors_[tensor])) {
-      if (user != id) notify(user);
+      if (user != id) push(user);
     }
-  }
-  void notify(OpId id) {
-    states_[id.index].due = true;
-    push(id);
   }
 
   // What before_ becomes under `rule`.
@@ -245,7 +228,6 @@ class Propagation {
   std::vector<ShardingId> before_, after_;
   std::vector<const TensorSharding*> shardings_;
   int64_t visits_ = 0;
-  int64_t sweeps_ = 0;
 };
 
 MeshPtr mesh_of(const Module& module) {
@@ -318,7 +300,6 @@ void propagate_shardings(Module& module, Strategy strategy, Provenance& provenan
   propagation.run();
   counters.add("propagate.visits", propagation.visits());
   counters.add("propagate.distinct_visits", propagation.distinct_visits());
-  counters.add("propagate.sweeps", propagation.sweeps());
   counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
 }
 

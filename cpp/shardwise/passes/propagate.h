@@ -7,7 +7,7 @@
 //     %1 = tanh %0                     %1: [{"data", ?}, {?}]
 //
 // Each op's rule says how its tensors share factors; propagate_factors.h decides what one op does. The order of visits is
-// Shardy's, since it decides conflicts: a sweep from top to bottom, in which a value that has grown brings back the op that
+// Shardy's, since it decides conflicts: one sweep from top to bottom, in which a value that has grown brings back the op that
 // defines it, after its users. The result of main and the value returned there are made alike before and after.
 //
 // An axis only ever joins a dim, so this ends; no step looks at more than axes, so the number of devices plays no part.
