@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's functions on traced values, composed of StableHLO ops.
+
+Meaning, result dtypes, broadcasting and axis rules are NumPy's. ``np.tanh(x)`` on a tracer arrives here through NumPy's
+own protocols; ``shardwise.numpy.tanh`` is the same function. What has no traced form raises UnsupportedError with the
+nearest names that have one.
+
+>>> import shardwise.numpy as snp
+>>> snp.sum([1, 2, 3])
+np.int64(6)
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError, message
+from ..tracing import Tracer
+from . import creation, elementwise, linalg, manipulation, reductions, selection  # noqa: F401
+from ._primitives import convert
+from ._registry import FUNCTIONS, function_name, implements
+from .indexing import getitem
+
+_RULES = elementwise.RULES
+_call = elementwise.call
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record a ufunc call: what ``Tracer.__array_ufunc__`` does.
+
+    Raises:
+        UnsupportedError: no traced form of the ufunc, its method, or an option. ShapeError, DTypeError: as NumPy.
+    """
+    if method != "__call__":
+        return reductions.apply_method(ufunc, method, inputs, kwargs)
+    dtype = elementwise.call_options(ufunc, kwargs) if kwargs else None
+    rule = _RULES.get(ufunc)
+    if rule is not None:
+        return _call(ufunc, rule, inputs, dtype)
+    special = linalg.UFUNCS.get(ufunc)
+    if special is None:
+        raise _unsupported(f"np.{ufunc.__name__}", inputs)
+    return special(inputs, dtype)
+
+
+def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record a call of another NumPy function: what ``Tracer.__array_function__`` does.
+
+    Raises:
+        UnsupportedError: no traced form of the function or an option. ShapeError, DTypeError: as NumPy.
+    """
+    traced = FUNCTIONS.get(func)
+    if traced is None:
+        raise _unsupported(function_name(func), args)
+    return traced(*args, **kwargs)
+
+
+@implements("astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
+    """``x`` in another dtype, as ``ndarray.astype``; floats beyond an integer dtype saturate.
+
+    Raises:
+        DTypeError: a dtype that programs cannot hold.
+    """
+    wanted = np.dtype(dtype)
+    if wanted.kind in "cOSUVMm" and wanted.name != "bfloat16":
+        raise DTypeError(message("astype", "the dtype must be of real numbers", wanted))
+    return convert(x, wanted.newbyteorder("="))
+
+
+def _unsupported(name: str, args: tuple[Any, ...]) -> UnsupportedError:
+    short = name.removeprefix("np.")
+    near = difflib.get_close_matches(short, sorted(__all__), n=3, cutoff=0.6)
+    hint = f" or use one of np.{', np.'.join(near)}" if near else ""
+    got = ", ".join(repr(x) if isinstance(x, Tracer) else type(x).__name__ for x in args)
+    return UnsupportedError(
+        message(name, "shardwise has no traced form of it", got, f"compute it outside jit{hint}")
+    )
+
+
+def _public_names() -> dict[str, Any]:
+    names = {}
+    for function in [*_RULES, *linalg.UFUNCS, *FUNCTIONS]:
+        name = getattr(function, "__name__", "")
+        if getattr(np, name, None) is function and name != "astype":
+            names[name] = function
+    for alias in ("abs", "true_divide", "mod", "bitwise_not", "divide", "conj", "pow", "acos", "asin", "atan", "atan2"):
+        if hasattr(np, alias):
+            names[alias] = getattr(np, alias)
+    for alias in ("acosh", "asinh", "atanh", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "amax", "amin"):
+        if hasattr(np, alias):
+            names[alias] = getattr(np, alias)
+    return names
+
+
+# Constants of a program: NumPy's own, since a traced function may close over arrays.
+_CONSTANTS = (
+    "arange", "array", "asarray", "empty", "eye", "full", "identity", "linspace", "ones", "zeros",
+    "e", "inf", "nan", "newaxis", "pi",
+)  # fmt: skip
+
+_names = _public_names()
+globals().update(_names)
+globals().update({name: getattr(np, name) for name in _CONSTANTS})
+__all__ = [  # noqa: PLE0604
+    *sorted({*_names, *_CONSTANTS, "astype"}),
+]

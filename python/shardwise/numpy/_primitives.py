@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed shorthands for the StableHLO ops that NumPy's functions are composed of. They check nothing.
+
+    broadcast(x, (4, 3))      %1 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<3xf32>) -> tensor<4x3xf32>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..errors import ShapeError, UnsupportedError, message
+from ..tracing import Trace, Tracer
+from ._promote import is_float
+
+__all__ = [
+    "broadcast",
+    "broadcast_dims",
+    "broadcast_shape",
+    "common_trace",
+    "compare",
+    "convert",
+    "iota",
+    "normalize_axes",
+    "normalize_axis",
+    "operand",
+    "reduce",
+    "refuse",
+    "reshape",
+    "reverse",
+    "select",
+    "shape_of",
+    "slice_",
+    "splat",
+    "transpose",
+    "truth",
+]
+
+Shape = tuple[int, ...]
+DType = np.dtype[Any]
+
+_EnumValue = _core.ir.EnumValue
+_DIRECTIONS = {d: _EnumValue("stablehlo", "comparison_direction", d) for d in ("EQ", "NE", "LT", "LE", "GT", "GE")}
+_TYPES = {t: _EnumValue("stablehlo", "comparison_type", t) for t in ("FLOAT", "SIGNED", "UNSIGNED")}
+
+
+def refuse(function: str, **options: tuple[Any, Any]) -> None:
+    """Raise UnsupportedError for the first option that is not at its default; each is (value, default)."""
+    for name, (value, default) in options.items():
+        if value is not default and not (isinstance(value, (bool, str, int)) and value == default):
+            raise UnsupportedError(
+                message(f"np.{function}", f"{name}= has no traced form", f"{name}={value!r}", "leave it out")
+            )
+
+
+def common_trace(values: Sequence[Any]) -> Trace:
+    """The trace of the first tracer among ``values``."""
+    for value in values:
+        if isinstance(value, Tracer):
+            return value._trace
+    raise AssertionError("a traced call has a tracer among its arguments")
+
+
+def splat(trace: Trace, value: Any, shape: Shape, dtype: DType) -> Tracer:
+    """A constant of one repeated element."""
+    try:
+        element = np.array(value, dtype)
+    except OverflowError as error:
+        raise OverflowError(message("constant", f"a number must fit {dtype.name}", value, str(error))) from None
+    return trace.constant(np.ndarray(shape, dtype, element, 0, (0,) * len(shape)))
+
+
+def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> Tracer:
+    """``x`` as a tracer of ``dtype``, broadcast to ``shape`` if given."""
+    kind = type(x)
+    if kind is not Tracer:
+        if kind is float or kind is int or kind is bool:
+            return splat(trace, x, () if shape is None else shape, dtype)
+        if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
+            return splat(trace, x.astype(dtype), () if shape is None else shape, dtype)
+        x = trace.lift(x)
+    elif x._trace is not trace:
+        x = trace.lift(x)
+    if x.dtype != dtype:
+        x = convert(x, dtype)
+    return x if shape is None or x.shape == shape else broadcast(x, shape)
+
+
+def convert(x: Tracer, dtype: DType) -> Tracer:
+    """``x`` in another dtype, as ``ndarray.astype``."""
+    if x.dtype == dtype:
+        return x
+    if dtype.kind == "b":
+        return truth(x)
+    return x._trace.emit("stablehlo.convert", (x,), None, x.shape, dtype)
+
+
+def truth(x: Tracer) -> Tracer:
+    """Which elements are not zero."""
+    return x if x.dtype.kind == "b" else compare("NE", x, splat(x._trace, 0, x.shape, x.dtype))
+
+
+def compare(direction: str, lhs: Tracer, rhs: Tracer) -> Tracer:
+    """An elementwise comparison of two tracers of the same shape and dtype."""
+    kind = "FLOAT" if is_float(lhs.dtype) else "SIGNED" if lhs.dtype.kind == "i" else "UNSIGNED"
+    attrs = {"comparison_direction": _DIRECTIONS[direction], "compare_type": _TYPES[kind]}
+    return lhs._trace.emit("stablehlo.compare", (lhs, rhs), attrs)
+
+
+def select(condition: Tracer, if_true: Tracer, if_false: Tracer) -> Tracer:
+    """Elements of ``if_true`` where ``condition`` holds, else of ``if_false``; all of one shape."""
+    return condition._trace.emit("stablehlo.select", (condition, if_true, if_false))
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of a tracer, an array, a number, or a nested list."""
+    shape: Shape | None = getattr(x, "shape", None)
+    return shape if shape is not None else () if isinstance(x, (int, float)) else np.shape(x)
+
+
+def broadcast_shape(function: str, shapes: Sequence[Shape]) -> Shape:
+    """The common shape by NumPy's rule. Raises ShapeError when there is none."""
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape == result:
+            continue
+        if len(shape) > len(result):
+            shape, result = result, shape
+        merged = list(result)
+        for i in range(1, len(shape) + 1):
+            size, other = shape[-i], merged[-i]
+            if size != other and size != 1 and other != 1:
+                got = " and ".join(map(str, shapes))
+                raise ShapeError(message(function, "shapes must broadcast to one", got, "reshape an operand"))
+            merged[-i] = other if size == 1 else size
+        result = tuple(merged)
+    return result
+
+
+def broadcast(x: Tracer, shape: Shape) -> Tracer:
+    """``x`` repeated to ``shape`` by NumPy's rule."""
+    return x if x.shape == shape else broadcast_dims(x, shape, range(len(shape) - len(x.shape), len(shape)))
+
+
+def broadcast_dims(x: Tracer, shape: Shape, dims: Sequence[int]) -> Tracer:
+    """``x`` repeated to ``shape``; its dim i becomes dim ``dims[i]``, which must be increasing for speed's sake."""
+    return x._trace.emit("stablehlo.broadcast_in_dim", (x,), {"broadcast_dimensions": tuple(dims)}, shape, x.dtype)
+
+
+def reshape(x: Tracer, shape: Shape) -> Tracer:
+    """The elements of ``x`` in row-major order in another shape."""
+    return x if x.shape == shape else x._trace.emit("stablehlo.reshape", (x,), None, shape, x.dtype)
+
+
+def transpose(x: Tracer, permutation: Sequence[int]) -> Tracer:
+    """Dim i of the result is dim ``permutation[i]`` of ``x``."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return x._trace.emit("stablehlo.transpose", (x,), {"permutation": permutation})
+
+
+def reverse(x: Tracer, dims: Sequence[int]) -> Tracer:
+    """``x`` read backwards along ``dims``."""
+    return x._trace.emit("stablehlo.reverse", (x,), {"dimensions": tuple(dims)}) if dims else x
+
+
+def slice_(x: Tracer, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Tracer:
+    """The box from ``start`` to ``limit``, every ``strides``-th element."""
+    strides = (1,) * len(x.shape) if strides is None else tuple(strides)
+    if tuple(limit) == x.shape and not any(start) and all(stride == 1 for stride in strides):
+        return x
+    attrs = {"start_indices": tuple(start), "limit_indices": tuple(limit), "strides": strides}
+    return x._trace.emit("stablehlo.slice", (x,), attrs)
+
+
+def iota(trace: Trace, shape: Shape, dim: int, dtype: Any = np.int64) -> Tracer:
+    """The index along ``dim``."""
+    return trace.emit("stablehlo.iota", (), {"iota_dimension": dim}, shape, np.dtype(dtype))
+
+
+def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = False) -> Tracer:
+    """``x`` combined along ``dims`` by ``stablehlo.<op>``, starting from ``init``."""
+    dims = tuple(sorted(dims))
+    result = x
+    if dims:
+        start = splat(x._trace, init, (), x.dtype)
+        result = x._trace.emit("stablehlo.reduce", (x, start), {"dimensions": dims}, None, None, "stablehlo." + op)
+    if not keepdims:
+        return result
+    return reshape(result, tuple(1 if i in dims else size for i, size in enumerate(x.shape)))
+
+
+def normalize_axis(function: str, axis: Any, ndim: int) -> int:
+    """``axis`` counted from the front. Raises ShapeError outside ``[-ndim, ndim)``."""
+    try:
+        index = axis.__index__()
+    except AttributeError:
+        raise TypeError(message(function, "an axis must be an integer", repr(axis))) from None
+    if not -ndim <= index < ndim:
+        raise ShapeError(message(function, f"an axis of {ndim} dims must be in [{-ndim}, {ndim})", index))
+    return int(index % ndim)
+
+
+def normalize_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """One axis, several, or None for all, counted from the front. Raises ShapeError for a repeated one."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    found = tuple(normalize_axis(function, a, ndim) for a in axes)
+    if len(set(found)) != len(found):
+        raise ShapeError(message(function, "axes must differ", axes))
+    return found

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of one repeated element in the type of another: splat constants, which cost nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..tracing import Tracer
+from ._primitives import broadcast, common_trace, convert, operand, refuse, splat
+from ._registry import implements
+
+__all__: list[str] = []
+
+
+def _like(function: str, a: Any, value: Any, dtype: Any, order: Any, subok: Any, shape: Any, device: Any) -> Tracer:
+    refuse(function, order=(order, "K"), subok=(subok, True), device=(device, None))
+    trace = common_trace((a, value))
+    like = a if isinstance(a, Tracer) else np.asarray(a)
+    dtype = like.dtype if dtype is None else np.dtype(dtype)
+    shape = like.shape if shape is None else (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
+    if isinstance(value, Tracer):
+        return broadcast(convert(value, dtype), shape)
+    value = np.asarray(value)
+    if value.ndim == 0:
+        return splat(trace, value.astype(dtype) if value.dtype.kind != "i" else value.item(), shape, dtype)
+    return operand(trace, value, dtype, shape)
+
+
+@implements("zeros_like")
+def zeros_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    """``numpy.zeros_like``."""
+    return _like("zeros_like", a, 0, dtype, order, subok, shape, device)
+
+
+@implements("ones_like")
+def ones_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    """``numpy.ones_like``."""
+    return _like("ones_like", a, 1, dtype, order, subok, shape, device)
+
+
+@implements("empty_like")
+def empty_like(
+    prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    """``numpy.empty_like``; of zeros, so that every device and every run holds the same."""
+    return _like("empty_like", prototype, 0, dtype, order, subok, shape, device)
+
+
+@implements("full_like")
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    """``numpy.full_like``; ``fill_value`` may be traced."""
+    return _like("full_like", a, fill_value, dtype, order, subok, shape, device)

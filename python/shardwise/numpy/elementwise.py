@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's ufuncs: one table from ufunc to what it is made of.
+
+A string is the op that it is. A function composes it from others, on operands that already have the loop's dtypes and
+one shape; it may use NumPy's operators, since its operands are tracers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Union
+
+import numpy as np
+
+from ..dtypes import bfloat16
+from ..errors import UnsupportedError, message
+from ..tracing import Tracer
+from ._primitives import broadcast_shape, common_trace, compare, convert, operand, select, shape_of, splat, truth
+from ._promote import is_float, is_integer, loop_dtypes
+
+__all__ = ["RULES", "call", "call_options"]
+
+Rule = Union[str, Callable[..., Tracer]]
+_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None) -> Tracer:
+    """Record ``ufunc(*inputs)`` with NumPy's dtypes and broadcasting."""
+    dtypes = loop_dtypes(ufunc, inputs, dtype)
+    if len(inputs) == 1:
+        x = inputs[0]
+        if x.dtype != dtypes[0]:
+            x = convert(x, dtypes[0])
+        return x._trace.emit(rule, (x,)) if type(rule) is str else rule(x)  # type: ignore[operator]
+    trace = common_trace(inputs)
+    lhs, rhs = inputs
+    shape, other = shape_of(lhs), shape_of(rhs)
+    if shape != other:
+        shape = broadcast_shape(f"np.{ufunc.__name__}", (shape, other))
+    if ufunc in _DIRECTIONS and (type(lhs) is int or type(rhs) is int):
+        known = _compare_beyond(ufunc, lhs, rhs, dtypes[0])
+        if known is not None:
+            return splat(trace, known, shape, dtypes[2])
+    special = _POWERS.get(rhs) if ufunc is np.power and type(rhs) in (int, float) else None
+    if special is not None and (is_float(dtypes[0]) or rhs == 2):
+        return special(operand(trace, lhs, dtypes[0], shape))
+    lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
+    return trace.emit(rule, (lhs, rhs)) if type(rule) is str else rule(lhs, rhs)  # type: ignore[operator]
+
+
+def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
+    """The ``dtype`` among a ufunc's options. Raises UnsupportedError for one that has no traced form."""
+    dtype = None
+    defaults = {"out": None, "where": True, "order": "K", "casting": "same_kind", "subok": True}
+    for name, value in kwargs.items():
+        if name == "dtype":
+            dtype = None if value is None else np.dtype(value)
+        elif value is not defaults.get(name, ...) and not (isinstance(value, str) and value == defaults.get(name)):
+            if name == "out" and isinstance(value, tuple) and all(out is None for out in value):
+                continue
+            raise UnsupportedError(
+                message(f"np.{ufunc.__name__}", f"{name}= has no traced form", f"{name}={value!r}", _WAY_OUT.get(name, ""))
+            )
+    return dtype
+
+
+_WAY_OUT = {"out": "use what the function returns", "where": "use np.where on the result"}
+
+
+def _in_float32(rule: Callable[..., Tracer]) -> Callable[..., Tracer]:
+    """A rule of several ops that computes 16-bit floats in float32 and rounds once, as NumPy does."""
+
+    @wraps(rule)
+    def wrapped(*operands: Tracer) -> Tracer:
+        dtype = operands[0].dtype
+        if not is_float(dtype) or dtype.itemsize > 2:
+            return rule(*operands)
+        result = rule(*(convert(x, np.dtype(np.float32)) for x in operands))
+        return result if result.dtype.kind == "b" else convert(result, dtype)
+
+    return wrapped
+
+
+def _constant(x: Tracer, value: Any) -> Tracer:
+    return splat(x._trace, value, x.shape, x.dtype)
+
+
+# ---- comparisons ----------------------------------------------------------------------------------------------------
+
+_DIRECTIONS = {
+    np.equal: "EQ", np.not_equal: "NE", np.less: "LT", np.less_equal: "LE", np.greater: "GT", np.greater_equal: "GE",
+}  # fmt: skip
+_MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+
+
+def _comparison(direction: str) -> Rule:
+    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+        if lhs.dtype == rhs.dtype:
+            return compare(direction, lhs, rhs)
+        if lhs.dtype.kind == "i":  # int64 with uint64: exact, a negative number is below all others
+            return _compare_signs(direction, lhs, rhs)
+        return _compare_signs(_MIRRORED[direction], rhs, lhs)
+
+    return rule
+
+
+def _compare_signs(direction: str, signed: Tracer, unsigned: Tracer) -> Tracer:
+    positive = compare(direction, convert(signed, unsigned.dtype), unsigned)
+    negative = signed < 0
+    return negative | positive if direction in ("LT", "LE", "NE") else ~negative & positive
+
+
+def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> bool | None:
+    """The answer of comparing integers with a Python int that their dtype cannot hold, or None where it can."""
+    number = lhs if type(lhs) is int else rhs
+    if not is_integer(dtype) or np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        return None
+    direction = _DIRECTIONS[ufunc] if number is rhs else _MIRRORED[_DIRECTIONS[ufunc]]
+    return direction == "NE" or direction in (("LT", "LE") if number > 0 else ("GT", "GE"))
+
+
+# ---- division -------------------------------------------------------------------------------------------------------
+
+
+@_in_float32
+def _remainder(lhs: Tracer, rhs: Tracer) -> Tracer:
+    rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
+    if lhs.dtype.kind == "u":
+        return select(rhs != 0, rest, _constant(rest, 0))
+    wrong_sign = (rest != 0) & ((rhs < 0) != (rest < 0))
+    rest = select(wrong_sign, rest + rhs, rest)
+    if is_float(lhs.dtype):  # an exact division gives a zero of the divisor's sign
+        return select((rest == 0) & (rhs != 0), _copysign(_constant(rest, 0), rhs), rest)
+    return select(rhs != 0, rest, _constant(rest, 0))
+
+
+@_in_float32
+def _floor_divide(lhs: Tracer, rhs: Tracer) -> Tracer:
+    quotient = lhs._trace.emit("stablehlo.divide", (lhs, rhs))
+    if lhs.dtype.kind == "u":
+        return select(rhs != 0, quotient, _constant(quotient, 0))
+    if is_integer(lhs.dtype):
+        inexact = quotient * rhs != lhs
+        floor = select(inexact & ((lhs < 0) != (rhs < 0)), quotient - 1, quotient)
+        return select(rhs != 0, floor, _constant(floor, 0))
+    rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
+    whole = (lhs - rest) / rhs
+    whole = select((rest != 0) & ((rhs < 0) != (rest < 0)), whole - 1.0, whole)
+    floor = np.floor(whole)
+    floor = select(whole - floor > 0.5, floor + 1.0, floor)
+    floor = select(whole == 0, _copysign(_constant(floor, 0), quotient), floor)
+    return select(rhs == 0, quotient, floor)
+
+
+def _fmod(lhs: Tracer, rhs: Tracer) -> Tracer:
+    rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
+    return rest if is_float(lhs.dtype) else select(rhs != 0, rest, _constant(rest, 0))
+
+
+def _reciprocal(x: Tracer) -> Tracer:
+    quotient = x._trace.emit("stablehlo.divide", (_constant(x, 1), x))
+    if is_float(x.dtype):
+        return quotient
+    # NumPy divides 1 by an integer as floats and cuts: 1 / 0 is the dtype's smallest number, for unsigned ones zero.
+    low = np.iinfo(x.dtype).min if x.dtype.itemsize >= 4 else 0
+    return select(x != 0, quotient, _constant(x, low))
+
+
+# ---- signs and bits -------------------------------------------------------------------------------------------------
+
+
+def _signbit(x: Tracer) -> Tracer:
+    bits = _BITS[x.dtype.itemsize]
+    pattern = x._trace.emit("stablehlo.bitcast_convert", (x,), None, x.shape, bits)
+    return compare("LT", pattern, _constant(pattern, 0))
+
+
+def _copysign(x: Tracer, sign: Tracer) -> Tracer:
+    return select(_signbit(x) == _signbit(sign), x, -x)
+
+
+def _absolute(x: Tracer) -> Tracer:
+    return x if x.dtype.kind in "bu" else x._trace.emit("stablehlo.abs", (x,))
+
+
+def _sign(x: Tracer) -> Tracer:
+    if x.dtype.kind == "u":
+        return convert(truth(x), x.dtype)
+    return x._trace.emit("stablehlo.sign", (x,))
+
+
+def _rounding(op: str) -> Rule:
+    def rule(x: Tracer) -> Tracer:
+        return x._trace.emit("stablehlo." + op, (x,)) if is_float(x.dtype) else x
+
+    return rule
+
+
+def _trunc(x: Tracer) -> Tracer:
+    if not is_float(x.dtype):
+        return x
+    return _copysign(np.floor(np.abs(x)), x)
+
+
+def _isfinite(x: Tracer) -> Tracer:
+    return x._trace.emit("stablehlo.is_finite", (x,)) if is_float(x.dtype) else compare("EQ", x, x)
+
+
+def _isinf(x: Tracer) -> Tracer:
+    return compare("EQ", _absolute(x), _constant(x, math.inf)) if is_float(x.dtype) else compare("NE", x, x)
+
+
+def _isnan(x: Tracer) -> Tracer:
+    return compare("NE", x, x)
+
+
+def _logical(op: str) -> Rule:
+    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+        return lhs._trace.emit("stablehlo." + op, (truth(lhs), truth(rhs)))
+
+    return rule
+
+
+def _logical_not(x: Tracer) -> Tracer:
+    if x.dtype.kind == "b":
+        return x._trace.emit("stablehlo.not", (x,))
+    return compare("EQ", x, _constant(x, 0))
+
+
+def _right_shift(lhs: Tracer, rhs: Tracer) -> Tracer:
+    kind = "logical" if lhs.dtype.kind == "u" else "arithmetic"
+    return lhs._trace.emit(f"stablehlo.shift_right_{kind}", (lhs, rhs))
+
+
+# ---- powers, logarithms and the rest --------------------------------------------------------------------------------
+
+
+def _square(x: Tracer) -> Tracer:
+    return x._trace.emit("stablehlo.multiply", (x, x))
+
+
+# NumPy's ** takes these instead of power; exact, and with simple gradients.
+_POWERS: dict[Any, Callable[[Tracer], Tracer]] = {
+    2: _square, 1: lambda x: x, -1: _reciprocal, 0.5: lambda x: x._trace.emit("stablehlo.sqrt", (x,)),
+}  # fmt: skip
+
+
+def _scaled(op: str, factor: float) -> Rule:
+    @_in_float32
+    def rule(x: Tracer) -> Tracer:
+        return x._trace.emit(op, (x,)) / factor
+
+    return rule
+
+
+def _times(factor: float) -> Rule:
+    return _in_float32(lambda x: x * factor)
+
+
+def _exp2(x: Tracer) -> Tracer:
+    return x._trace.emit("stablehlo.power", (_constant(x, 2), x))
+
+
+@_in_float32
+def _logaddexp(lhs: Tracer, rhs: Tracer) -> Tracer:
+    distance = np.abs(lhs - rhs)
+    # Equal infinities have no distance.
+    return np.where(lhs == rhs, lhs + math.log(2), np.maximum(lhs, rhs) + np.log1p(np.exp(-distance)))  # type: ignore[return-value]
+
+
+@_in_float32
+def _logaddexp2(lhs: Tracer, rhs: Tracer) -> Tracer:
+    log2 = math.log(2)
+    return _logaddexp(lhs * log2, rhs * log2) / log2
+
+
+@_in_float32
+def _hypot(lhs: Tracer, rhs: Tracer) -> Tracer:
+    if lhs.dtype == np.float32:
+        wide = np.dtype(np.float64)
+        a, b = convert(lhs, wide), convert(rhs, wide)
+        root = convert(np.sqrt(a * a + b * b), lhs.dtype)
+    else:
+        a, b = np.abs(lhs), np.abs(rhs)
+        large, small = np.maximum(a, b), np.minimum(a, b)
+        ratio = small / np.where(large == 0, 1.0, large)
+        root = large * np.sqrt(ratio * ratio + 1.0)
+    return np.where(_isinf(lhs) | _isinf(rhs), math.inf, root)  # type: ignore[return-value]
+
+
+def _heaviside(x: Tracer, at_zero: Tracer) -> Tracer:
+    step = select(x < 0, _constant(x, 0), _constant(x, 1))
+    return select(x == 0, at_zero, select(_isnan(x), x, step))
+
+
+def _ignoring_nan(op: str) -> Rule:
+    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+        result = lhs._trace.emit("stablehlo." + op, (lhs, rhs))
+        if not is_float(lhs.dtype):
+            return result
+        return select(_isnan(lhs), rhs, select(_isnan(rhs), lhs, result))
+
+    return rule
+
+
+def _bitwise_count(x: Tracer) -> Tracer:
+    return convert(x._trace.emit("stablehlo.popcnt", (_absolute(x),)), np.dtype(np.uint8))
+
+
+def _identity(x: Tracer) -> Tracer:
+    return x
+
+
+RULES: dict[np.ufunc, Rule] = {
+    np.add: "stablehlo.add",
+    np.subtract: "stablehlo.subtract",
+    np.multiply: "stablehlo.multiply",
+    np.divide: "stablehlo.divide",
+    np.floor_divide: _floor_divide,
+    np.remainder: _remainder,
+    np.fmod: _fmod,
+    np.power: "stablehlo.power",
+    np.float_power: "stablehlo.power",
+    np.negative: "stablehlo.negate",
+    np.positive: _identity,
+    np.conjugate: _identity,
+    np.absolute: _absolute,
+    np.fabs: "stablehlo.abs",
+    np.sign: _sign,
+    np.signbit: _signbit,
+    np.copysign: _copysign,
+    np.sqrt: "stablehlo.sqrt",
+    np.cbrt: "stablehlo.cbrt",
+    np.square: _square,
+    np.reciprocal: _reciprocal,
+    np.exp: "stablehlo.exponential",
+    np.exp2: _exp2,
+    np.expm1: "stablehlo.exponential_minus_one",
+    np.log: "stablehlo.log",
+    np.log2: _scaled("stablehlo.log", math.log(2)),
+    np.log10: _scaled("stablehlo.log", math.log(10)),
+    np.log1p: "stablehlo.log_plus_one",
+    np.logaddexp: _logaddexp,
+    np.logaddexp2: _logaddexp2,
+    np.sin: "stablehlo.sine",
+    np.cos: "stablehlo.cosine",
+    np.tan: "stablehlo.tan",
+    np.arcsin: "chlo.asin",
+    np.arccos: "chlo.acos",
+    np.arctan: "chlo.atan",
+    np.arctan2: "stablehlo.atan2",
+    np.sinh: "chlo.sinh",
+    np.cosh: "chlo.cosh",
+    np.tanh: "stablehlo.tanh",
+    np.arcsinh: "chlo.asinh",
+    np.arccosh: "chlo.acosh",
+    np.arctanh: "chlo.atanh",
+    np.hypot: _hypot,
+    np.degrees: _times(180 / math.pi),
+    np.rad2deg: _times(180 / math.pi),
+    np.radians: _times(math.pi / 180),
+    np.deg2rad: _times(math.pi / 180),
+    np.maximum: "stablehlo.maximum",
+    np.minimum: "stablehlo.minimum",
+    np.fmax: _ignoring_nan("maximum"),
+    np.fmin: _ignoring_nan("minimum"),
+    np.floor: _rounding("floor"),
+    np.ceil: _rounding("ceil"),
+    np.rint: _rounding("round_nearest_even"),
+    np.trunc: _trunc,
+    np.isfinite: _isfinite,
+    np.isinf: _isinf,
+    np.isnan: _isnan,
+    **{ufunc: _comparison(direction) for ufunc, direction in _DIRECTIONS.items()},
+    np.logical_and: _logical("and"),
+    np.logical_or: _logical("or"),
+    np.logical_xor: _logical("xor"),
+    np.logical_not: _logical_not,
+    np.bitwise_and: "stablehlo.and",
+    np.bitwise_or: "stablehlo.or",
+    np.bitwise_xor: "stablehlo.xor",
+    np.invert: "stablehlo.not",
+    np.left_shift: "stablehlo.shift_left",
+    np.right_shift: _right_shift,
+    np.heaviside: _heaviside,
+}
+if hasattr(np, "bitwise_count"):
+    RULES[np.bitwise_count] = _bitwise_count

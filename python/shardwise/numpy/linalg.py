@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of arrays and norms. Every product is a contraction of labelled dims (contraction.py).
+
+    np.einsum("bm,mh->bh", x, w)      %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError, message
+from ..tracing import Tracer
+from ._primitives import common_trace, convert, normalize_axes, operand, refuse, reshape
+from ._promote import is_float, loop_dtypes, result_dtype
+from ._registry import implements
+from .contraction import Term, contract
+
+__all__ = ["UFUNCS"]
+
+
+def _operands(arrays: Sequence[Any], dtype: Any = None) -> list[Tracer]:
+    """All of them traced and of one dtype."""
+    trace = common_trace(arrays)
+    common = result_dtype(*arrays) if dtype is None else np.dtype(dtype)
+    return [operand(trace, x, common) for x in arrays]
+
+
+# ---- einsum ---------------------------------------------------------------------------------------------------------
+
+
+@implements("einsum")
+def einsum(
+    *operands: Any, out: Any = None, dtype: Any = None, order: Any = "K", casting: Any = "safe", optimize: Any = False
+) -> Tracer:
+    """``numpy.einsum``: implicit output, ellipsis, repeated labels, and operands followed by lists of labels."""
+    refuse("einsum", out=(out, None), order=(order, "K"), casting=(casting, "safe"))
+    inputs, output, arrays = _parsed(operands)
+    tracers = _operands(arrays, dtype)
+    labels, result = _labelled(inputs, output, tuple([x.shape for x in tracers]))
+    return contract("np.einsum", [Term(x, own) for x, own in zip(tracers, labels)], result)
+
+
+@lru_cache(maxsize=4096)
+def _labelled(
+    inputs: tuple[str, ...], output: str | None, shapes: tuple[tuple[int, ...], ...]
+) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """A label for every dim of the operands and of the result."""
+    width = max(
+        (len(shape) - len(text.replace("...", "")) for text, shape in zip(inputs, shapes) if "..." in text), default=0
+    )
+    labels = [_labels(text, shape, width) for text, shape in zip(inputs, shapes)]
+    if output is None:
+        # NumPy's rule: the dims of the ellipsis, then the labels that occur once, in alphabetical order.
+        text = "".join(inputs).replace("...", "")
+        output = ("..." if width else "") + "".join(sorted(c for c in set(text) if text.count(c) == 1))
+    return labels, _output_labels(output, labels, width)
+
+
+def _parsed(operands: tuple[Any, ...]) -> tuple[tuple[str, ...], str | None, list[Any]]:
+    if not isinstance(operands[0], str):
+        pairs = list(zip(operands[::2], operands[1::2]))
+        inputs = tuple(_text_of(labels) for _, labels in pairs)
+        output = _text_of(operands[-1]) if len(operands) % 2 else None
+        return inputs, output, [x for x, _ in pairs]
+    inputs, output = _split_text(operands[0])
+    if len(inputs) != len(operands) - 1:
+        got = f"{len(inputs)} in {operands[0]!r} for {len(operands) - 1} operands"
+        raise ShapeError(message("np.einsum", "there must be one list of labels per operand", got))
+    return inputs, output, list(operands[1:])
+
+
+@lru_cache(maxsize=4096)
+def _split_text(subscripts: str) -> tuple[tuple[str, ...], str | None]:
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    wrong = set((left + right).replace("...", "").replace(",", "")) - set(string.ascii_letters)
+    if wrong:
+        raise ShapeError(message("np.einsum", "labels must be letters", repr("".join(sorted(wrong)))))
+    return tuple(left.split(",")), right if arrow else None
+
+
+def _text_of(labels: Sequence[Any]) -> str:
+    return "".join("..." if label is Ellipsis else string.ascii_letters[label] for label in labels)
+
+
+def _labels(text: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
+    """One label per dim; those of the ellipsis are numbers, aligned at the right."""
+    before, dots, after = text.partition("...")
+    hidden = len(shape) - len(before) - len(after)
+    if hidden < 0 or (hidden and not dots):
+        got = f"shape {shape}"
+        raise ShapeError(message("np.einsum", f"{text!r} must label every dim", got, "add labels or an ellipsis"))
+    return (*before, *range(width - hidden, width), *after)
+
+
+def _output_labels(text: str, operands: Sequence[tuple[Any, ...]], width: int) -> tuple[Any, ...]:
+    before, dots, after = text.partition("...")
+    if width and not dots:
+        raise ShapeError(message("np.einsum", "the output must hold the ellipsis of the operands", repr(text), "write ..."))
+    labels: tuple[Any, ...] = (*before, *(range(width) if dots else ()), *after)
+    known = {label for own in operands for label in own}
+    if not known.issuperset(labels) or len(set(labels)) < len(labels):
+        raise ShapeError(message("np.einsum", "each label of the output must occur in it once and in an operand", repr(text)))
+    return labels
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+def _matmul(function: str, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> Tracer:
+    a, b = _operands((lhs, rhs), dtype)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(message(function, "operands must have at least 1 dim", f"{a.shape} and {b.shape}", "use *"))
+    width = max(a.ndim, b.ndim, 2) - 2
+    a_labels = (*range(width - max(a.ndim - 2, 0), width), *("m", "k")[-min(a.ndim, 2) :])
+    b_labels = (*range(width - max(b.ndim - 2, 0), width), *("k", "n")[: min(b.ndim, 2)])
+    _expect_equal(function, a.shape[-1], b.shape[-min(b.ndim, 2)], a, b)
+    out = (*range(width), *("m",)[: a.ndim - 1], *("n",)[: b.ndim - 1])
+    return contract(function, [Term(a, a_labels), Term(b, b_labels)], out)
+
+
+def _expect_equal(function: str, n: int, m: int, a: Tracer, b: Tracer) -> None:
+    if n != m:
+        got = f"{n} and {m} of shapes {a.shape} and {b.shape}"
+        raise ShapeError(message(function, "contracted dims must have one size", got, "transpose an operand"))
+
+
+def _matmul_ufunc(inputs: tuple[Any, ...], dtype: Any) -> Tracer:
+    return _matmul("np.matmul", *inputs, loop_dtypes(np.matmul, inputs, dtype)[0])
+
+
+def _divmod(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
+    return np.floor_divide(*inputs, dtype=dtype), np.remainder(*inputs, dtype=dtype)
+
+
+def _modf(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
+    x = convert(inputs[0], loop_dtypes(np.modf, inputs, dtype)[0])
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
+
+
+def _vecdot(inputs: tuple[Any, ...], dtype: Any) -> Tracer:
+    a, b = _operands(inputs, dtype)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(message("np.vecdot", "operands must have at least 1 dim", f"{a.shape} and {b.shape}"))
+    _expect_equal("np.vecdot", a.shape[-1], b.shape[-1], a, b)
+    width = max(a.ndim, b.ndim) - 1
+    terms = [Term(x, (*range(width - x.ndim + 1, width), "k")) for x in (a, b)]
+    return contract("np.vecdot", terms, tuple(range(width)))
+
+
+# Ufuncs whose operands are not broadcast elementwise, or that have two results.
+UFUNCS: dict[Any, Callable[[tuple[Any, ...], Any], Any]] = {
+    np.matmul: _matmul_ufunc,
+    np.divmod: _divmod,
+    np.modf: _modf,
+}
+if hasattr(np, "vecdot"):
+    UFUNCS[np.vecdot] = _vecdot
+
+
+@implements("dot")
+def dot(a: Any, b: Any, out: Any = None) -> Tracer:
+    """``numpy.dot``: over the last dim of ``a`` and the last but one of ``b``."""
+    refuse("dot", out=(out, None))
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return np.multiply(a, b)  # type: ignore[no-any-return]
+    a, b = _operands((a, b))
+    _expect_equal("np.dot", a.shape[-1], b.shape[-min(b.ndim, 2)], a, b)
+    a_labels = (*(("a", i) for i in range(a.ndim - 1)), "k")
+    b_free = tuple(("b", i) for i in range(b.ndim - 1))
+    b_labels = (*b_free[:-1], "k", *b_free[-1:])
+    return contract("np.dot", [Term(a, a_labels), Term(b, b_labels)], (*a_labels[:-1], *b_free))
+
+
+@implements("inner")
+def inner(a: Any, b: Any, /) -> Tracer:
+    """``numpy.inner``: over the last dims of both."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return np.multiply(a, b)  # type: ignore[no-any-return]
+    return tensordot(a, b, (-1, -1))
+
+
+@implements("vdot")
+def vdot(a: Any, b: Any, /) -> Tracer:
+    """``numpy.vdot``: over all elements."""
+    a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
+    return dot(a, b)
+
+
+@implements("outer", "linalg.outer")
+def outer(a: Any, b: Any, out: Any = None) -> Tracer:
+    """``numpy.outer``."""
+    refuse("outer", out=(out, None))
+    a, b = _operands((a, b))
+    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))  # type: ignore[no-any-return]
+
+
+@implements("tensordot", "linalg.tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
+    """``numpy.tensordot``."""
+    a, b = _operands((a, b))
+    if np.ndim(axes) == 0:
+        count = int(axes)
+        pairs: tuple[Any, Any] = (tuple(range(a.ndim - count, a.ndim)), tuple(range(count)))
+    else:
+        pairs = axes[0], axes[1]
+    sides = [p if isinstance(p, (tuple, list)) else (p,) for p in pairs]
+    a_dims = normalize_axes("np.tensordot", tuple(sides[0]), a.ndim)
+    b_dims = normalize_axes("np.tensordot", tuple(sides[1]), b.ndim)
+    if len(a_dims) != len(b_dims):
+        raise ShapeError(message("np.tensordot", "axes must be as many on both sides", axes))
+    a_labels: list[Any] = [("a", i) for i in range(a.ndim)]
+    b_labels: list[Any] = [("b", i) for i in range(b.ndim)]
+    for i, j in zip(a_dims, b_dims):
+        _expect_equal("np.tensordot", a.shape[i], b.shape[j], a, b)
+        b_labels[j] = a_labels[i]
+    out = [x for i, x in enumerate(a_labels) if i not in a_dims] + [x for j, x in enumerate(b_labels) if j not in b_dims]
+    return contract("np.tensordot", [Term(a, tuple(a_labels)), Term(b, tuple(b_labels))], tuple(out))
+
+
+@implements("kron")
+def kron(a: Any, b: Any) -> Tracer:
+    """``numpy.kron``."""
+    a, b = _operands((a, b))
+    ndim = max(a.ndim, b.ndim)
+    a_shape, b_shape = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
+    left = reshape(a, tuple(n for size in a_shape for n in (size, 1)))
+    right = reshape(b, tuple(n for size in b_shape for n in (1, size)))
+    return reshape(left * right, tuple(n * m for n, m in zip(a_shape, b_shape)))
+
+
+@implements("linalg.matmul")
+def linalg_matmul(x1: Any, x2: Any, /) -> Tracer:
+    """``numpy.linalg.matmul``."""
+    return np.matmul(x1, x2)  # type: ignore[no-any-return]
+
+
+@implements("linalg.vecdot")
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tracer:
+    """``numpy.linalg.vecdot`` over the last dim."""
+    refuse("linalg.vecdot", axis=(axis, -1))
+    return _vecdot((x1, x2), None)
+
+
+# ---- norms ----------------------------------------------------------------------------------------------------------
+
+
+@implements("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tracer:  # noqa: A002
+    """``numpy.linalg.norm``: of vectors any order; of matrices Frobenius, 1, -1 and the infinities."""
+    if not is_float(x.dtype):
+        x = convert(x, np.dtype(np.float64))
+    if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
+        return np.sqrt(np.sum(np.square(x), keepdims=keepdims))  # type: ignore[no-any-return]
+    axes = normalize_axes("np.linalg.norm", axis, x.ndim)
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise ShapeError(message("np.linalg.norm", "an order needs one axis or two", f"axes {axes}", "give axis="))
+
+
+def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Tracer:
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if order is None or order == 2:
+        return np.sqrt(np.sum(np.square(x), **options))  # type: ignore[no-any-return]
+    if order in (np.inf, -np.inf):
+        return (np.max if order > 0 else np.min)(np.abs(x), **options)  # type: ignore[no-any-return]
+    if order == 0:
+        return np.sum((x != 0).astype(x.dtype), **options)  # type: ignore[no-any-return]
+    if order == 1:
+        return np.sum(np.abs(x), **options)  # type: ignore[no-any-return]
+    if isinstance(order, str):
+        raise ShapeError(message("np.linalg.norm", "a vector's order must be a number", repr(order)))
+    return np.power(np.sum(np.power(np.abs(x), float(order)), **options), 1 / float(order))  # type: ignore[no-any-return]
+
+
+def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+    if order is None or order == "fro":
+        return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))  # type: ignore[no-any-return]
+    if order not in (1, -1, np.inf, -np.inf):
+        got = repr(order)
+        raise UnsupportedError(message("np.linalg.norm", "this order of a matrix needs singular values", got, "use 'fro', 1 or inf"))
+    summed, chosen = axes if order in (1, -1) else axes[::-1]
+    sums = np.sum(np.abs(x), axis=summed, keepdims=True)
+    result = (np.max if order > 0 else np.min)(sums, axis=chosen, keepdims=True)
+    return result if keepdims else np.squeeze(result, axis=axes)  # type: ignore[no-any-return]

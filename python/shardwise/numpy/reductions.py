@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, products, extrema, moments and truth over axes: each is a ``stablehlo.reduce`` and little else.
+
+    np.mean(x, axis=0)      %1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [0]
+                            %3 = stablehlo.divide %1, %2
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError, message
+from ..tracing import Tracer
+from ._primitives import convert, normalize_axes, normalize_axis, reduce, refuse, truth
+from ._promote import is_float, is_integer, sum_dtype
+from ._registry import implements
+
+__all__ = ["apply_method"]
+
+_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+
+
+def _default(value: Any, default: Any) -> Any:
+    return default if value is None or value is _NO_VALUE else value
+
+
+def _accumulate(
+    function: str, x: Any, op: str, neutral: int, axis: Any, dtype: Any, keepdims: Any, initial: Any
+) -> Tracer:
+    dtype = sum_dtype(x.dtype) if dtype is None else np.dtype(dtype)
+    axes = normalize_axes(function, axis, x.ndim)
+    # 16-bit floats are summed in float32 and rounded once.
+    wide = np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
+    reduced = convert(x, dtype)
+    initial = _default(initial, neutral)
+    if dtype.kind == "b":
+        op, initial = {"add": "or", "multiply": "and"}[op], bool(initial)
+    if not axes and initial != neutral:
+        return reduced + initial if op == "add" else reduced * initial
+    return convert(reduce(convert(reduced, wide), op, axes, initial, bool(_default(keepdims, False))), dtype)
+
+
+@implements("sum")
+def sum(  # noqa: A001
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = 0, where: Any = True
+) -> Tracer:
+    """``numpy.sum``."""
+    refuse("sum", out=(out, None), where=(_default(where, True), True))
+    return _accumulate("np.sum", a, "add", 0, axis, dtype, keepdims, initial)
+
+
+@implements("prod")
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = 1, where: Any = True
+) -> Tracer:
+    """``numpy.prod``."""
+    refuse("prod", out=(out, None), where=(_default(where, True), True))
+    return _accumulate("np.prod", a, "multiply", 1, axis, dtype, keepdims, initial)
+
+
+def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any) -> Tracer:
+    axes = normalize_axes(function, axis, x.ndim)
+    if initial is None or initial is _NO_VALUE:
+        if any(x.shape[a] == 0 for a in axes):
+            raise ShapeError(
+                message(function, "a reduction over nothing needs a value to start with", f"shape {x.shape}", "give initial=")
+            )
+        initial = _lowest(x.dtype) if op == "maximum" else _highest(x.dtype)
+    elif not axes:
+        return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)  # type: ignore[return-value]
+    return reduce(x, op, axes, initial, bool(_default(keepdims, False)))
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return -math.inf if is_float(dtype) else np.iinfo(dtype).min if is_integer(dtype) else False
+
+
+def _highest(dtype: np.dtype[Any]) -> Any:
+    return math.inf if is_float(dtype) else np.iinfo(dtype).max if is_integer(dtype) else True
+
+
+@implements("max", "amax")
+def max(  # noqa: A001
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tracer:
+    """``numpy.max``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
+    refuse("max", out=(out, None), where=(_default(where, True), True))
+    return _extreme("np.max", a, "maximum", axis, keepdims, initial)
+
+
+@implements("min", "amin")
+def min(  # noqa: A001
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tracer:
+    """``numpy.min``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
+    refuse("min", out=(out, None), where=(_default(where, True), True))
+    return _extreme("np.min", a, "minimum", axis, keepdims, initial)
+
+
+@implements("all")
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+    """``numpy.all``."""
+    refuse("all", out=(out, None), where=(_default(where, True), True))
+    return reduce(truth(a), "and", normalize_axes("np.all", axis, a.ndim), True, bool(_default(keepdims, False)))
+
+
+@implements("any")
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+    """``numpy.any``."""
+    refuse("any", out=(out, None), where=(_default(where, True), True))
+    return reduce(truth(a), "or", normalize_axes("np.any", axis, a.ndim), False, bool(_default(keepdims, False)))
+
+
+@implements("count_nonzero")
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+    """``numpy.count_nonzero``."""
+    return sum(truth(a), axis=axis, keepdims=keepdims)
+
+
+@implements("ptp")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tracer:
+    """``numpy.ptp``: maximum minus minimum."""
+    refuse("ptp", out=(out, None))
+    return max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims)
+
+
+def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The dtype that a mean is computed in, and the one it has."""
+    if dtype is not None:
+        asked = np.dtype(dtype)
+        return (np.dtype(np.float32), asked) if is_float(asked) and asked.itemsize < 4 else (asked, asked)
+    if not is_float(x.dtype):
+        return np.dtype(np.float64), np.dtype(np.float64)
+    return (np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype), x.dtype
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    return math.prod(x.shape[a] for a in axes)
+
+
+def _quotient(x: Tracer, count: float) -> Tracer:
+    return x / count if is_float(x.dtype) else convert(x / count, x.dtype)
+
+
+@implements("mean")
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+    """``numpy.mean``: of integers in float64, of 16-bit floats in float32."""
+    refuse("mean", out=(out, None), where=(_default(where, True), True))
+    axes = normalize_axes("np.mean", axis, a.ndim)
+    compute, result = _mean_dtypes(a, dtype)
+    total = reduce(convert(a, compute), "add", axes, 0, bool(_default(keepdims, False)))
+    return convert(_quotient(total, _count(a, axes)), result)
+
+
+@implements("var")
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False,
+    *, where: Any = True, mean: Any = None, correction: Any = None,
+) -> Tracer:  # fmt: skip
+    """``numpy.var``: the mean square distance from the mean, over ``count - ddof``."""
+    refuse("var", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
+    return _variance("np.var", a, axis, dtype, _default(correction, ddof), keepdims)[0]
+
+
+def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: float, keepdims: Any) -> tuple[Tracer, Any]:
+    axes = normalize_axes(function, axis, x.ndim)
+    compute, result = _mean_dtypes(x, dtype)
+    wide = convert(x, compute)
+    count = _count(x, axes)
+    centre = _quotient(reduce(wide, "add", axes, 0, True), count)
+    distance = wide - centre
+    freedom = count - ddof
+    squares = reduce(distance * distance, "add", axes, 0, bool(_default(keepdims, False)))
+    return convert(squares / (freedom if freedom > 0 else 0), result), result
+
+
+@implements("std")
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False,
+    *, where: Any = True, mean: Any = None, correction: Any = None,
+) -> Tracer:  # fmt: skip
+    """``numpy.std``: the square root of the variance."""
+    refuse("std", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
+    return np.sqrt(_variance("np.std", a, axis, dtype, _default(correction, ddof), keepdims)[0])  # type: ignore[return-value]
+
+
+_REDUCTIONS: dict[np.ufunc, Any] = {
+    np.add: sum,
+    np.multiply: prod,
+    np.maximum: max,
+    np.minimum: min,
+    np.logical_and: all_,
+    np.logical_or: any_,
+}
+
+
+def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
+    """``ufunc.reduce``; its axis is 0 unless given. Raises UnsupportedError for other methods and ufuncs."""
+    function = _REDUCTIONS.get(ufunc) if method == "reduce" else None
+    if function is None:
+        known = ", ".join(u.__name__ for u in _REDUCTIONS)
+        raise UnsupportedError(
+            message(f"np.{ufunc.__name__}.{method}", "shardwise has no traced form of it", None, f"traced are reduce of {known}")
+        )
+    x, *rest = inputs
+    options = dict(zip(("axis", "dtype", "out", "keepdims", "initial", "where"), rest)) | kwargs
+    options.setdefault("axis", 0)
+    if isinstance(options.get("out"), tuple):
+        options["out"] = options["out"][0]
+    if function in (max, min, all_, any_) and options.get("dtype") is not None:
+        refuse(f"{ufunc.__name__}.reduce", dtype=(options["dtype"], None))
+    if function not in (sum, prod):
+        options.pop("dtype", None)
+    if function in (all_, any_):
+        refuse(f"{ufunc.__name__}.reduce", initial=(_default(options.pop("initial", None), None), None))
+    if options["axis"] is not None and not isinstance(options["axis"], tuple):
+        options["axis"] = normalize_axis(f"np.{ufunc.__name__}.reduce", options["axis"], x.ndim)
+    if isinstance(x, Tracer):
+        return function(x, **options)  # type: ignore[no-any-return]
+    raise UnsupportedError(message(f"np.{ufunc.__name__}.reduce", "out= has no traced form", None, "use the result"))

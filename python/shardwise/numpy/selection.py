@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that choose between values by a condition, compare arrays as wholes, or pick out diagonals.
+
+    np.tril(x)      select(iota 0 >= iota 1, x, 0)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError, message
+from ..tracing import Tracer
+from ._primitives import (
+    broadcast_shape,
+    common_trace,
+    compare,
+    convert,
+    iota,
+    normalize_axis,
+    operand,
+    reduce,
+    refuse,
+    select,
+    shape_of,
+    slice_,
+    splat,
+    transpose,
+    truth,
+)
+from ._promote import is_float, is_integer, result_dtype, sum_dtype, weak_kind
+from ._registry import implements
+
+__all__ = ["diagonal_mask"]
+
+_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+
+
+@implements("where")
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Tracer:
+    """``numpy.where`` of three arguments; Python numbers are weak."""
+    if x is None or y is None:
+        raise UnsupportedError(
+            message("np.where", "needs both values: places alone have a shape that depends on the data", None, "give x and y")
+        )
+    trace = common_trace((condition, x, y))
+    values = (condition, x, y)
+    shape = broadcast_shape("np.where", [shape_of(v) for v in values])
+    dtype = result_dtype(x, y)
+    if isinstance(condition, Tracer):
+        chosen = truth(condition)
+    else:
+        chosen = trace.lift(np.asarray(condition).astype(bool))
+    chosen = operand(trace, chosen, np.dtype(bool), shape)
+    return select(chosen, operand(trace, x, dtype, shape), operand(trace, y, dtype, shape))
+
+
+@implements("clip")
+def clip(
+    a: Any, a_min: Any = _NO_VALUE, a_max: Any = _NO_VALUE, out: Any = None, *, min: Any = _NO_VALUE, max: Any = _NO_VALUE,  # noqa: A002
+    **options: Any,
+) -> Tracer:  # fmt: skip
+    """``numpy.clip``: ``minimum(maximum(a, min), max)``."""
+    refuse("clip", out=(out, None), **{name: (value, None) for name, value in options.items()})
+    low = min if a_min is _NO_VALUE else a_min
+    high = max if a_max is _NO_VALUE else a_max
+    low, high = (None if bound is _NO_VALUE else bound for bound in (low, high))
+    if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound that no element can pass is none
+        low = None if type(low) is int and low < np.iinfo(a.dtype).min else low
+        high = None if type(high) is int and high > np.iinfo(a.dtype).max else high
+    if low is None and high is None:
+        return np.positive(a)  # type: ignore[return-value]
+    dtype = result_dtype(a, *(bound for bound in (low, high) if bound is not None))
+    if low is None:
+        return np.minimum(_cast(a, dtype), high)  # type: ignore[return-value]
+    raised = np.maximum(_cast(a, dtype), low)
+    return raised if high is None else np.minimum(raised, high)  # type: ignore[return-value]
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    return convert(x, dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)
+
+
+@implements("nan_to_num")
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tracer:
+    """``numpy.nan_to_num``: infinities become the largest finite numbers unless given."""
+    if not is_float(x.dtype):
+        return x  # type: ignore[no-any-return]
+    limits = _finfo(x.dtype)
+    result = np.where(np.isnan(x), nan, x)
+    result = np.where(x == np.inf, limits.max if posinf is None else posinf, result)
+    return np.where(x == -np.inf, limits.min if neginf is None else neginf, result)  # type: ignore[return-value]
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "f":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
+@implements("round", "around")
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Tracer:
+    """``numpy.round``: to the nearest even; integers stay."""
+    refuse("round", out=(out, None))
+    if not is_float(a.dtype):
+        if decimals < 0 or a.dtype.kind == "b":
+            got = f"decimals={decimals} of {a.dtype.name}"
+            raise UnsupportedError(message("np.round", "integers have no traced rounding to tens", got, "convert to a float"))
+        return a  # type: ignore[no-any-return]
+    if decimals == 0:
+        return np.rint(a)  # type: ignore[no-any-return]
+    factor = 10.0 ** abs(decimals)
+    return np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor  # type: ignore[no-any-return]
+
+
+@implements("isclose")
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tracer:
+    """``numpy.isclose``."""
+    kind = weak_kind(b)
+    b = operand(common_trace((a, b)), b, result_dtype(kind if isinstance(kind, np.dtype) else kind(0), 1.0))
+    near = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near  # type: ignore[no-any-return]
+
+
+@implements("allclose")
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tracer:
+    """``numpy.allclose``, as a traced bool."""
+    return np.all(isclose(a, b, rtol, atol, equal_nan))  # type: ignore[return-value]
+
+
+@implements("array_equal")
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """``numpy.array_equal``: False for different shapes, else a traced bool."""
+    if np.shape(a1) != np.shape(a2):
+        return False
+    same = np.equal(a1, a2)
+    return np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same)
+
+
+# ---- diagonals ------------------------------------------------------------------------------------------------------
+
+
+def diagonal_mask(x: Tracer, dim1: int, dim2: int, direction: str = "EQ", offset: int = 0) -> Tracer:
+    """Where the index along ``dim2`` compares to that along ``dim1`` plus ``offset`` as said."""
+    rows, columns = iota(x._trace, x.shape, dim1), iota(x._trace, x.shape, dim2)
+    return compare(direction, columns, rows + offset if offset else rows)
+
+
+def _triangle(function: str, m: Any, direction: str, k: int) -> Tracer:
+    if m.ndim < 2:
+        raise ShapeError(message(function, "needs at least 2 dims", f"shape {m.shape}"))
+    mask = diagonal_mask(m, m.ndim - 2, m.ndim - 1, direction, k)
+    return select(mask, m, splat(m._trace, 0, m.shape, m.dtype))
+
+
+@implements("tril")
+def tril(m: Any, k: int = 0) -> Tracer:
+    """``numpy.tril``: the elements on and below diagonal ``k``."""
+    return _triangle("np.tril", m, "LE", k)
+
+
+@implements("triu")
+def triu(m: Any, k: int = 0) -> Tracer:
+    """``numpy.triu``: the elements on and above diagonal ``k``."""
+    return _triangle("np.triu", m, "GE", k)
+
+
+def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> Tracer:
+    """The square whose main diagonal is wanted, its two dims last."""
+    dim1, dim2 = normalize_axis(function, axis1, a.ndim), normalize_axis(function, axis2, a.ndim)
+    if dim1 == dim2:
+        raise ShapeError(message(function, "axes must differ", (axis1, axis2)))
+    moved = transpose(a, [i for i in range(a.ndim) if i not in (dim1, dim2)] + [dim1, dim2])
+    start, limit = [0] * a.ndim, list(moved.shape)
+    start[-1], start[-2] = (offset, 0) if offset >= 0 else (0, -offset)
+    size = limit[-1] - start[-1] if limit[-1] - start[-1] < limit[-2] - start[-2] else limit[-2] - start[-2]
+    size = size if size > 0 else 0
+    for i in (-1, -2):
+        start[i] = start[i] if size else 0
+        limit[i] = start[i] + size
+    return slice_(moved, start, limit)
+
+
+def _masked(square: Tracer, zero: Any) -> Tracer:
+    mask = diagonal_mask(square, square.ndim - 2, square.ndim - 1)
+    return select(mask, square, splat(square._trace, zero, square.shape, square.dtype))
+
+
+@implements("diagonal", "linalg.diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Tracer:
+    """``numpy.diagonal``: a mask and a sum, so that both dims may be sharded."""
+    square = _square_part("np.diagonal", a, offset, axis1, axis2)
+    if square.dtype.kind == "b":
+        return reduce(_masked(square, False), "or", (square.ndim - 2,), False)
+    zero = -0.0 if is_float(square.dtype) else 0  # adding -0.0 changes nothing, not even the sign of a zero
+    return reduce(_masked(square, zero), "add", (square.ndim - 2,), zero)
+
+
+@implements("trace", "linalg.trace")
+def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Tracer:
+    """``numpy.trace``."""
+    refuse("trace", out=(out, None))
+    square = _square_part("np.trace", a, offset, axis1, axis2)
+    wide = convert(square, sum_dtype(a.dtype) if dtype is None else np.dtype(dtype))
+    return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)  # type: ignore[no-any-return]
+
+
+@implements("diag")
+def diag(v: Any, k: int = 0) -> Tracer:
+    """``numpy.diag``: the diagonal of a matrix, or the matrix of a diagonal."""
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ShapeError(message("np.diag", "needs 1 or 2 dims", f"shape {v.shape}"))
+    size = v.shape[0] + abs(k)
+    wide = np.pad(v, (_at_least_zero(k), _at_least_zero(-k)))
+    wide = np.broadcast_to(wide, (size, size))
+    return select(diagonal_mask(wide, 0, 1, "EQ", k), wide, splat(v._trace, 0, wide.shape, v.dtype))
+
+
+def _at_least_zero(k: int) -> int:
+    """``k`` or 0, the larger."""
+    return k if k > 0 else 0
+
+
+@implements("diff")
+def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE) -> Tracer:
+    """``numpy.diff``."""
+    dim = normalize_axis("np.diff", axis, a.ndim)
+    ends = []
+    for end in (prepend, append):
+        if end is not _NO_VALUE and end is not None:
+            shape = (*a.shape[:dim], 1, *a.shape[dim + 1 :])
+            ends.append(np.broadcast_to(end, shape) if np.ndim(end) == 0 else end)
+        else:
+            ends.append(None)
+    if any(end is not None for end in ends):
+        a = np.concatenate([part for part in (ends[0], a, ends[1]) if part is not None], axis=dim)
+    if n < 0:
+        raise ShapeError(message("np.diff", "n must not be negative", n))
+    for _ in range(n):
+        size = a.shape[dim]
+        before = (slice(None),) * dim
+        later, earlier = a[(*before, slice(1, None))], a[(*before, slice(0, _at_least_zero(size - 1)))]
+        a = np.not_equal(later, earlier) if a.dtype.kind == "b" else later - earlier
+    return a  # type: ignore[no-any-return]
+
+
+@implements("result_type")
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """``numpy.result_type``."""
+    return result_dtype(*(np.dtype(x) if isinstance(x, (str, type)) else x for x in arrays_and_dtypes))
+
+
+@implements("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    """``numpy.iscomplexobj``: no traced value is complex."""
+    return False
+
+
+@implements("isrealobj")
+def isrealobj(x: Any) -> bool:
+    """``numpy.isrealobj``: every traced value is real."""
+    return True
+
+
+@implements("imag")
+def imag(val: Any) -> Tracer:
+    """``numpy.imag``: zeros, since no traced value is complex."""
+    return splat(val._trace, 0, val.shape, val.dtype)
