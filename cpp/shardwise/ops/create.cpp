@@ -64,8 +64,8 @@ void infer_iota(const InferContext& op, std::vector<TypeId>& results) {
 
 ShardingRule rule_iota(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-// Indices are counted in the integer dtype of the offset and converted once, so that narrow floats are rounded as in the
-// whole iota.
+// Indices are counted in the integer dtype of the offset and converted once, so that narrow floats are rounded as in
+// the whole iota.
 void partition_iota(PartitionContext& context) {
   Builder& builder = context.builder();
   const auto dim = context.op().attrs().get_int("iota_dimension");

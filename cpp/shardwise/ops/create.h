@@ -5,8 +5,8 @@
 //   %0 = stablehlo.constant dense<1.5> : tensor<4x8xf32>        one element in memory, whatever the shape
 //   %1 = stablehlo.iota dim = 1 : tensor<4x8xi32>               row of 0…7, four times
 //
-// Sharded {"x"} on dim 1 with x = 2, the local iota is iota over 4 columns + axis_index("x") * 4, and the local constant
-// is the same splat of local shape. A constant that is not a splat is made whole and then sliced.
+// Sharded {"x"} on dim 1 with x = 2, the local iota is iota over 4 columns + axis_index("x") * 4, and the local
+// constant is the same splat of local shape. A constant that is not a splat is made whole and then sliced.
 #pragma once
 
 #include <optional>

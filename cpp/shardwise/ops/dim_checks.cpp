@@ -68,7 +68,8 @@ Dims identity_dims(int64_t ndim, int64_t first) {
 
 Dims inverse_permutation(DimSpan permutation) {
   Dims inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < permutation.size(); ++i)
+    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
   return inverse;
 }
 

@@ -33,8 +33,8 @@ void expect_pairs(const InferContext& op, std::string_view kind, DimSpan lhs, Di
   for (size_t i = 0; i < lhs.size(); ++i) {
     if (size_at(left, lhs[i]) == size_at(right, rhs[i])) continue;
     op.fail_shape(str(kind, " dims must have equal size"),
-                  str(size_at(left, lhs[i]), " and ", size_at(right, rhs[i]), " for ", op.operand_types_text(), " with ",
-                      lhs, " x ", rhs),
+                  str(size_at(left, lhs[i]), " and ", size_at(right, rhs[i]), " for ", op.operand_types_text(),
+                      " with ", lhs, " x ", rhs),
                   "transpose an operand or choose other dims");
   }
 }
@@ -119,9 +119,9 @@ DotDims swapped(const DotDims& dims) {
   return {dims.rhs_batching, dims.lhs_batching, dims.rhs_contracting, dims.lhs_contracting};
 }
 
-// One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result: its cotangent is that of the
-// result times y, contracted over the free dims of y. The product's dims are batching, free dims of x, contracting dims
-// in y's order; they are permuted back to x's order.
+// One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result: its cotangent is that of
+// the result times y, contracted over the free dims of y. The product's dims are batching, free dims of x, contracting
+// dims in y's order; they are permuted back to x's order.
 struct OperandSide {
   TensorType x, y;
   DotDims dims;  // x is lhs

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dot_general: a product of two tensors, summed over contracting dims, for each index of the batching dims. The result's
-// dims are batching, then lhs free, then rhs free.
+// dot_general: a product of two tensors, summed over contracting dims, for each index of the batching dims. The
+// result's dims are batching, then lhs free, then rhs free.
 //
 //   %2 = stablehlo.dot_general %0, %1, batching_dims = [0] x [0], contracting_dims = [2] x [1]
 //       : (tensor<2x4x8xf32>, tensor<2x8x16xf32>) -> tensor<2x4x16xf32>
 //   ([i, j, l], [i, l, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction={l}
 //
-// The result dtype may be wider than the operands' (a declared one). Floats of 16 bits are summed in float32 and rounded
-// once; booleans give "or of ands"; integers wrap.
+// The result dtype may be wider than the operands' (a declared one). Floats of 16 bits are summed in float32 and
+// rounded once; booleans give "or of ands"; integers wrap.
 #pragma once
 
 #include <span>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cblas.h>
-
 #include <algorithm>
+#include <cblas.h>
 #include <cstring>
 #include <limits>
 
@@ -60,7 +59,8 @@ std::optional<Matrices> as_matrices(const NdArray& array, size_t batch_dims, siz
   const DimSpan shape = array.shape(), strides = array.strides();
   const int64_t item = item_size(array.dtype());
   const size_t columns = batch_dims + row_dims;
-  const auto row_stride = merged_stride(shape.subspan(batch_dims, row_dims), strides.subspan(batch_dims, row_dims), item);
+  const auto row_stride =
+      merged_stride(shape.subspan(batch_dims, row_dims), strides.subspan(batch_dims, row_dims), item);
   const auto column_stride = merged_stride(shape.subspan(columns), strides.subspan(columns), item);
   if (!row_stride || !column_stride) return std::nullopt;
   return Matrices{array,
@@ -145,7 +145,8 @@ void multiply(const Product& product, const T* a, const T* b, T* c, int64_t m, i
 // Cut into pieces of rows, or of columns where there are more of them.
 template <class T>
 void multiply_all(KernelContext& context, const Product& product, T* result) {
-  const double flops = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
+  const double flops =
+      2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
   const bool by_rows = product.m >= product.n;
   const int64_t length = by_rows ? product.m : product.n;
   const int64_t piece = flops < static_cast<double>(kParallelFlops)
@@ -213,7 +214,11 @@ void kernel_dot_general(KernelContext& context) {
     return;
   }
   Product product{matrices(context, lhs, dims.lhs_batching, lhs_free, dims.lhs_contracting, own_loop),
-                  matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, rhs_free, own_loop), 1, 0, 0, 0};
+                  matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, rhs_free, own_loop),
+                  1,
+                  0,
+                  0,
+                  0};
   product.m = product.lhs.rows;
   product.n = product.rhs.columns;
   product.k = product.lhs.columns;

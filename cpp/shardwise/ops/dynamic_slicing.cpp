@@ -167,7 +167,8 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
 ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
   const DType dtype = builder.module().type(start).dtype;
   const Scalar highest = neutral_element(Reducer::kMin, dtype);
-  const bool binds = is_unsigned_integer(dtype) ? static_cast<uint64_t>(bound) < highest.natural : bound < highest.integer;
+  const bool binds =
+      is_unsigned_integer(dtype) ? static_cast<uint64_t>(bound) < highest.natural : bound < highest.integer;
   const ValueId high = build_scalar(builder, binds ? scalar_of(dtype, bound) : highest);
   const ValueId low = build_scalar(builder, scalar_of(dtype, 0));
   return build_convert(builder, builder.create("stablehlo.clamp", {low, start, high}), DType::kI64);
@@ -223,8 +224,7 @@ void batch_dynamic_update_slice(BatchContext& context) {
   Builder& builder = context.builder();
   if (!batched_from(context, 2)) {
     const std::vector<ValueId> starts = starts_after_zero(context, 2);
-    return context.set_result(
-        0, build_dynamic_update_slice(builder, context.batched(0), context.batched(1), starts));
+    return context.set_result(0, build_dynamic_update_slice(builder, context.batched(0), context.batched(1), starts));
   }
   batch_by_example(context, [&](int64_t index) {
     return build_dynamic_update_slice(builder, example(context, 0, index), example(context, 1, index),
@@ -279,7 +279,8 @@ ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector
   return builder.module().result(builder.create_op(kDynamicSlicingOps[0], joined({operand}, starts), attrs));
 }
 
-ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update, const std::vector<ValueId>& starts) {
+ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
+                                   const std::vector<ValueId>& starts) {
   return builder.module().result(builder.create_op(kDynamicSlicingOps[1], joined({operand, update}, starts)));
 }
 

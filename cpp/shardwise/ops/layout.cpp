@@ -75,8 +75,8 @@ void infer_reshape(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
-// One side of the walk over the factors of a reshape: how much of its current dim is left, and the product of the factors
-// so far.
+// One side of the walk over the factors of a reshape: how much of its current dim is left, and the product of the
+// factors so far.
 struct ReshapeSide {
   RuleBuilder& rule;
   size_t tensor;

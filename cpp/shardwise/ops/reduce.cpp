@@ -85,7 +85,7 @@ ShardingRule rule_reduce(const OpView& op) {
   size_t result_dim = 0;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const bool reduced = contains_dim(dims, static_cast<int64_t>(dim));
-    const FactorId factor = !reduced ? rule.factor(shape[dim])
+    const FactorId factor = !reduced  ? rule.factor(shape[dim])
                             : reducer ? rule.reduction(shape[dim], *reducer)
                                       : rule.need_replication(shape[dim]);
     for (size_t i = 0; i < inputs; ++i) {
@@ -108,8 +108,9 @@ ValueId init_once(PartitionContext& context, Reducer reducer) {
   Builder& builder = context.builder();
   const ValueId index = context.axis_index(unreduced);
   const ValueId zero = build_zeros(builder, builder.module().type(index));
-  const ValueId first = builder.create(
-      "stablehlo.compare", {index, zero}, Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
+  const ValueId first =
+      builder.create("stablehlo.compare", {index, zero},
+                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
   const ValueId neutral = build_scalar(builder, neutral_element(reducer, op.operand_type(1).dtype));
   return builder.create("stablehlo.select", {first, init, neutral});
 }
@@ -121,7 +122,8 @@ void partition_reduce(PartitionContext& context) {
   if (!reducer) return partition_by_rule(context);  // the reduced dims are whole
   const Scalar neutral = neutral_element(*reducer, op.operand_type(0).dtype);
   ValueId operand = context.operand(0);
-  for (int64_t dim : dims) operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
+  for (int64_t dim : dims)
+    operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
   const ValueId local = build_reduce(context.builder(), operand, init_once(context, *reducer), *reducer, dims);
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }
@@ -134,8 +136,9 @@ ValueId repeat_over_reduced(VjpContext& context, ValueId value) {
 }
 
 ValueId equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
-  const ValueId same = builder.create(
-      "stablehlo.compare", {lhs, rhs}, Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
+  const ValueId same =
+      builder.create("stablehlo.compare", {lhs, rhs},
+                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
   return build_convert(builder, same, builder.module().type(lhs).dtype);
 }
 
@@ -198,8 +201,8 @@ void batch_reduce(BatchContext& context) {
   context.set_result(0, builder.create(reducer_op_name(reducer), {init, reduced}));
 }
 
-// A sum distributes over a pending sum, a maximum over a pending maximum; the reducer of the pending operand is compared
-// with the rule's by whoever uses this.
+// A sum distributes over a pending sum, a maximum over a pending maximum; the reducer of the pending operand is
+// compared with the rule's by whoever uses this.
 constexpr OpDef kReduce{
     .name = "stablehlo.reduce",
     .infer = infer_reduce,
@@ -237,8 +240,8 @@ struct ReducerName {
   std::string_view op;
 };
 constexpr ReducerName kReducerNames[] = {
-    {Reducer::kSum, "stablehlo.add"},      {Reducer::kProd, "stablehlo.multiply"}, {Reducer::kMax, "stablehlo.maximum"},
-    {Reducer::kMin, "stablehlo.minimum"},  {Reducer::kAnd, "stablehlo.and"},       {Reducer::kOr, "stablehlo.or"},
+    {Reducer::kSum, "stablehlo.add"},     {Reducer::kProd, "stablehlo.multiply"}, {Reducer::kMax, "stablehlo.maximum"},
+    {Reducer::kMin, "stablehlo.minimum"}, {Reducer::kAnd, "stablehlo.and"},       {Reducer::kOr, "stablehlo.or"},
 };
 
 Reducer on_booleans(Reducer reducer) {

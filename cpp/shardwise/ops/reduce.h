@@ -5,8 +5,9 @@
 //   %1 = stablehlo.reduce(%0 init: %cst) applies stablehlo.add across dimensions = [1]
 //       : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>                      ([i, j], [])->([i]) reduction={j}
 //
-// Sharded {"x"} on dim 1 each device sums its own columns, and the result is unreduced over x. The init value counts once:
-// devices other than the first take the neutral element instead. Padding along j is filled with the neutral element.
+// Sharded {"x"} on dim 1 each device sums its own columns, and the result is unreduced over x. The init value counts
+// once: devices other than the first take the neutral element instead. Padding along j is filled with the neutral
+// element.
 #pragma once
 
 #include <optional>

@@ -49,8 +49,7 @@ struct PlannedDim {
 };
 
 bool nests(const PlannedDim& outer, const PlannedDim& inner) {
-  return outer.loop.stride == inner.loop.stride * inner.loop.size &&
-         outer.position == inner.position * inner.loop.size;
+  return outer.loop.stride == inner.loop.stride * inner.loop.size && outer.position == inner.position * inner.loop.size;
 }
 
 std::vector<PlannedDim> normalised(std::vector<PlannedDim> dims) {

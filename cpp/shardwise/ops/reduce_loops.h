@@ -6,7 +6,8 @@
 //
 //   along memory (the innermost stride is reduced):   16 lanes over 128 elements, lanes combined pairwise; then a
 //       cascade, in which two partial results of the same number of elements combine to one of twice as many
-//   across memory (the innermost stride is kept):     8 rows are combined element by element; the same cascade over rows
+//   across memory (the innermost stride is kept):     8 rows are combined element by element; the same cascade over
+//   rows
 //
 // so that float sums lose little: about log2(n) roundings for n elements. Long reductions are cut into pieces of
 // kPieceItems elements, which threads share; the cascade goes on over the pieces.
@@ -25,7 +26,7 @@ namespace shardwise::reduce_loops {
 inline constexpr int64_t kChunk = 128;
 inline constexpr int64_t kLanes = 16;
 inline constexpr int64_t kRows = 8;
-inline constexpr int64_t kSegment = 512;        // kept elements that are combined side by side
+inline constexpr int64_t kSegment = 512;  // kept elements that are combined side by side
 inline constexpr int64_t kPieceItems = 1 << 16;
 
 struct LoopDim {
@@ -102,7 +103,8 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
   if (stride == static_cast<int64_t>(sizeof(typename Op::Item))) {
     for (; i + kLanes <= count; i += kLanes) {
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = Op::combine(lanes[lane], load_item<Op>(data + (i + lane) * static_cast<int64_t>(sizeof(typename Op::Item))));
+        lanes[lane] = Op::combine(lanes[lane],
+                                  load_item<Op>(data + (i + lane) * static_cast<int64_t>(sizeof(typename Op::Item))));
       }
     }
   }

@@ -69,14 +69,14 @@ struct FloatExtremum {
   using Value = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   static constexpr Value kNaN = kMax ? std::numeric_limits<Value>::max() : std::numeric_limits<Value>::min();
 
-  static Value order(Value bits) {
-    return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<Value>::max());
-  }
+  static Value order(Value bits) { return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<Value>::max()); }
   static Value load(Item item) { return item != item ? kNaN : order(std::bit_cast<Value>(item)); }
   static Item store(Value value) {
     return value == kNaN ? std::numeric_limits<T>::quiet_NaN() : std::bit_cast<Item>(order(value));
   }
-  static Value identity() { return load(kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity()); }
+  static Value identity() {
+    return load(kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity());
+  }
   static Value combine(Value a, Value b) { return kMax ? std::max(a, b) : std::min(a, b); }
 };
 

@@ -20,7 +20,9 @@ ValueId rows(Builder& builder, ValueId value, int64_t begin, int64_t end) {
   return build_slice(builder, value, start, limit, Dims(shape.size(), 1));
 }
 
-ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create("stablehlo.multiply", {lhs, rhs}); }
+ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) {
+  return builder.create("stablehlo.multiply", {lhs, rhs});
+}
 
 // The levels of the tree, leaves first; the last one has one row.
 std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t count) {
@@ -77,7 +79,8 @@ void vjp_product(VjpContext& context, DimSpan dims) {
   if (context.needs(0)) {
     const ValueId init = build_broadcast(builder, context.operand(1), row_shape, {});
     const ValueId all = backwards(builder, levels, multiply(builder, row, init));
-    context.set(0, build_transpose(builder, build_reshape(builder, all, front_shape), inverse_permutation(permutation)));
+    context.set(0,
+                build_transpose(builder, build_reshape(builder, all, front_shape), inverse_permutation(permutation)));
   }
   if (context.needs(1)) {
     const ValueId part = multiply(builder, row, levels.back());

@@ -2,8 +2,8 @@
 //
 // The gradient of a product: for each element the product of all others, right also where some are 0.
 //
-// The reduced dims become one leading dim of size n, which is multiplied pairwise until one element is left; walking back
-// each half gets the cotangent times the other half. That is about 4 log2(n) ops and no division:
+// The reduced dims become one leading dim of size n, which is multiplied pairwise until one element is left; walking
+// back each half gets the cotangent times the other half. That is about 4 log2(n) ops and no division:
 //
 //   x = [a, b, c]  →  [a·b, c]  →  [a·b·c]          cotangents:  [g]  →  [g·c, g·a·b]  →  [g·c·b, g·c·a, g·a·b]
 #pragma once

@@ -58,7 +58,8 @@ ShardingRule rule_slice(const OpView& op) {
 
 void partition_slice(PartitionContext& context) {
   const OpView op = context.op();
-  Dims start = dims_attr(op, "start_indices"), limit = dims_attr(op, "limit_indices"), strides = dims_attr(op, "strides");
+  Dims start = dims_attr(op, "start_indices"), limit = dims_attr(op, "limit_indices"),
+       strides = dims_attr(op, "strides");
   const LocalLayout& layout = context.operand_layout(0);
   for (size_t dim = 0; dim < start.size(); ++dim) {
     if (op.operand_type(0).shape[dim] == op.result_type().shape[dim]) {
@@ -189,7 +190,8 @@ void vjp_pad(VjpContext& context) {
   const ValueId inside = build_splat(builder, op.operand_type(0).shape, scalar_of(DType::kBool, 0));
   const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
   const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
-  const ValueId part = builder.create("stablehlo.select", {is_padding, context.cotangent(), build_zeros(builder, result)});
+  const ValueId part =
+      builder.create("stablehlo.select", {is_padding, context.cotangent(), build_zeros(builder, result)});
   context.set(1, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
 }
 
@@ -200,8 +202,8 @@ void batch_pad(BatchContext& context) {
   PadSpec spec = pad_spec(op);
   for (Dims* list : {&spec.low, &spec.high, &spec.interior}) list->insert(list->begin(), 0);
   if (!context.is_batched(1)) {
-    context.set_result(
-        0, build_pad(builder, context.operand(0), context.operand(1), spec.low, spec.high, spec.interior));
+    context.set_result(0,
+                       build_pad(builder, context.operand(0), context.operand(1), spec.low, spec.high, spec.interior));
     return;
   }
   const ValueId operand = context.batched(0);
@@ -310,8 +312,9 @@ constexpr OpDef kPad{
     .kernel = kernel_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
-    .format = "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
-              "$interior_padding attr-dict `:` functional-type",
+    .format =
+        "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
+        "$interior_padding attr-dict `:` functional-type",
     .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
     .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true},
 };
@@ -343,8 +346,9 @@ ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan li
       std::all_of(strides.begin(), strides.end(), is(1))) {
     return operand;
   }
-  return builder.create(kSlicingOps[0], {operand},
-                        Attrs{{"start_indices", to_dims(start)}, {"limit_indices", to_dims(limit)}, {"strides", to_dims(strides)}});
+  return builder.create(
+      kSlicingOps[0], {operand},
+      Attrs{{"start_indices", to_dims(start)}, {"limit_indices", to_dims(limit)}, {"strides", to_dims(strides)}});
 }
 
 ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior) {

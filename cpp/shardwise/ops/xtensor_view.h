@@ -5,8 +5,8 @@
 //   auto x = xtensor_view<uint32_t>(array);        // xtensor's view of an NdArray's memory, with its strides
 //   xt::noalias(xt::strided_view(x, slices)) = 0u;
 //
-// The item type is the dtype's own for arithmetic, or an unsigned integer of the same size for movement. Strides must be
-// multiples of the item size, which those of every NdArray are.
+// The item type is the dtype's own for arithmetic, or an unsigned integer of the same size for movement. Strides must
+// be multiples of the item size, which those of every NdArray are.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,10 @@ struct xtype_for_shape<S<X, N, A, Init>> {
 };
 }  // namespace xt::detail
 #endif
-static_assert(std::is_same_v<xt::detail::xtype_for_shape<xt::xarray<float>::shape_type>::template type<
-                                 float, xt::layout_type::row_major>,
-                             xt::xarray<float>>);
+static_assert(
+    std::is_same_v<
+        xt::detail::xtype_for_shape<xt::xarray<float>::shape_type>::template type<float, xt::layout_type::row_major>,
+        xt::xarray<float>>);
 
 namespace shardwise {
 

@@ -8,12 +8,12 @@
 //   check_batch(name, operands, batched, attrs, …)  against the op on every example
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
@@ -112,13 +112,15 @@ inline std::vector<double> elements(const NdArray& array) {
 class TestGraph {
  public:
   TestGraph() : module_((register_ops(), std::make_shared<Context>())) {
-    module_.functions.push_back({.name = "main", .is_public = true, .body = module_.add_region(), .result_shardings = {}});
+    module_.functions.push_back(
+        {.name = "main", .is_public = true, .body = module_.add_region(), .result_shardings = {}});
   }
   Module& module() { return module_; }
   Builder builder() { return {module_, module_.main().body}; }
 
   ValueId input(const NdArray& array) {
-    const ValueId value = module_.add_argument(module_.main().body, module_.context().tensor(array.dtype(), array.shape()));
+    const ValueId value =
+        module_.add_argument(module_.main().body, module_.context().tensor(array.dtype(), array.shape()));
     values_[value] = array;
     return value;
   }
@@ -280,8 +282,13 @@ inline void check_vjp(const BuildOp& build, const std::vector<NdArray>& operands
 
 class TestBatchContext : public BatchContext {
  public:
-  TestBatchContext(TestGraph& graph, OpView op, std::vector<ValueId> operands, std::vector<bool> is_batched, int64_t size)
-      : builder_(graph.builder()), op_(op), operands_(std::move(operands)), is_batched_(std::move(is_batched)), size_(size) {}
+  TestBatchContext(TestGraph& graph, OpView op, std::vector<ValueId> operands, std::vector<bool> is_batched,
+                   int64_t size)
+      : builder_(graph.builder()),
+        op_(op),
+        operands_(std::move(operands)),
+        is_batched_(std::move(is_batched)),
+        size_(size) {}
   OpView op() const override { return op_; }
   Builder& builder() override { return builder_; }
   int64_t size() const override { return size_; }
@@ -309,7 +316,8 @@ class TestBatchContext : public BatchContext {
 };
 
 // Batched operands come with their leading dim.
-inline void check_batch(const BuildOp& build, const std::vector<NdArray>& operands, const std::vector<bool>& is_batched) {
+inline void check_batch(const BuildOp& build, const std::vector<NdArray>& operands,
+                        const std::vector<bool>& is_batched) {
   int64_t size = 0;
   const auto example = [&](size_t operand, int64_t index) {
     const NdArray& array = operands[operand];

@@ -27,9 +27,10 @@ TEST(Transpose, IsAView) {
 
 TEST(Transpose, RefusesDimsTwice) {
   const NdArray x = random_array(DType::kF32, {2, 3});
-  EXPECT_EQ(error_of<ShapeError>([&] { run_op("stablehlo.transpose", {x}, {{"permutation", IntArray{0, 0}}}); }),
-            "stablehlo.transpose: permutation must be different dims of a tensor with 2 dims, got permutation = [0, 0] for "
-            "tensor<2x3xf32>; name each dim once");
+  EXPECT_EQ(
+      error_of<ShapeError>([&] { run_op("stablehlo.transpose", {x}, {{"permutation", IntArray{0, 0}}}); }),
+      "stablehlo.transpose: permutation must be different dims of a tensor with 2 dims, got permutation = [0, 0] for "
+      "tensor<2x3xf32>; name each dim once");
 }
 
 TEST(TransposeRule, HasAFactorPerResultDim) {
@@ -71,7 +72,9 @@ TEST(Reshape, RefusesAnotherNumberOfElements) {
             "tensor<5x5xf32> (25); choose sizes with the same product");
 }
 
-std::string reshape_rule(Dims from, Dims to) { return rule_text("stablehlo.reshape", {std::move(from)}, {}, std::move(to)); }
+std::string reshape_rule(Dims from, Dims to) {
+  return rule_text("stablehlo.reshape", {std::move(from)}, {}, std::move(to));
+}
 
 TEST(ReshapeRule, EqualsShardys) {
   EXPECT_EQ(reshape_rule({8}, {2, 4}), "([ij])->([i, j]) {i=2, j=4}");
@@ -127,7 +130,8 @@ TEST(Reverse, ReversesTheGivenDims) {
       for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(y.scalar_at(i), x.scalar_at(i / 4 * 4 + 3 - i % 4));
     }
   }
-  EXPECT_EQ(run_op("stablehlo.reverse", {NdArray::empty(DType::kF32, {0, 4})}, {{"dimensions", IntArray{0, 1}}}).size(), 0);
+  EXPECT_EQ(run_op("stablehlo.reverse", {NdArray::empty(DType::kF32, {0, 4})}, {{"dimensions", IntArray{0, 1}}}).size(),
+            0);
 }
 
 TEST(ReverseRule, PermutesReversedDims) {
