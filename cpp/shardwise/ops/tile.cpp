@@ -203,7 +203,7 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
 
 namespace {
 
-constexpr uint32_t kNever = UINT32_MAX;
+constexpr uint32_t kNoSlot = UINT32_MAX;
 
 // Physical slots of the temporaries: a slot is free again after the last reader of its register.
 class SlotAllocator {
@@ -232,9 +232,8 @@ class SlotAllocator {
 
 }  // namespace
 
-TileProgram TileBuilder::build() && {
-  check_internal(!outputs_.empty(), "a tile program needs an output");
-  std::vector<uint32_t> last_use(registers_.size(), 0);
+// Drops instructions that no output needs.
+void TileBuilder::remove_dead() {
   std::vector<bool> live(registers_.size(), false);
   for (uint32_t reg : outputs_) live[reg] = true;
   for (size_t i = nodes_.size(); i-- > 0;) {
@@ -242,73 +241,90 @@ TileProgram TileBuilder::build() && {
     for (size_t k = 0; k < nodes_[i].operand_count; ++k) live[nodes_[i].operands[k]] = true;
   }
   std::erase_if(nodes_, [&](const Node& node) { return !live[node.result]; });
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    for (size_t k = 0; k < nodes_[i].operand_count; ++k) last_use[nodes_[i].operands[k]] = static_cast<uint32_t>(i);
-  }
+}
 
-  TileProgram program;
+// Slots that are known before any temporary is: a result is computed right into its first output.
+std::vector<uint32_t> TileBuilder::fixed_slots() const {
+  std::vector<uint32_t> slots(registers_.size(), kNoSlot);
   const size_t scalar_begin = inputs_.size() + outputs_.size();
-  check_internal(scalar_begin + scalars_.size() + registers_.size() < 0xFFFF, "a tile program is too long");
-  std::vector<uint32_t> slot(registers_.size(), kNever);
   for (size_t reg = 0; reg < registers_.size(); ++reg) {
     const Register& r = registers_[reg];
-    if (r.origin == Origin::kInput) slot[reg] = r.index;
-    if (r.origin == Origin::kScalar) slot[reg] = static_cast<uint32_t>(scalar_begin) + r.index;
+    if (r.origin == Origin::kInput) slots[reg] = r.index;
+    if (r.origin == Origin::kScalar) slots[reg] = static_cast<uint32_t>(scalar_begin) + r.index;
   }
-  for (size_t i = 0; i < outputs_.size(); ++i) {  // a result is computed right into its (first) output
-    const uint32_t reg = outputs_[i];
-    if (slot[reg] == kNever) slot[reg] = static_cast<uint32_t>(inputs_.size() + i);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (slots[outputs_[i]] == kNoSlot) slots[outputs_[i]] = static_cast<uint32_t>(inputs_.size() + i);
   }
+  return slots;
+}
 
-  SlotAllocator temporaries(scalar_begin + scalars_.size());
-  program.outputs_.resize(outputs_.size());
-  program.input_last_use_.assign(inputs_.size(), 0);
+// Gives every other register a temporary slot for as long as it is read, and lists the instructions.
+void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) const {
+  std::vector<size_t> last_use(registers_.size(), 0);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (size_t k = 0; k < nodes_[i].operand_count; ++k) last_use[nodes_[i].operands[k]] = i;
+  }
+  SlotAllocator temporaries(inputs_.size() + outputs_.size() + scalars_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    const auto finish = [&](bool same_size) {
+    const auto release = [&](bool same_size) {
       for (size_t k = 0; k < node.operand_count; ++k) {
         const uint32_t reg = node.operands[k];
-        const auto s = static_cast<uint16_t>(slot[reg]);
-        if (slot[reg] == kNever || !temporaries.owns(s) || last_use[reg] != i) continue;
-        if ((temporaries.bytes(s) == item_size(node.to)) != same_size) continue;
-        if (std::find(node.operands, node.operands + k, reg) == node.operands + k) temporaries.give(s);
+        const auto slot = static_cast<uint16_t>(slots[reg]);
+        if (!temporaries.owns(slot) || last_use[reg] != i) continue;
+        if ((temporaries.bytes(slot) == item_size(node.to)) != same_size) continue;
+        if (std::find(node.operands, node.operands + k, reg) == node.operands + k) temporaries.give(slot);
       }
     };
     // A kernel may write over an operand of the same item size, but over no other one.
-    finish(true);
-    if (slot[node.result] == kNever) slot[node.result] = temporaries.take(item_size(node.to));
-    finish(false);
-    std::array<uint16_t, 3> operands;
-    operands.fill(static_cast<uint16_t>(slot[node.result]));
+    release(true);
+    if (slots[node.result] == kNoSlot) slots[node.result] = temporaries.take(item_size(node.to));
+    release(false);
+    const auto out = static_cast<uint16_t>(slots[node.result]);
+    std::array<uint16_t, 3> operands{out, out, out};
     for (size_t k = 0; k < node.operand_count; ++k) {
-      operands[k] = static_cast<uint16_t>(slot[node.operands[k]]);
+      operands[k] = static_cast<uint16_t>(slots[node.operands[k]]);
       const Register& r = registers_[node.operands[k]];
       if (r.origin == Origin::kInput) program.input_last_use_[r.index] = static_cast<uint32_t>(i);
     }
-    program.instructions_.push_back({node.code, static_cast<uint8_t>(node.from), static_cast<uint8_t>(node.to),
-                                     static_cast<uint16_t>(slot[node.result]), operands[0], operands[1], operands[2]});
+    program.instructions_.push_back({node.code, static_cast<uint8_t>(node.from), static_cast<uint8_t>(node.to), out,
+                                     operands[0], operands[1], operands[2]});
   }
+  program.temporary_bytes_ = std::move(temporaries).sizes();
+}
 
+// An output that is an input, a scalar, or another output once more is a copy.
+void TileBuilder::bind_outputs(TileProgram& program, const std::vector<uint32_t>& slots) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const uint32_t reg = outputs_[i];
     const auto own = static_cast<uint16_t>(inputs_.size() + i);
     const auto column = static_cast<uint8_t>(dtype(reg));
-    if (slot[reg] != own) {  // an input, a scalar, or a second copy
-      const auto from = static_cast<uint16_t>(slot[reg]);
-      const auto here = static_cast<uint32_t>(program.instructions_.size());
-      if (registers_[reg].origin == Origin::kInput) program.input_last_use_[registers_[reg].index] = here;
+    auto written_at = static_cast<uint32_t>(program.instructions_.size());
+    if (slots[reg] == own) {
+      const auto writes = [&](const TileProgram::Instruction& instruction) { return instruction.out == own; };
+      const auto it = std::find_if(program.instructions_.begin(), program.instructions_.end(), writes);
+      written_at = static_cast<uint32_t>(it - program.instructions_.begin());
+    } else {
+      const Register& r = registers_[reg];
+      if (r.origin == Origin::kInput) program.input_last_use_[r.index] = written_at;
+      const auto from = static_cast<uint16_t>(slots[reg]);
       program.instructions_.push_back({TileCode::kCopy, column, column, own, from, own, own});
     }
+    program.outputs_.push_back({dtype(reg), written_at});
   }
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const auto own = static_cast<uint16_t>(inputs_.size() + i);
-    const auto writes = [&](const TileProgram::Instruction& instruction) { return instruction.out == own; };
-    const auto it = std::find_if(program.instructions_.begin(), program.instructions_.end(), writes);
-    program.outputs_[i] = {dtype(outputs_[i]), static_cast<uint32_t>(it - program.instructions_.begin())};
-  }
+}
+
+TileProgram TileBuilder::build() && {
+  check_internal(!outputs_.empty(), "a tile program needs an output");
+  check_internal(registers_.size() + outputs_.size() < UINT16_MAX, "a tile program is too long");
+  remove_dead();
+  TileProgram program;
+  program.input_last_use_.assign(inputs_.size(), 0);
+  std::vector<uint32_t> slots = fixed_slots();
+  schedule(program, slots);
+  bind_outputs(program, slots);
   program.inputs_ = std::move(inputs_);
   program.scalars_ = std::move(scalars_);
-  program.temporary_bytes_ = std::move(temporaries).sizes();
   return program;
 }
 

@@ -103,6 +103,10 @@ class TileBuilder {
   uint32_t append(TileCode code, DType from, std::span<const uint32_t> operands, DType result);
   uint32_t convert(uint32_t reg, DType to);
   uint32_t widen(uint32_t reg);
+  void remove_dead();
+  std::vector<uint32_t> fixed_slots() const;
+  void schedule(TileProgram& program, std::vector<uint32_t>& slots) const;
+  void bind_outputs(TileProgram& program, const std::vector<uint32_t>& slots) const;
 
   std::vector<Register> registers_;
   std::vector<DType> inputs_;
