@@ -35,7 +35,11 @@ void partition_constant(PartitionContext& context) {
     context.set_result(0, build_constant(context.builder(), data), {});
     return;
   }
-  check_internal(data.is_splat() && data.size() > 0, "only a splat constant can be sharded");
+  if (data.size() == 0) {
+    context.set_result(0, build_constant(context.builder(), NdArray::empty(local.dtype, local.shape)), {});
+    return;
+  }
+  check_internal(data.is_splat(), "only a splat constant can be sharded");
   const Scalar value = data.scalar_at(0);
   Padding padding = result_padding(context.result_layout(0));
   if (padding.kind != Padding::Kind::kNone) padding = {Padding::Kind::kFill, value};
