@@ -21,6 +21,7 @@ class Planner {
   Plan run() {
     cut_digits();
     find_varying();
+    find_argument_homes();
     if (options_.fuse) {
       for (FusedGroup& group : fuse_elementwise(module_, module_.main().body, varying_)) {
         for (OpId op : group.ops) in_chain_[op] = true;
@@ -92,11 +93,74 @@ class Planner {
     } else {
       const OpCost cost = view.def().cost(view);
       step.work = cost.flops + cost.bytes;
+      if (!options_.faithful) step.merge = find_merge(view, plan_.digits, varying_, homes_);
+      if (step.merge) step.merged_op = merged_op(op, *step.merge);
+      if (!step.merged_op) step.merge.reset();
     }
+    find_home(view, step, inputs);
     for (ValueId input : inputs) step.inputs.push_back(input.index);  // values, until slots are numbered
     for (size_t i = 0; i < view.result_count(); ++i) step.outputs.push_back(view.result(i).index);
     if (view.result_count() > 0) step.axes = plan_.digits.axes(varying_[view.result().index]);
     return step;
+  }
+
+  void find_argument_homes() {
+    homes_.resize(module_.value_count());
+    for (ValueId argument : body_.arguments) {
+      Homes home(plan_.digits.size(), 0);
+      const auto& dims = layouts_[argument.index].dims;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        const DigitSet here = plan_.digits.touched(dims[d].axes);
+        for (size_t g = 0; g < home.size(); ++g) {
+          if ((here >> g & 1) != 0) home[g] = static_cast<uint8_t>(d);
+        }
+      }
+      homes_[argument.index] = std::move(home);
+    }
+  }
+
+  // A merged call leaves shards where the factor is, a chain where its first whole input has them.
+  void find_home(const OpView& op, const Step& step, const std::vector<ValueId>& inputs) {
+    if (step.merge) {
+      for (size_t i = 0; i < op.result_count(); ++i) {
+        Homes home(plan_.digits.size(), 0);
+        for (const Merge::Digit& digit : step.merge->digits) home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
+        homes_[op.result(i).index] = std::move(home);
+      }
+    } else if (step.kind == Step::Kind::kFused) {
+      const auto whole = std::find_if(inputs.begin(), inputs.end(), [&](ValueId input) {
+        return varying_[input.index] == varying_[op.result().index] && module_.type(input).shape == op.result_type().shape;
+      });
+      if (whole != inputs.end()) homes_[op.result().index] = homes_[whole->index];
+    }
+  }
+
+  // The same op on merged types; none where they do not suit its attributes. It stands in a copy of the module, since
+  // kernels read attributes and regions there.
+  OpId merged_op(OpId op_id, const Merge& merge) {
+    if (plan_.merged_ops == nullptr) {
+      plan_.merged_ops = std::make_unique<Module>(module_);
+      scratch_ = plan_.merged_ops->add_region();
+    }
+    Module& module = *plan_.merged_ops;
+    const Operation op = module.op(op_id);
+    std::vector<ValueId> operands;
+    std::vector<TypeId> results;
+    for (const TensorType& type : merge.operands) {
+      operands.push_back(module.add_argument(scratch_, module.context().intern(type)));
+    }
+    for (const TensorType& type : merge.results) results.push_back(module.context().intern(type));
+    const auto regions = module.regions(op_id);
+    const std::vector<RegionId> kept(regions.begin(), regions.end());
+    try {
+      const OpId merged = Builder(module, scratch_, op.loc).create_op(*op.def, operands, op.attrs, results, kept);
+      for (uint32_t i = 0; i < op.result_count; ++i) {
+        if (module.value(module.result(merged, i)).type != results[i]) return {};
+      }
+      return merged;
+    } catch (const Error&) {
+      return {};
+    }
   }
 
   // Drops steps that nobody needs, such as constants that went into chains.
@@ -151,10 +215,12 @@ class Planner {
   const Region& body_;
   Plan plan_;
   std::vector<DigitSet> varying_;
+  std::vector<Homes> homes_;
   std::unordered_map<OpId, CollectiveCall> calls_;
   std::unordered_map<OpId, FusedGroup> groups_;  // by root
   std::unordered_map<OpId, bool> in_chain_;
   std::vector<uint32_t> slot_by_value_;
+  RegionId scratch_;
 };
 
 }  // namespace

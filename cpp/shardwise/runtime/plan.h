@@ -11,10 +11,13 @@
 // plan does not depend on the number of devices.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "shardwise/runtime/collective_call.h"
 #include "shardwise/runtime/fuse.h"
+#include "shardwise/runtime/merge.h"
 
 namespace shardwise {
 
@@ -30,10 +33,13 @@ struct Step {
   double work = 0;                     // flops and bytes of one shard, about
   TileProgram program = {};            // kFused
   CollectiveCall collective = {};      // kCollective
+  std::optional<Merge> merge = {};     // kKernel: how the shards can share a call
+  OpId merged_op = {};                 // the op with merged types, in Plan::merged_ops
 };
 
 struct Plan {
   Digits digits;
+  std::unique_ptr<Module> merged_ops;  // the program's module and the merged ops; null when there are none
   std::vector<Step> steps;
   std::vector<ValueId> slots;          // the value of each slot
   std::vector<DigitSet> slot_varying;

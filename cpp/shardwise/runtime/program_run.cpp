@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
@@ -29,9 +31,34 @@ NdArray stretched(NdArray array, DimSpan shape) {
   return array;
 }
 
-// Nobody else can see this buffer, and it has the form of the result: the result may replace it.
+// Dims from the largest stride to the smallest.
+std::vector<size_t> memory_order(const NdArray& array) {
+  std::vector<size_t> order(array.shape().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
+  return order;
+}
+
+bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
+
+// An array that lies in memory as `like` does, so that a chain runs along memory, and shards that were parts of one
+// array stay so.
+NdArray empty_in_order_of(const NdArray& like, DType dtype) {
+  const std::vector<size_t> order = memory_order(like);
+  Dims shape;
+  std::vector<size_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    shape.push_back(like.shape()[order[i]]);
+    back[order[i]] = i;
+  }
+  return reorder_dims(pooled_empty(dtype, std::move(shape)), back);
+}
+
+// Nobody else can see this buffer, and it has the form of the result without gaps: the result may replace it.
 bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
-  return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 && array.is_contiguous();
+  return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 &&
+         reorder_dims(array, memory_order(array)).is_contiguous();
 }
 
 int64_t bytes_of(const Shards& shards) {
@@ -101,11 +128,38 @@ void ProgramRun::run_step(const Step& step) {
 }
 
 void ProgramRun::run_kernel(const Step& step) {
-  const OpView op(module_, step.op);
+  if (step.merge && run_merged(step)) return;
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(step.axes));
-  StepResults results(op, step.axes, options_.poison);
+  const double work = step.work * static_cast<double>(product(step.axes));
+  std::vector<Shards> results = call_kernel(OpView(module_, step.op), operands, step.axes, work);
+  for (size_t i = 0; i < results.size(); ++i) slots_[step.outputs[i]] = std::move(results[i]);
+}
+
+bool ProgramRun::run_merged(const Step& step) {
+  std::vector<const Shards*> operands;
+  for (uint32_t slot : step.inputs) operands.push_back(&slots_[slot]);
+  std::vector<size_t> order;
+  auto merged = merged_operands(*step.merge, operands, order);
+  if (!merged) return false;
+  AxisList rest = step.axes;
+  std::erase_if(rest, [&](const AxisRef& axis) {
+    return std::any_of(step.merge->digits.begin(), step.merge->digits.end(),
+                       [&](const Merge::Digit& digit) { return digit.axis == axis; });
+  });
+  for (Shards& operand : *merged) operand = operand.along(rest);
+  const double work = step.work * static_cast<double>(product(step.axes));
+  const std::vector<Shards> results = call_kernel(OpView(*plan_.merged_ops, step.merged_op), *merged, rest, work);
+  for (size_t i = 0; i < results.size(); ++i) {
+    slots_[step.outputs[i]] = unmerged_result(*step.merge, order, i, results[i], step.axes);
+  }
+  return true;
+}
+
+std::vector<Shards> ProgramRun::call_kernel(const OpView& op, std::span<const Shards> operands, const AxisList& axes,
+                                            double work) const {
+  StepResults results(op, axes, options_.poison);
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> shard(operands.size());
     for (int64_t k = begin; k < end; ++k) {
@@ -114,9 +168,9 @@ void ProgramRun::run_kernel(const Step& step) {
       op.def().kernel(context);
     }
   };
-  const int64_t count = product(step.axes);
+  const int64_t count = product(axes);
   int64_t first = 0;
-  bool in_parallel = count >= thread_count() && step.work * static_cast<double>(count) >= kParallelWork;
+  bool in_parallel = count > 1 && count >= thread_count() && work >= kParallelWork;
   if (in_parallel && op.def().traits.movement) {  // the first shard shows whether there is anything to do but a view
     run_shards(0, 1);
     first = 1;
@@ -127,7 +181,9 @@ void ProgramRun::run_kernel(const Step& step) {
   } else {
     run_shards(first, count);
   }
-  for (size_t i = 0; i < step.outputs.size(); ++i) slots_[step.outputs[i]] = results.take(i);
+  std::vector<Shards> shards;
+  for (size_t i = 0; i < op.result_count(); ++i) shards.push_back(results.take(i));
+  return shards;
 }
 
 Shards ProgramRun::read(const Step& step, size_t input) {
@@ -163,7 +219,10 @@ Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
       break;
     }
   }
-  if (result.data() == nullptr) result = pooled_empty(type.dtype, std::move(shape));
+  if (result.data() == nullptr) {
+    const auto like = std::find_if(arrays.begin(), arrays.end(), [&](const NdArray& a) { return has_shape(a, shape); });
+    result = like == arrays.end() ? pooled_empty(type.dtype, std::move(shape)) : empty_in_order_of(*like, type.dtype);
+  }
   if (result.size() != 0) run_tiles(step.program, arrays, std::array{result}, pool_for());
   return {step.axes, std::move(result)};
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/merge.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/runtime/array_view.h"
+
+namespace shardwise {
+namespace {
+
+// The dim of a tensor that has `factor` and nothing else.
+std::optional<size_t> dim_with(const ShardingRule& rule, size_t tensor, FactorId factor) {
+  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
+    const auto factors = rule.dim(tensor, d);
+    if (factors.size() == 1 && factors[0] == factor) return d;
+  }
+  return std::nullopt;
+}
+
+std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& rule, FactorId factor, AxisRef axis,
+                                        const std::vector<bool>& varies) {
+  Merge::Digit digit{axis, 0, {}, {}};
+  bool is_used = false;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const auto dim = dim_with(rule, i, factor);
+    if (dim.has_value() != varies[i] || rule.has_factor(i, factor) != varies[i]) return std::nullopt;
+    digit.operand_dims.push_back(dim);
+    is_used = is_used || dim.has_value();
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const auto dim = dim_with(rule, rule.result_tensor(i), factor);
+    if (!dim) return std::nullopt;
+    digit.result_dims.push_back(*dim);
+  }
+  return is_used ? std::optional(digit) : std::nullopt;
+}
+
+bool is_at_home(const OpView& op, const Merge::Digit& digit, const std::vector<Homes>& homes) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Homes& home = homes[op.operand(i).index];
+    if (digit.operand_dims[i] && *digit.operand_dims[i] != (home.empty() ? 0U : home[digit.number])) return false;
+  }
+  return true;
+}
+
+std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rule, const Digits& digits, size_t number,
+                                       const std::vector<bool>& varies, const std::vector<Homes>& homes) {
+  std::optional<Merge::Digit> best;
+  for (FactorId f = 0; f < rule.factors().size(); ++f) {
+    if (rule.factors()[f].kind != FactorKind::kPassThrough) continue;
+    auto digit = digit_along(op, rule, f, digits[number], varies);
+    if (!digit) continue;
+    digit->number = number;
+    if (is_at_home(op, *digit, homes)) return digit;
+    if (!best) best = std::move(digit);
+  }
+  return best;
+}
+
+size_t axis_position(AxisSpan axes, const AxisRef& axis) {
+  return static_cast<size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+}
+
+AxisList rest_of(AxisSpan axes, const Merge& merge) {
+  AxisList rest;
+  for (const AxisRef& axis : axes) {
+    const bool is_merged = std::any_of(merge.digits.begin(), merge.digits.end(),
+                                       [&](const Merge::Digit& digit) { return digit.axis == axis; });
+    if (!is_merged) rest.push_back(axis);
+  }
+  return rest;
+}
+
+// Merged digits from the largest stride to the smallest, as the first operand that has them lies.
+std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Shards*>& operands) {
+  std::vector<int64_t> strides;
+  for (const Merge::Digit& digit : merge.digits) {
+    size_t i = 0;
+    while (!digit.operand_dims[i]) ++i;
+    strides.push_back(operands[i]->stacked().strides()[axis_position(operands[i]->axes(), digit.axis)]);
+  }
+  std::vector<size_t> order(merge.digits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t> digit_order, const Shards& shards,
+                                     size_t operand) {
+  const AxisList& axes = shards.axes();
+  const AxisList rest = rest_of(axes, merge);
+  std::vector<size_t> order;
+  for (const AxisRef& axis : rest) order.push_back(axis_position(axes, axis));
+  std::vector<size_t> ends;
+  for (size_t d = 0; d < shards.stacked().shape().size() - axes.size(); ++d) {
+    for (size_t g : digit_order) {
+      const Merge::Digit& digit = merge.digits[g];
+      if (digit.operand_dims[operand] == d) order.push_back(axis_position(axes, digit.axis));
+    }
+    order.push_back(axes.size() + d);
+    ends.push_back(order.size());
+  }
+  std::optional<NdArray> view = reorder_dims(shards.stacked(), order);
+  for (size_t d = ends.size(); d-- > 0 && view;) {
+    const size_t begin = d == 0 ? rest.size() : ends[d - 1];
+    if (ends[d] - begin > 1) view = merge_dims(*view, begin, ends[d]);
+  }
+  if (!view) return std::nullopt;
+  return Shards(rest, std::move(*view));
+}
+
+}  // namespace
+
+std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
+                                const std::vector<Homes>& homes) {
+  if (op.result_count() == 0 || op.def().traits.side_effect) return std::nullopt;
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  if (rule.empty()) return std::nullopt;
+  Merge merge;
+  std::vector<bool> varies(op.operand_count());
+  for (size_t g = 0; g < digits.size(); ++g) {
+    const DigitSet bit = DigitSet{1} << g;
+    if ((varying[op.result().index] & bit) == 0) continue;
+    for (size_t i = 0; i < varies.size(); ++i) varies[i] = (varying[op.operand(i).index] & bit) != 0;
+    if (auto digit = best_digit(op, rule, digits, g, varies, homes)) merge.digits.push_back(std::move(*digit));
+  }
+  if (merge.digits.empty()) return std::nullopt;
+  for (size_t i = 0; i < op.operand_count(); ++i) merge.operands.push_back(op.operand_type(i));
+  for (size_t i = 0; i < op.result_count(); ++i) merge.results.push_back(op.result_type(i));
+  for (const Merge::Digit& digit : merge.digits) {
+    for (size_t i = 0; i < merge.operands.size(); ++i) {
+      if (digit.operand_dims[i]) merge.operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
+    }
+    for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
+  }
+  return merge;
+}
+
+std::optional<std::vector<Shards>> merged_operands(const Merge& merge, const std::vector<const Shards*>& operands,
+                                                   std::vector<size_t>& order) {
+  if (!std::all_of(operands.begin(), operands.end(), [](const Shards* shards) { return shards->is_stacked(); })) {
+    return std::nullopt;
+  }
+  order = memory_order(merge, operands);
+  std::vector<Shards> merged;
+  merged.reserve(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    auto operand = merged_operand(merge, order, *operands[i], i);
+    if (!operand) return std::nullopt;
+    merged.push_back(std::move(*operand));
+  }
+  return merged;
+}
+
+Shards unmerged_result(const Merge& merge, std::span<const size_t> order, size_t result, const Shards& merged,
+                       const AxisList& axes) {
+  AxisList found = merged.axes();  // the axis of each dim, {-1} for local ones
+  NdArray view = merged.stack();
+  std::vector<size_t> locals;
+  const size_t ndim = view.shape().size() - found.size();
+  for (size_t d = 0; d < ndim; ++d) {
+    const size_t at = found.size();
+    Dims sizes;
+    for (size_t g : order) {
+      if (merge.digits[g].result_dims[result] != d) continue;
+      sizes.push_back(merge.digits[g].axis.size);
+      found.push_back(merge.digits[g].axis);
+    }
+    sizes.push_back(view.shape()[at] / element_count(sizes));
+    view = split_dim(view, at, sizes);
+    locals.push_back(found.size());
+    found.push_back({-1, 1, 1});
+  }
+  std::vector<size_t> dims;
+  for (const AxisRef& axis : axes) dims.push_back(axis_position(found, axis));
+  dims.insert(dims.end(), locals.begin(), locals.end());
+  return {axes, reorder_dims(view, dims)};
+}
+
+}  // namespace shardwise
