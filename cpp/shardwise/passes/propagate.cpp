@@ -101,9 +101,22 @@ class Propagation {
     states_[id.index].dead = true;
     for (ValueId operand : module_.operands(id)) {
       --live_uses_[operand.index];
-      if (const OpId defining = module_.value(operand).op) push(defining);
+      if (const OpId defining = module_.value(operand).op; defining && has_at_most_one_user(operand)) push(defining);
     }
     return true;
+  }
+
+  // MLIR's rewriter looks again at what it thinks may go next, and with it Shardy.
+  bool has_at_most_one_user(ValueId value) const {
+    OpId only;
+    uint32_t uses = 0;
+    for (OpId user : users(value)) {
+      if (states_[user.index].dead) continue;
+      if (only && user != only) return false;
+      only = user;
+      ++uses;
+    }
+    return !only || live_uses_[value.index] <= uses;  // what is left are results of the region
   }
 
   void push(OpId id) {
