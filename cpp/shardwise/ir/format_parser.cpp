@@ -14,7 +14,9 @@ void OpParser::parse_formatted(OpSyntax& op) {
 size_t OpParser::parse_element(OpSyntax& op, size_t index) {
   const FormatElement& element = op.format->elements[index];
   switch (element.kind) {
-    case FormatKind::kLiteral: expect(element.text, str("in the text of ", op.def->name)); break;
+    case FormatKind::kLiteral:
+      if (!take(element.text)) expect(element.text, str("in the text of ", op.def->name));
+      break;
     case FormatKind::kOperands: parse_operand_list(op.operands); break;
     case FormatKind::kOperand: op.operands.push_back(parse_operand()); break;
     case FormatKind::kAttribute: {
