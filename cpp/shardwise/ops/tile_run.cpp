@@ -357,6 +357,27 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
   }
 }
 
+namespace {
+
+// A large operand whose rows run across memory (a transpose) would cost a cache miss per element; copied in blocks
+// first, it costs one per line.
+NdArray along_memory(const NdArray& input, const NdArray& output, const ParallelFor& parallel_for) {
+  constexpr int64_t kLarge = 1 << 15, kConflict = 1024;
+  if (input.ndim() < 2 || input.size() < kLarge || !output.is_contiguous()) return input;
+  int64_t last = input.ndim() - 1;
+  while (last > 0 && input.shape()[static_cast<size_t>(last)] == 1) --last;
+  const int64_t step = input.strides()[static_cast<size_t>(last)];
+  if (step == 0 || step % kConflict != 0) return input;
+  const NdArray dense = NdArray::empty(input.dtype(), input.shape());
+  const int64_t rows = input.shape()[0];
+  parallel_for(rows, std::max<int64_t>(64, ceil_div(kLarge * rows, input.size())), [&](int64_t begin, int64_t end) {
+    dense.sliced(0, begin, end - begin).copy_from(input.sliced(0, begin, end - begin));
+  });
+  return dense;
+}
+
+}  // namespace
+
 void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std::span<const NdArray> outputs,
                const ParallelFor& parallel_for) {
   check_internal(inputs.size() == program.input_count() && outputs.size() == program.output_count(),
@@ -369,7 +390,9 @@ void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std:
   }
   const int64_t size = outputs[0].size();
   if (size == 0) return;
-  const Strided strided = make_strided(inputs, outputs);
+  std::vector<NdArray> operands;
+  for (const NdArray& input : inputs) operands.push_back(along_memory(input, outputs[0], parallel_for));
+  const Strided strided = make_strided(operands, outputs);
   const int64_t grain = std::max<int64_t>(4 * kTileLanes, 65536 / static_cast<int64_t>(program.instruction_count()));
   parallel_for(size, grain,
                [&](int64_t begin, int64_t end) { TileRunner(program, end - begin).run_strided(strided, begin, end); });

@@ -2,8 +2,8 @@
 //
 // The instruction set of the tile evaluator, and the table of functions that implement it on one kind of CPU.
 //
-// This header is read by translation units compiled for AVX2 and AVX-512, so it holds plain data only: an inline function
-// here could be emitted with instructions that other machines lack, and the linker could keep that copy.
+// This header is read by translation units compiled for AVX2 and AVX-512, so it holds plain data only: an inline
+// function here could be emitted with instructions that other machines lack, and the linker could keep that copy.
 //
 // A kernel computes `lanes` (a multiple of 64) elements from contiguous operands; operands and result may be unaligned,
 // and the result may be exactly one of the operands. Table columns are numbered like DType (base/dtype.h):
@@ -38,7 +38,7 @@ inline constexpr int64_t kLaneBlock = 64;  // kernels run whole blocks of lanes;
 using TileKernel = void (*)(void* out, const void* a, const void* b, const void* c, int64_t lanes);
 
 struct TileTable {
-  TileKernel code[kTileCodeCount][kTileDTypeCount];     // by the dtype of the (last) operand; null: not defined
+  TileKernel code[kTileCodeCount][kTileDTypeCount];      // by the dtype of the last operand; null: not defined
   TileKernel convert[kTileDTypeCount][kTileDTypeCount];  // [from][to]; null: goes through float32
 };
 

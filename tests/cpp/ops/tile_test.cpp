@@ -312,7 +312,7 @@ TEST(Tile, StridedOperandsAndResults) {
     return element;
   };
   const TileProgram program = one_instruction(TileCode::kAdd, DType::kF32, DType::kF32);
-  for (const Dims& shape : {Dims{3, 5, 7}, Dims{2, 3, 1500}, Dims{70, 1, 33}, Dims{1, 1, 1}}) {
+  for (const Dims& shape : {Dims{3, 5, 7}, Dims{2, 3, 1500}, Dims{70, 1, 33}, Dims{1, 1, 1}, Dims{256, 1, 160}}) {
     const int64_t a = shape[0], b = shape[1], c = shape[2];
     const NdArray x = random_floats(DType::kF32, a * b * c, 12), row = random_floats(DType::kF32, c, 13);
     const auto strided = [&](const NdArray& base, Dims strides, int64_t offset) {
