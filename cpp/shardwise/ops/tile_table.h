@@ -5,7 +5,7 @@
 // This header is read by translation units compiled for AVX2 and AVX-512, so it holds plain data only: an inline
 // function here could be emitted with instructions that other machines lack, and the linker could keep that copy.
 //
-// A kernel computes `lanes` (a multiple of 64) elements from contiguous operands; operands and result may be unaligned,
+// A kernel computes `lanes` (a multiple of 64) elements from contiguous operands, which are aligned to their item size,
 // and the result may be exactly one of the operands. Table columns are numbered like DType (base/dtype.h):
 //   bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
 #pragma once
