@@ -260,10 +260,14 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
 
 // ---- attributes ----------------------------------------------------------------------------------------------------
 
-void OpParser::add_attribute(OpSyntax& op, std::string_view name, Attribute value) {
+void OpParser::expect_new(const OpSyntax& op, std::string_view name, size_t position) const {
   for (const NamedAttribute& known : op.attributes) {
-    if (known.first == name) fail_here(str("attribute '", name, "' must be given once"));
+    if (known.first == name) fail_at(position, str("attribute '", name, "' must be given once"));
   }
+}
+
+void OpParser::add_attribute(OpSyntax& op, std::string_view name, Attribute value) {
+  expect_new(op, name, op.start);
   op.attributes.emplace_back(std::string(name), std::move(value));
 }
 
@@ -275,10 +279,13 @@ void OpParser::parse_dictionary_of(OpSyntax& op) {
   expect("{", "before a dictionary of attributes");
   if (take("}")) return;
   do {
-    const std::string name = take_attribute_name();
+    skip_space();
+    const size_t start = pos;
+    std::string name = take_attribute_name();
     if (parse_special_attribute(op, name)) continue;
+    expect_new(op, name, start);
     Attribute value = take("=") ? parse_attribute(*this) : Attribute(Unit{});
-    add_attribute(op, name, std::move(value));
+    op.attributes.emplace_back(std::move(name), std::move(value));
   } while (take(","));
   expect("}", "at the end of a dictionary of attributes");
 }

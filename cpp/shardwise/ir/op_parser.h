@@ -75,6 +75,7 @@ class OpParser : public TextReader {
   std::vector<ResultName> parse_result_names();
   void parse_generic(OpSyntax& op);
   void parse_dictionary_of(OpSyntax& op);
+  void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
   void parse_local_blocks(OpSyntax& op);
   void set_columns(const OpSyntax& op, OpId id);

@@ -139,6 +139,7 @@ TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
   const std::string_view word = peek("!") ? std::string_view() : take_word();
   if (word != "tensor") {
+    pos = start;
     fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>", found());
   }
   expect("<", "behind 'tensor'");

@@ -17,7 +17,7 @@ module @jit_f attributes {mhlo.num_partitions = 8 : i32, "a }" = "}"} {
   // A comment.
   sdy.mesh @mesh = <["x"=4, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 4 : i64}]}} loc(#loc)
   sdy.mesh @"other mesh" = <["z"=2], device_ids=[1, 0]>
-  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {}p1], replicated={"y"}>, jax.a = [">"]} loc("w"("train.py":7:0)), %arg1: tensor<f32> {shardwise.local_blocks = array<i64>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@"other mesh", [{"z"}, {}]>}, tensor<8xf32> {jax.result_info = "r"}) {
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}p1], replicated={"y"}>, jax.a = [">"]} loc("w"("train.py":7:0)), %arg1: tensor<f32> {shardwise.local_blocks = array<i64>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@"other mesh", [{"z"}, {}]>}, tensor<8xf32> {jax.result_info = "r"}) {
     %0:2 = "test.any"(%arg0) <{ints = array<i64: 1, -2>, none = array<i64>, flag = true, note, text = "a\"\\\0A\C3\A9", f = -0.000000e+00 : f32, n = 0x7FC00000 : f32, t = tensor<2xi1>, list = [1 : i32, [], {a = @g}], e = #stablehlo<precision HIGHEST>, s = #stablehlo.gather<offset_dims = [1], index_vector_dim = 1, x = [], kind = tf32, b = false>, raw = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, "odd name" = 3 : i64, axes = #sdy<axis_ref_list{"x", "y":(1)2}>, dims = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, sh = #sdy.sharding<@mesh, [{}]>, d = dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>}> ({
     ^bb0(%arg2: tensor<f32> loc("x"), %arg3: tensor<f32>):
       %1 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc2)
@@ -127,15 +127,15 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
       {"%a = stablehlo.add %a, %a : tensor<8x8xf32>", "4:1: program text: the name of a value must be new in its scope"},
       {"%0 = stablehlo.add %a#1, %a : tensor<8x8xf32>", "4:20: program text: %a has 1 results"},
       {"%0 = \"test.any\"(%a)[^bb1] : (tensor<8x8xf32>) -> tensor<f32>", "4:20: program text: an op must have no successors"},
-      {"%0 = \"test.any\"() : () -> tensor<?x3xf32>", "4:28: program text: a dim must have a static size, got tensor<?;"},
-      {"%0 = \"test.any\"() : () -> tensor<2xcomplex<f32>>", "4:37: program text: the element type must be"},
-      {"%0 = \"test.any\"() : () -> tuple<tensor<f32>>", "4:28: program text: a type must be a tensor with static shape"},
-      {"%0 = \"test.any\"() : () -> !stablehlo.token", "4:28: program text: a type must be a tensor"},
-      {"%0 = \"test.any\"() : () -> tensor<99999999999x99999999999xf32>", "4:28: program text: a tensor must have less"},
-      {"%0 = \"test.any\"() <{a = 1, a = 2}> : () -> tensor<f32>", "4:34: program text: attribute 'a' must be given once"},
-      {"%0 = \"test.any\"() <{a = @x::@y}> : () -> tensor<f32>", "4:29: program text: expected '}'"},
-      {"%0 = \"test.any\"() <{a = 300 : ui8}> : () -> tensor<f32>", "4:26: program text: an integer attribute must be"},
-      {"%0 = \"test.any\"() <{a = #nothing}> : () -> tensor<f32>", "4:26: program text: an alias must be defined"},
+      {"%0 = \"test.any\"() : () -> tensor<?x3xf32>", "4:27: program text: a dim must have a static size, got tensor<?;"},
+      {"%0 = \"test.any\"() : () -> tensor<2xcomplex<f32>>", "4:36: program text: the element type must be"},
+      {"%0 = \"test.any\"() : () -> tuple<tensor<f32>>", "4:27: program text: a type must be a tensor with static shape"},
+      {"%0 = \"test.any\"() : () -> !stablehlo.token", "4:27: program text: a type must be a tensor"},
+      {"%0 = \"test.any\"() : () -> tensor<99999999999x99999999999xf32>", "4:27: program text: a tensor must have less"},
+      {"%0 = \"test.any\"() <{a = 1, a = 2}> : () -> tensor<f32>", "4:28: program text: attribute 'a' must be given once"},
+      {"%0 = \"test.any\"() <{a = @x::@y}> : () -> tensor<f32>", "4:27: program text: expected '}'"},
+      {"%0 = \"test.any\"() <{a = 300 : ui8}> : () -> tensor<f32>", "4:25: program text: an integer attribute must be"},
+      {"%0 = \"test.any\"() <{a = #nothing}> : () -> tensor<f32>", "4:25: program text: an alias must be defined"},
       {"%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "4:36: program text: the elements must have the shape"},
       {"%0 = stablehlo.constant dense<300> : tensor<3xi8>", "4:31: program text: an element must be a number that fits i8"},
       {"%0 = stablehlo.constant dense<\"0x01\"> : tensor<3xi32>", "4:31: program text: raw bytes must be those of tensor<3xi32>"},

@@ -81,8 +81,14 @@ inline Module parse_test(std::string_view text) {
   return parse(text, std::make_shared<Context>());
 }
 
-// A program whose function has the arguments %a, %b: tensor<8x8xf32>, %c: tensor<f32> and this body.
+// A program whose function has the arguments %a, %b: tensor<8x8xf32>, %c: tensor<f32> and this body, on line 4. Printed
+// texts call them %arg0, %arg1, %arg2, and so may the body.
 inline std::string program(std::string_view body) {
+  if (body.find("%arg0") != std::string_view::npos) {
+    return "module @m {\n  sdy.mesh @mesh = <[\"x\"=4, \"y\"=2]>\n"
+           "  func.func public @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<f32>) {\n" +
+           std::string(body) + "\n    return\n  }\n}\n";
+  }
   return "module @m {\n  sdy.mesh @mesh = <[\"x\"=4, \"y\"=2]>\n"
          "  func.func public @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<f32>) {\n" +
          std::string(body) + "\n    return\n  }\n}\n";
