@@ -44,20 +44,38 @@ class Merger {
 
  private:
   void add(const OpView& op) {
-    if (!op.def().traits.side_effect && op.regions().empty() && op.result_count() > 0) {
-      const auto [it, is_new] = made_.try_emplace(key_of(op), ValueId{});
-      if (!is_new) {
-        for (size_t i = 0; i < op.result_count(); ++i) {
-          rewriter_.set(op.result(i), ValueId{it->second.index + static_cast<uint32_t>(i)});
-        }
-        ++merged_;
-        return;
-      }
-      it->second = rewriter_.target().result(rewriter_.copy(op));
-    } else {
+    if (op.def().traits.side_effect || !op.regions().empty() || op.result_count() == 0) {
       rewriter_.copy(op);
+    } else {
+      const auto [it, is_new] = made_.try_emplace(key_of(op), ValueId{});
+      if (!is_new && merge(op, it->second)) return;
+      it->second = rewriter_.target().result(rewriter_.copy(op));
     }
     for (size_t i = 0; i < op.result_count(); ++i) keep_layout(op.result(i));
+  }
+
+  // Equal bits may be shards of different values, one of them with padding that nobody may read.
+  bool merge(const OpView& op, ValueId first_result) {
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const ValueId kept{first_result.index + static_cast<uint32_t>(i)};
+      if (!same_layout(layout_of(layouts_, op.result(i)), layout_of(kept_layouts_, kept))) return false;
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      rewriter_.set(op.result(i), ValueId{first_result.index + static_cast<uint32_t>(i)});
+    }
+    ++merged_;
+    return true;
+  }
+
+  // Values that stand for no global value, such as offsets, may lie behind the end of the table.
+  static const LocalLayout& layout_of(const std::vector<LocalLayout>& layouts, ValueId value) {
+    static const LocalLayout none;
+    return value.index < layouts.size() ? layouts[value.index] : none;
+  }
+
+  static bool same_layout(const LocalLayout& a, const LocalLayout& b) {
+    return a.global_type == b.global_type && a.dims == b.dims && a.unreduced == b.unreduced && a.reducer == b.reducer &&
+           a.padding == b.padding;
   }
 
   Key key_of(const OpView& op) const {
