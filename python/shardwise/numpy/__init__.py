@@ -22,7 +22,7 @@ from ..tracing import Tracer
 from . import creation, elementwise, linalg, manipulation, reductions, selection  # noqa: F401
 from ._primitives import convert
 from ._registry import FUNCTIONS, function_name, implements
-from .indexing import getitem
+from .indexing import getitem as getitem
 
 _RULES = elementwise.RULES
 _call = elementwise.call
@@ -76,9 +76,7 @@ def _unsupported(name: str, args: tuple[Any, ...]) -> UnsupportedError:
     near = difflib.get_close_matches(short, sorted(__all__), n=3, cutoff=0.6)
     hint = f" or use one of np.{', np.'.join(near)}" if near else ""
     got = ", ".join(repr(x) if isinstance(x, Tracer) else type(x).__name__ for x in args)
-    return UnsupportedError(
-        message(name, "shardwise has no traced form of it", got, f"compute it outside jit{hint}")
-    )
+    return UnsupportedError(message(name, "shardwise has no traced form of it", got, f"compute it outside jit{hint}"))
 
 
 def _public_names() -> dict[str, Any]:
@@ -90,7 +88,16 @@ def _public_names() -> dict[str, Any]:
     for alias in ("abs", "true_divide", "mod", "bitwise_not", "divide", "conj", "pow", "acos", "asin", "atan", "atan2"):
         if hasattr(np, alias):
             names[alias] = getattr(np, alias)
-    for alias in ("acosh", "asinh", "atanh", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "amax", "amin"):
+    for alias in (
+        "acosh",
+        "asinh",
+        "atanh",
+        "bitwise_invert",
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+        "amax",
+        "amin",
+    ):
         if hasattr(np, alias):
             names[alias] = getattr(np, alias)
     return names
@@ -105,6 +112,6 @@ _CONSTANTS = (
 _names = _public_names()
 globals().update(_names)
 globals().update({name: getattr(np, name) for name in _CONSTANTS})
-__all__ = [  # noqa: PLE0604
+__all__ = [
     *sorted({*_names, *_CONSTANTS, "astype"}),
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed shorthands for the StableHLO ops that NumPy's functions are composed of. They check nothing.
 
-    broadcast(x, (4, 3))      %1 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<3xf32>) -> tensor<4x3xf32>
+broadcast(x, (4, 3))      %1 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<3xf32>) -> tensor<4x3xf32>
 """
 
 from __future__ import annotations

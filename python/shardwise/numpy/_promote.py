@@ -60,7 +60,9 @@ def loop_dtypes(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any = None) -> 
 
 def _resolve(ufunc: np.ufunc, kinds: tuple[Any, ...], dtype: Any) -> tuple[np.dtype[Any], ...]:
     asked = (*kinds, *(None,) * ufunc.nout)
-    options = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
+    options: dict[str, Any] = (
+        {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
+    )
     try:
         dtypes = ufunc.resolve_dtypes(asked, **options)
     except TypeError:

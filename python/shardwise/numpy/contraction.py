@@ -62,7 +62,11 @@ def contract(function: str, terms: list[Term], out: tuple[Label, ...]) -> Tracer
 
 @lru_cache(maxsize=4096)
 def _one_dot(
-    lhs: tuple[Label, ...], lhs_shape: tuple[int, ...], rhs: tuple[Label, ...], rhs_shape: tuple[int, ...], out: tuple[Label, ...]
+    lhs: tuple[Label, ...],
+    lhs_shape: tuple[int, ...],
+    rhs: tuple[Label, ...],
+    rhs_shape: tuple[int, ...],
+    out: tuple[Label, ...],
 ) -> tuple[dict[str, Any], list[int] | None] | None:
     """Attributes and final permutation where a contraction is one dot_general, as it mostly is; else None."""
     shared = set(lhs) & set(rhs)
@@ -106,7 +110,11 @@ def _label_sizes(function: str, terms: Sequence[Term]) -> dict[Label, int]:
             known = sizes.setdefault(label, size)
             if known != size and known != 1 and size != 1:
                 got = f"{known} and {size} of shapes {' and '.join(str(t.array.shape) for t in terms)}"
-                raise ShapeError(message(function, "dims that are multiplied must have one size", got, "transpose or reshape an operand"))
+                raise ShapeError(
+                    message(
+                        function, "dims that are multiplied must have one size", got, "transpose or reshape an operand"
+                    )
+                )
             if size != 1:
                 sizes[label] = size
     return sizes

@@ -54,7 +54,14 @@ def empty_like(
 
 @implements("full_like")
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Tracer:
     """``numpy.full_like``; ``fill_value`` may be traced."""
     return _like("full_like", a, fill_value, dtype, order, subok, shape, device)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtypes import bfloat16
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer
 from ._primitives import broadcast_shape, common_trace, compare, convert, operand, select, shape_of, splat, truth
@@ -22,18 +21,18 @@ from ._promote import is_float, is_integer, loop_dtypes
 
 __all__ = ["RULES", "call", "call_options"]
 
-Rule = Union[str, Callable[..., Tracer]]
-_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+Rule: TypeAlias = str | Callable[..., Any]
+_BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
-def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None) -> Tracer:
+def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record ``ufunc(*inputs)`` with NumPy's dtypes and broadcasting."""
     dtypes = loop_dtypes(ufunc, inputs, dtype)
     if len(inputs) == 1:
         x = inputs[0]
         if x.dtype != dtypes[0]:
             x = convert(x, dtypes[0])
-        return x._trace.emit(rule, (x,)) if type(rule) is str else rule(x)  # type: ignore[operator]
+        return x._trace.emit(rule, (x,)) if isinstance(rule, str) else rule(x)
     trace = common_trace(inputs)
     lhs, rhs = inputs
     shape, other = shape_of(lhs), shape_of(rhs)
@@ -47,7 +46,7 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
     if special is not None and (is_float(dtypes[0]) or rhs == 2):
         return special(operand(trace, lhs, dtypes[0], shape))
     lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
-    return trace.emit(rule, (lhs, rhs)) if type(rule) is str else rule(lhs, rhs)  # type: ignore[operator]
+    return trace.emit(rule, (lhs, rhs)) if isinstance(rule, str) else rule(lhs, rhs)
 
 
 def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
@@ -61,7 +60,9 @@ def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
             if name == "out" and isinstance(value, tuple) and all(out is None for out in value):
                 continue
             raise UnsupportedError(
-                message(f"np.{ufunc.__name__}", f"{name}= has no traced form", f"{name}={value!r}", _WAY_OUT.get(name, ""))
+                message(
+                    f"np.{ufunc.__name__}", f"{name}= has no traced form", f"{name}={value!r}", _WAY_OUT.get(name, "")
+                )
             )
     return dtype
 
@@ -69,11 +70,11 @@ def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
 _WAY_OUT = {"out": "use what the function returns", "where": "use np.where on the result"}
 
 
-def _in_float32(rule: Callable[..., Tracer]) -> Callable[..., Tracer]:
+def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule of several ops that computes 16-bit floats in float32 and rounds once, as NumPy does."""
 
     @wraps(rule)
-    def wrapped(*operands: Tracer) -> Tracer:
+    def wrapped(*operands: Tracer) -> Any:
         dtype = operands[0].dtype
         if not is_float(dtype) or dtype.itemsize > 2:
             return rule(*operands)
@@ -83,20 +84,20 @@ def _in_float32(rule: Callable[..., Tracer]) -> Callable[..., Tracer]:
     return wrapped
 
 
-def _constant(x: Tracer, value: Any) -> Tracer:
+def _constant(x: Tracer, value: Any) -> Any:
     return splat(x._trace, value, x.shape, x.dtype)
 
 
 # ---- comparisons ----------------------------------------------------------------------------------------------------
 
-_DIRECTIONS = {
+_DIRECTIONS: dict[Any, str] = {
     np.equal: "EQ", np.not_equal: "NE", np.less: "LT", np.less_equal: "LE", np.greater: "GT", np.greater_equal: "GE",
 }  # fmt: skip
 _MIRRORED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
 def _comparison(direction: str) -> Rule:
-    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+    def rule(lhs: Tracer, rhs: Tracer) -> Any:
         if lhs.dtype == rhs.dtype:
             return compare(direction, lhs, rhs)
         if lhs.dtype.kind == "i":  # int64 with uint64: exact, a negative number is below all others
@@ -106,7 +107,7 @@ def _comparison(direction: str) -> Rule:
     return rule
 
 
-def _compare_signs(direction: str, signed: Tracer, unsigned: Tracer) -> Tracer:
+def _compare_signs(direction: str, signed: Tracer, unsigned: Tracer) -> Any:
     positive = compare(direction, convert(signed, unsigned.dtype), unsigned)
     negative = signed < 0
     return negative | positive if direction in ("LT", "LE", "NE") else ~negative & positive
@@ -125,7 +126,7 @@ def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -
 
 
 @_in_float32
-def _remainder(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
     if lhs.dtype.kind == "u":
         return select(rhs != 0, rest, _constant(rest, 0))
@@ -137,29 +138,29 @@ def _remainder(lhs: Tracer, rhs: Tracer) -> Tracer:
 
 
 @_in_float32
-def _floor_divide(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _floor_divide(lhs: Any, rhs: Any) -> Any:
     quotient = lhs._trace.emit("stablehlo.divide", (lhs, rhs))
     if lhs.dtype.kind == "u":
         return select(rhs != 0, quotient, _constant(quotient, 0))
     if is_integer(lhs.dtype):
         inexact = quotient * rhs != lhs
-        floor = select(inexact & ((lhs < 0) != (rhs < 0)), quotient - 1, quotient)
-        return select(rhs != 0, floor, _constant(floor, 0))
+        rounded = select(inexact & ((lhs < 0) != (rhs < 0)), quotient - 1, quotient)
+        return select(rhs != 0, rounded, _constant(rounded, 0))
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
-    whole = (lhs - rest) / rhs
+    whole: Any = (lhs - rest) / rhs
     whole = select((rest != 0) & ((rhs < 0) != (rest < 0)), whole - 1.0, whole)
-    floor = np.floor(whole)
+    floor: Any = np.floor(whole)
     floor = select(whole - floor > 0.5, floor + 1.0, floor)
     floor = select(whole == 0, _copysign(_constant(floor, 0), quotient), floor)
     return select(rhs == 0, quotient, floor)
 
 
-def _fmod(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _fmod(lhs: Tracer, rhs: Tracer) -> Any:
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
     return rest if is_float(lhs.dtype) else select(rhs != 0, rest, _constant(rest, 0))
 
 
-def _reciprocal(x: Tracer) -> Tracer:
+def _reciprocal(x: Tracer) -> Any:
     quotient = x._trace.emit("stablehlo.divide", (_constant(x, 1), x))
     if is_float(x.dtype):
         return quotient
@@ -171,65 +172,66 @@ def _reciprocal(x: Tracer) -> Tracer:
 # ---- signs and bits -------------------------------------------------------------------------------------------------
 
 
-def _signbit(x: Tracer) -> Tracer:
+def _signbit(x: Tracer) -> Any:
     bits = _BITS[x.dtype.itemsize]
     pattern = x._trace.emit("stablehlo.bitcast_convert", (x,), None, x.shape, bits)
     return compare("LT", pattern, _constant(pattern, 0))
 
 
-def _copysign(x: Tracer, sign: Tracer) -> Tracer:
+def _copysign(x: Tracer, sign: Tracer) -> Any:
     return select(_signbit(x) == _signbit(sign), x, -x)
 
 
-def _absolute(x: Tracer) -> Tracer:
+def _absolute(x: Tracer) -> Any:
     return x if x.dtype.kind in "bu" else x._trace.emit("stablehlo.abs", (x,))
 
 
-def _sign(x: Tracer) -> Tracer:
+def _sign(x: Tracer) -> Any:
     if x.dtype.kind == "u":
         return convert(truth(x), x.dtype)
     return x._trace.emit("stablehlo.sign", (x,))
 
 
 def _rounding(op: str) -> Rule:
-    def rule(x: Tracer) -> Tracer:
+    def rule(x: Tracer) -> Any:
         return x._trace.emit("stablehlo." + op, (x,)) if is_float(x.dtype) else x
 
     return rule
 
 
-def _trunc(x: Tracer) -> Tracer:
+def _trunc(x: Any) -> Any:
     if not is_float(x.dtype):
         return x
-    return _copysign(np.floor(np.abs(x)), x)
+    magnitude: Any = np.floor(np.abs(x))
+    return _copysign(magnitude, x)
 
 
-def _isfinite(x: Tracer) -> Tracer:
+def _isfinite(x: Tracer) -> Any:
     return x._trace.emit("stablehlo.is_finite", (x,)) if is_float(x.dtype) else compare("EQ", x, x)
 
 
-def _isinf(x: Tracer) -> Tracer:
+def _isinf(x: Tracer) -> Any:
     return compare("EQ", _absolute(x), _constant(x, math.inf)) if is_float(x.dtype) else compare("NE", x, x)
 
 
-def _isnan(x: Tracer) -> Tracer:
+def _isnan(x: Tracer) -> Any:
     return compare("NE", x, x)
 
 
 def _logical(op: str) -> Rule:
-    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+    def rule(lhs: Tracer, rhs: Tracer) -> Any:
         return lhs._trace.emit("stablehlo." + op, (truth(lhs), truth(rhs)))
 
     return rule
 
 
-def _logical_not(x: Tracer) -> Tracer:
+def _logical_not(x: Tracer) -> Any:
     if x.dtype.kind == "b":
         return x._trace.emit("stablehlo.not", (x,))
     return compare("EQ", x, _constant(x, 0))
 
 
-def _right_shift(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _right_shift(lhs: Tracer, rhs: Tracer) -> Any:
     kind = "logical" if lhs.dtype.kind == "u" else "arithmetic"
     return lhs._trace.emit(f"stablehlo.shift_right_{kind}", (lhs, rhs))
 
@@ -237,19 +239,19 @@ def _right_shift(lhs: Tracer, rhs: Tracer) -> Tracer:
 # ---- powers, logarithms and the rest --------------------------------------------------------------------------------
 
 
-def _square(x: Tracer) -> Tracer:
+def _square(x: Tracer) -> Any:
     return x._trace.emit("stablehlo.multiply", (x, x))
 
 
 # NumPy's ** takes these instead of power; exact, and with simple gradients.
-_POWERS: dict[Any, Callable[[Tracer], Tracer]] = {
+_POWERS: dict[Any, Callable[[Tracer], Any]] = {
     2: _square, 1: lambda x: x, -1: _reciprocal, 0.5: lambda x: x._trace.emit("stablehlo.sqrt", (x,)),
 }  # fmt: skip
 
 
 def _scaled(op: str, factor: float) -> Rule:
     @_in_float32
-    def rule(x: Tracer) -> Tracer:
+    def rule(x: Tracer) -> Any:
         return x._trace.emit(op, (x,)) / factor
 
     return rule
@@ -259,44 +261,45 @@ def _times(factor: float) -> Rule:
     return _in_float32(lambda x: x * factor)
 
 
-def _exp2(x: Tracer) -> Tracer:
+def _exp2(x: Tracer) -> Any:
     return x._trace.emit("stablehlo.power", (_constant(x, 2), x))
 
 
 @_in_float32
-def _logaddexp(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _logaddexp(lhs: Tracer, rhs: Tracer) -> Any:
     distance = np.abs(lhs - rhs)
     # Equal infinities have no distance.
-    return np.where(lhs == rhs, lhs + math.log(2), np.maximum(lhs, rhs) + np.log1p(np.exp(-distance)))  # type: ignore[return-value]
+    return np.where(lhs == rhs, lhs + math.log(2), np.maximum(lhs, rhs) + np.log1p(np.exp(-distance)))
 
 
 @_in_float32
-def _logaddexp2(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _logaddexp2(lhs: Tracer, rhs: Tracer) -> Any:
     log2 = math.log(2)
     return _logaddexp(lhs * log2, rhs * log2) / log2
 
 
 @_in_float32
-def _hypot(lhs: Tracer, rhs: Tracer) -> Tracer:
+def _hypot(lhs: Any, rhs: Any) -> Any:
     if lhs.dtype == np.float32:
         wide = np.dtype(np.float64)
         a, b = convert(lhs, wide), convert(rhs, wide)
-        root = convert(np.sqrt(a * a + b * b), lhs.dtype)
+        squares: Any = a * a + b * b
+        root: Any = convert(squares._trace.emit("stablehlo.sqrt", (squares,)), lhs.dtype)
     else:
         a, b = np.abs(lhs), np.abs(rhs)
         large, small = np.maximum(a, b), np.minimum(a, b)
         ratio = small / np.where(large == 0, 1.0, large)
         root = large * np.sqrt(ratio * ratio + 1.0)
-    return np.where(_isinf(lhs) | _isinf(rhs), math.inf, root)  # type: ignore[return-value]
+    return np.where(_isinf(lhs) | _isinf(rhs), math.inf, root)
 
 
-def _heaviside(x: Tracer, at_zero: Tracer) -> Tracer:
+def _heaviside(x: Tracer, at_zero: Tracer) -> Any:
     step = select(x < 0, _constant(x, 0), _constant(x, 1))
     return select(x == 0, at_zero, select(_isnan(x), x, step))
 
 
 def _ignoring_nan(op: str) -> Rule:
-    def rule(lhs: Tracer, rhs: Tracer) -> Tracer:
+    def rule(lhs: Tracer, rhs: Tracer) -> Any:
         result = lhs._trace.emit("stablehlo." + op, (lhs, rhs))
         if not is_float(lhs.dtype):
             return result
@@ -305,11 +308,11 @@ def _ignoring_nan(op: str) -> Rule:
     return rule
 
 
-def _bitwise_count(x: Tracer) -> Tracer:
+def _bitwise_count(x: Tracer) -> Any:
     return convert(x._trace.emit("stablehlo.popcnt", (_absolute(x),)), np.dtype(np.uint8))
 
 
-def _identity(x: Tracer) -> Tracer:
+def _identity(x: Tracer) -> Any:
     return x
 
 

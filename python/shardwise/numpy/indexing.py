@@ -77,7 +77,13 @@ def _expanded(x: Tracer, index: tuple[Any, ...]) -> list[Any]:
     items = [_item(item, index) for item in index]
     used = sum(1 for item in items if item is not None and item is not Ellipsis)
     if used > len(x.shape):
-        raise IndexError(message("indexing", f"an array of {len(x.shape)} dims takes at most as many indices", f"[{indexing_text(index)}]"))
+        raise IndexError(
+            message(
+                "indexing",
+                f"an array of {len(x.shape)} dims takes at most as many indices",
+                f"[{indexing_text(index)}]",
+            )
+        )
     missing = [slice(None)] * (len(x.shape) - used)
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:
@@ -132,7 +138,9 @@ def _box(item: slice, size: int) -> tuple[int, int, int]:
 
 def _checked(item: int, dim: int, size: int) -> int:
     if not -size <= item < size:
-        raise IndexError(message("indexing", f"an index on dim {dim} of size {size} must be in [{-size}, {size})", item))
+        raise IndexError(
+            message("indexing", f"an index on dim {dim} of size {size} must be in [{-size}, {size})", item)
+        )
     return item % size
 
 

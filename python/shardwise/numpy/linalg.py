@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of arrays and norms. Every product is a contraction of labelled dims (contraction.py).
 
-    np.einsum("bm,mh->bh", x, w)      %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+np.einsum("bm,mh->bh", x, w)      %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ __all__ = ["UFUNCS"]
 
 
 def _operands(arrays: Sequence[Any], dtype: Any = None) -> list[Tracer]:
-    """All of them traced and of one dtype."""
+    """All of them traced and of one dtype; here NumPy takes a Python number for an array, not as weak."""
     trace = common_trace(arrays)
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
     common = result_dtype(*arrays) if dtype is None else np.dtype(dtype)
     return [operand(trace, x, common) for x in arrays]
 
@@ -36,7 +37,7 @@ def _operands(arrays: Sequence[Any], dtype: Any = None) -> list[Tracer]:
 @implements("einsum")
 def einsum(
     *operands: Any, out: Any = None, dtype: Any = None, order: Any = "K", casting: Any = "safe", optimize: Any = False
-) -> Tracer:
+) -> Any:
     """``numpy.einsum``: implicit output, ellipsis, repeated labels, and operands followed by lists of labels."""
     refuse("einsum", out=(out, None), order=(order, "K"), casting=(casting, "safe"))
     inputs, output, arrays = _parsed(operands)
@@ -100,18 +101,22 @@ def _labels(text: str, shape: tuple[int, ...], width: int) -> tuple[Any, ...]:
 def _output_labels(text: str, operands: Sequence[tuple[Any, ...]], width: int) -> tuple[Any, ...]:
     before, dots, after = text.partition("...")
     if width and not dots:
-        raise ShapeError(message("np.einsum", "the output must hold the ellipsis of the operands", repr(text), "write ..."))
+        raise ShapeError(
+            message("np.einsum", "the output must hold the ellipsis of the operands", repr(text), "write ...")
+        )
     labels: tuple[Any, ...] = (*before, *(range(width) if dots else ()), *after)
     known = {label for own in operands for label in own}
     if not known.issuperset(labels) or len(set(labels)) < len(labels):
-        raise ShapeError(message("np.einsum", "each label of the output must occur in it once and in an operand", repr(text)))
+        raise ShapeError(
+            message("np.einsum", "each label of the output must occur in it once and in an operand", repr(text))
+        )
     return labels
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-def _matmul(function: str, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> Tracer:
+def _matmul(function: str, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> Any:
     a, b = _operands((lhs, rhs), dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(message(function, "operands must have at least 1 dim", f"{a.shape} and {b.shape}", "use *"))
@@ -129,8 +134,8 @@ def _expect_equal(function: str, n: int, m: int, a: Tracer, b: Tracer) -> None:
         raise ShapeError(message(function, "contracted dims must have one size", got, "transpose an operand"))
 
 
-def _matmul_ufunc(inputs: tuple[Any, ...], dtype: Any) -> Tracer:
-    return _matmul("np.matmul", *inputs, loop_dtypes(np.matmul, inputs, dtype)[0])
+def _matmul_ufunc(inputs: tuple[Any, ...], dtype: Any) -> Any:
+    return _matmul("np.matmul", inputs[0], inputs[1], loop_dtypes(np.matmul, inputs, dtype)[0])
 
 
 def _divmod(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
@@ -143,7 +148,7 @@ def _modf(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
     return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
 
 
-def _vecdot(inputs: tuple[Any, ...], dtype: Any) -> Tracer:
+def _vecdot(inputs: tuple[Any, ...], dtype: Any) -> Any:
     a, b = _operands(inputs, dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(message("np.vecdot", "operands must have at least 1 dim", f"{a.shape} and {b.shape}"))
@@ -164,11 +169,12 @@ if hasattr(np, "vecdot"):
 
 
 @implements("dot")
-def dot(a: Any, b: Any, out: Any = None) -> Tracer:
+def dot(a: Any, b: Any, out: Any = None) -> Any:
     """``numpy.dot``: over the last dim of ``a`` and the last but one of ``b``."""
     refuse("dot", out=(out, None))
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)  # type: ignore[no-any-return]
+        a, b = _operands((a, b))
+        return a * b
     a, b = _operands((a, b))
     _expect_equal("np.dot", a.shape[-1], b.shape[-min(b.ndim, 2)], a, b)
     a_labels = (*(("a", i) for i in range(a.ndim - 1)), "k")
@@ -178,30 +184,31 @@ def dot(a: Any, b: Any, out: Any = None) -> Tracer:
 
 
 @implements("inner")
-def inner(a: Any, b: Any, /) -> Tracer:
+def inner(a: Any, b: Any, /) -> Any:
     """``numpy.inner``: over the last dims of both."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)  # type: ignore[no-any-return]
+        a, b = _operands((a, b))
+        return a * b
     return tensordot(a, b, (-1, -1))
 
 
 @implements("vdot")
-def vdot(a: Any, b: Any, /) -> Tracer:
+def vdot(a: Any, b: Any, /) -> Any:
     """``numpy.vdot``: over all elements."""
     a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
     return dot(a, b)
 
 
 @implements("outer", "linalg.outer")
-def outer(a: Any, b: Any, out: Any = None) -> Tracer:
+def outer(a: Any, b: Any, out: Any = None) -> Any:
     """``numpy.outer``."""
     refuse("outer", out=(out, None))
     a, b = _operands((a, b))
-    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))  # type: ignore[no-any-return]
+    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))
 
 
 @implements("tensordot", "linalg.tensordot")
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """``numpy.tensordot``."""
     a, b = _operands((a, b))
     if np.ndim(axes) == 0:
@@ -219,12 +226,14 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
     for i, j in zip(a_dims, b_dims):
         _expect_equal("np.tensordot", a.shape[i], b.shape[j], a, b)
         b_labels[j] = a_labels[i]
-    out = [x for i, x in enumerate(a_labels) if i not in a_dims] + [x for j, x in enumerate(b_labels) if j not in b_dims]
+    out = [x for i, x in enumerate(a_labels) if i not in a_dims] + [
+        x for j, x in enumerate(b_labels) if j not in b_dims
+    ]
     return contract("np.tensordot", [Term(a, tuple(a_labels)), Term(b, tuple(b_labels))], tuple(out))
 
 
 @implements("kron")
-def kron(a: Any, b: Any) -> Tracer:
+def kron(a: Any, b: Any) -> Any:
     """``numpy.kron``."""
     a, b = _operands((a, b))
     ndim = max(a.ndim, b.ndim)
@@ -235,13 +244,13 @@ def kron(a: Any, b: Any) -> Tracer:
 
 
 @implements("linalg.matmul")
-def linalg_matmul(x1: Any, x2: Any, /) -> Tracer:
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
     """``numpy.linalg.matmul``."""
-    return np.matmul(x1, x2)  # type: ignore[no-any-return]
+    return np.matmul(x1, x2)
 
 
 @implements("linalg.vecdot")
-def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tracer:
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """``numpy.linalg.vecdot`` over the last dim."""
     refuse("linalg.vecdot", axis=(axis, -1))
     return _vecdot((x1, x2), None)
@@ -251,12 +260,12 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tracer:
 
 
 @implements("linalg.norm")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tracer:  # noqa: A002
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``numpy.linalg.norm``: of vectors any order; of matrices Frobenius, 1, -1 and the infinities."""
     if not is_float(x.dtype):
         x = convert(x, np.dtype(np.float64))
     if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
-        return np.sqrt(np.sum(np.square(x), keepdims=keepdims))  # type: ignore[no-any-return]
+        return np.sqrt(np.sum(np.square(x), keepdims=keepdims))
     axes = normalize_axes("np.linalg.norm", axis, x.ndim)
     if len(axes) == 1:
         return _vector_norm(x, ord, axes[0], keepdims)
@@ -265,28 +274,30 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     raise ShapeError(message("np.linalg.norm", "an order needs one axis or two", f"axes {axes}", "give axis="))
 
 
-def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Tracer:
+def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Any:
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if order is None or order == 2:
-        return np.sqrt(np.sum(np.square(x), **options))  # type: ignore[no-any-return]
+        return np.sqrt(np.sum(np.square(x), **options))
     if order in (np.inf, -np.inf):
-        return (np.max if order > 0 else np.min)(np.abs(x), **options)  # type: ignore[no-any-return]
+        return (np.max if order > 0 else np.min)(np.abs(x), **options)
     if order == 0:
-        return np.sum((x != 0).astype(x.dtype), **options)  # type: ignore[no-any-return]
+        return np.sum((x != 0).astype(x.dtype), **options)
     if order == 1:
-        return np.sum(np.abs(x), **options)  # type: ignore[no-any-return]
+        return np.sum(np.abs(x), **options)
     if isinstance(order, str):
         raise ShapeError(message("np.linalg.norm", "a vector's order must be a number", repr(order)))
-    return np.power(np.sum(np.power(np.abs(x), float(order)), **options), 1 / float(order))  # type: ignore[no-any-return]
+    return np.power(np.sum(np.power(np.abs(x), float(order)), **options), 1 / float(order))
 
 
-def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order is None or order == "fro":
-        return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))  # type: ignore[no-any-return]
+        return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))
     if order not in (1, -1, np.inf, -np.inf):
         got = repr(order)
-        raise UnsupportedError(message("np.linalg.norm", "this order of a matrix needs singular values", got, "use 'fro', 1 or inf"))
+        raise UnsupportedError(
+            message("np.linalg.norm", "this order of a matrix needs singular values", got, "use 'fro', 1 or inf")
+        )
     summed, chosen = axes if order in (1, -1) else axes[::-1]
     sums = np.sum(np.abs(x), axis=summed, keepdims=True)
     result = (np.max if order > 0 else np.min)(sums, axis=chosen, keepdims=True)
-    return result if keepdims else np.squeeze(result, axis=axes)  # type: ignore[no-any-return]
+    return result if keepdims else np.squeeze(result, axis=axes)

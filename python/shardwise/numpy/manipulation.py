@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that move elements and compute nothing: shapes, order of dims, joining, splitting, repeating.
 
-    np.roll(x, 1, axis=0)      concatenate(x[-1:], x[:-1])
+np.roll(x, 1, axis=0)      concatenate(x[-1:], x[:-1])
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +35,7 @@ from ._registry import implements
 
 __all__: list[str] = []
 
-_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+_NO_VALUE = np._NoValue
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -70,9 +71,7 @@ def copy_(a: Any, order: Any = "K", subok: Any = False) -> Any:
 
 
 @implements("reshape")
-def reshape_(
-    a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None
-) -> Tracer:
+def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Tracer:
     """``numpy.reshape`` in row-major order; one size may be -1."""
     refuse("reshape", order=(order, "C"))
     sizes = list(_sizes(newshape if shape is None else shape))
@@ -166,7 +165,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
     sources = normalize_axes("np.moveaxis", source, a.ndim)
     places = normalize_axes("np.moveaxis", destination, a.ndim)
     if len(sources) != len(places):
-        raise ShapeError(message("np.moveaxis", "source and destination must be as many", f"{source} and {destination}"))
+        raise ShapeError(
+            message("np.moveaxis", "source and destination must be as many", f"{source} and {destination}")
+        )
     order = [i for i in range(a.ndim) if i not in sources]
     for place, dim in sorted(zip(places, sources)):
         order.insert(place, dim)
@@ -202,18 +203,20 @@ def flipud(m: Any) -> Tracer:
 
 
 @implements("rot90")
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tracer:
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """``numpy.rot90``."""
     first, second = normalize_axes("np.rot90", tuple(axes), m.ndim)
     if k % 4 == 0:
-        return m  # type: ignore[no-any-return]
+        return m
     if k % 4 == 2:
         return reverse(m, (first, second))
-    return swapaxes(reverse(m, (second,)), first, second) if k % 4 == 1 else reverse(swapaxes(m, first, second), (second,))
+    return (
+        swapaxes(reverse(m, (second,)), first, second) if k % 4 == 1 else reverse(swapaxes(m, first, second), (second,))
+    )
 
 
 @implements("roll")
-def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """``numpy.roll`` by known shifts."""
     if axis is None:
         return reshape(roll(ravel(a), np.sum(shift), 0), a.shape)
@@ -224,7 +227,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         cut = -int(by) % size if size else 0
         if cut:
             a = _joined(a._trace, [_part(a, dim, cut, size), _part(a, dim, 0, cut)], dim)
-    return a  # type: ignore[no-any-return]
+    return a
 
 
 # ---- joining and splitting ------------------------------------------------------------------------------------------
@@ -266,7 +269,9 @@ def concatenate(
     for x in parts[1:]:
         if x.ndim != len(first) or any(i != dim and n != m for i, (n, m) in enumerate(zip(x.shape, first))):
             got = f"{first} and {x.shape}"
-            raise ShapeError(message("np.concatenate", f"shapes must agree but for dim {dim}", got, "reshape one of them"))
+            raise ShapeError(
+                message("np.concatenate", f"shapes must agree but for dim {dim}", got, "reshape one of them")
+            )
     return _joined(trace, [convert(x, dtype) for x in parts], dim)
 
 
@@ -321,7 +326,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Trace
         cuts = np.cumsum([0] + [each + 1] * extra + [each] * (parts - extra)).tolist()
     else:
         cuts = [0, *(int(i) for i in indices_or_sections), size]
-    bounds = [slice(*pair).indices(size)[:2] for pair in zip(cuts, cuts[1:])]
+    bounds = [slice(*pair).indices(size)[:2] for pair in itertools.pairwise(cuts)]
     return [_part(ary, dim, low, low if high < low else high) for low, high in bounds]
 
 
@@ -387,7 +392,7 @@ def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Tracer:
 def broadcast_arrays(*args: Any, subok: Any = False) -> tuple[Tracer, ...]:
     """``numpy.broadcast_arrays``."""
     refuse("broadcast_arrays", subok=(subok, False))
-    trace, arrays = _lifted("np.broadcast_arrays", args)
+    _, arrays = _lifted("np.broadcast_arrays", args)
     shape = broadcast_shape("np.broadcast_arrays", [x.shape for x in arrays])
     return tuple(broadcast(x, shape) for x in arrays)
 
@@ -409,7 +414,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     """``numpy.repeat``; a number per element must be known while recording."""
     if isinstance(repeats, Tracer):
         got = f"the traced {repeats!r}"
-        raise UnsupportedError(message("np.repeat", "the result's shape must be known while recording", got, "make it static"))
+        raise UnsupportedError(
+            message("np.repeat", "the result's shape must be known while recording", got, "make it static")
+        )
     if axis is None:
         a, axis = ravel(a), 0
     dim = normalize_axis("np.repeat", axis, a.ndim)
@@ -429,7 +436,7 @@ _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 @implements("pad")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """``numpy.pad`` in the modes constant, edge, reflect, symmetric and wrap."""
     if isinstance(pad_width, dict):
         pad_width = [pad_width.get(i, pad_width.get(i - array.ndim, 0)) for i in range(array.ndim)]
@@ -447,7 +454,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tr
         return _pad_constant(array, widths, kwargs.get("constant_values", 0))
     for dim, (low, high) in enumerate(widths):
         array = _pad_copied(array, dim, low, high, mode)
-    return array  # type: ignore[no-any-return]
+    return array
 
 
 def _pad_constant(x: Tracer, widths: list[tuple[int, int]], values: Any) -> Tracer:
@@ -481,7 +488,12 @@ def _pad_copied(x: Tracer, dim: int, low: int, high: int, mode: str) -> Tracer:
     reach = {"edge": math.inf, "reflect": size - 1, "symmetric": size, "wrap": size}[mode]
     if size == 0 or low > reach or high > reach:
         raise UnsupportedError(
-            message("np.pad", f"mode {mode} must copy within the array", f"widths {(low, high)} on dim {dim} of size {size}", "pad in steps")
+            message(
+                "np.pad",
+                f"mode {mode} must copy within the array",
+                f"widths {(low, high)} on dim {dim} of size {size}",
+                "pad in steps",
+            )
         )
     if mode == "edge":
         before = repeat(_part(x, dim, 0, 1), low, dim)

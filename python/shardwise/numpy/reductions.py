@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums, products, extrema, moments and truth over axes: each is a ``stablehlo.reduce`` and little else.
 
-    np.mean(x, axis=0)      %1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [0]
-                            %3 = stablehlo.divide %1, %2
+np.mean(x, axis=0)      %1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [0]
+                        %3 = stablehlo.divide %1, %2
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._registry import implements
 
 __all__ = ["apply_method"]
 
-_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+_NO_VALUE = np._NoValue
 
 
 def _default(value: Any, default: Any) -> Any:
@@ -29,7 +29,7 @@ def _default(value: Any, default: Any) -> Any:
 
 def _accumulate(
     function: str, x: Any, op: str, neutral: int, axis: Any, dtype: Any, keepdims: Any, initial: Any
-) -> Tracer:
+) -> Any:
     dtype = sum_dtype(x.dtype) if dtype is None else np.dtype(dtype)
     axes = normalize_axes(function, axis, x.ndim)
     # 16-bit floats are summed in float32 and rounded once.
@@ -44,9 +44,15 @@ def _accumulate(
 
 
 @implements("sum")
-def sum(  # noqa: A001
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = 0, where: Any = True
-) -> Tracer:
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = 0,
+    where: Any = True,
+) -> Any:
     """``numpy.sum``."""
     refuse("sum", out=(out, None), where=(_default(where, True), True))
     return _accumulate("np.sum", a, "add", 0, axis, dtype, keepdims, initial)
@@ -54,23 +60,34 @@ def sum(  # noqa: A001
 
 @implements("prod")
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = 1, where: Any = True
-) -> Tracer:
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = 1,
+    where: Any = True,
+) -> Any:
     """``numpy.prod``."""
     refuse("prod", out=(out, None), where=(_default(where, True), True))
     return _accumulate("np.prod", a, "multiply", 1, axis, dtype, keepdims, initial)
 
 
-def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any) -> Tracer:
+def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any) -> Any:
     axes = normalize_axes(function, axis, x.ndim)
     if initial is None or initial is _NO_VALUE:
         if any(x.shape[a] == 0 for a in axes):
             raise ShapeError(
-                message(function, "a reduction over nothing needs a value to start with", f"shape {x.shape}", "give initial=")
+                message(
+                    function,
+                    "a reduction over nothing needs a value to start with",
+                    f"shape {x.shape}",
+                    "give initial=",
+                )
             )
         initial = _lowest(x.dtype) if op == "maximum" else _highest(x.dtype)
     elif not axes:
-        return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)  # type: ignore[return-value]
+        return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)
     return reduce(x, op, axes, initial, bool(_default(keepdims, False)))
 
 
@@ -83,45 +100,45 @@ def _highest(dtype: np.dtype[Any]) -> Any:
 
 
 @implements("max", "amax")
-def max(  # noqa: A001
+def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-) -> Tracer:
+) -> Any:
     """``numpy.max``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
     refuse("max", out=(out, None), where=(_default(where, True), True))
     return _extreme("np.max", a, "maximum", axis, keepdims, initial)
 
 
 @implements("min", "amin")
-def min(  # noqa: A001
+def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-) -> Tracer:
+) -> Any:
     """``numpy.min``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
     refuse("min", out=(out, None), where=(_default(where, True), True))
     return _extreme("np.min", a, "minimum", axis, keepdims, initial)
 
 
 @implements("all")
-def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``numpy.all``."""
     refuse("all", out=(out, None), where=(_default(where, True), True))
     return reduce(truth(a), "and", normalize_axes("np.all", axis, a.ndim), True, bool(_default(keepdims, False)))
 
 
 @implements("any")
-def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``numpy.any``."""
     refuse("any", out=(out, None), where=(_default(where, True), True))
     return reduce(truth(a), "or", normalize_axes("np.any", axis, a.ndim), False, bool(_default(keepdims, False)))
 
 
 @implements("count_nonzero")
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """``numpy.count_nonzero``."""
     return sum(truth(a), axis=axis, keepdims=keepdims)
 
 
 @implements("ptp")
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tracer:
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``numpy.ptp``: maximum minus minimum."""
     refuse("ptp", out=(out, None))
     return max(a, axis=axis, keepdims=keepdims) - min(a, axis=axis, keepdims=keepdims)
@@ -141,12 +158,14 @@ def _count(x: Any, axes: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axes)
 
 
-def _quotient(x: Tracer, count: float) -> Tracer:
+def _quotient(x: Tracer, count: float) -> Any:
     return x / count if is_float(x.dtype) else convert(x / count, x.dtype)
 
 
 @implements("mean")
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tracer:
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
     """``numpy.mean``: of integers in float64, of 16-bit floats in float32."""
     refuse("mean", out=(out, None), where=(_default(where, True), True))
     axes = normalize_axes("np.mean", axis, a.ndim)
@@ -159,13 +178,13 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
-) -> Tracer:  # fmt: skip
+) -> Any:  # fmt: skip
     """``numpy.var``: the mean square distance from the mean, over ``count - ddof``."""
     refuse("var", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
     return _variance("np.var", a, axis, dtype, _default(correction, ddof), keepdims)[0]
 
 
-def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: float, keepdims: Any) -> tuple[Tracer, Any]:
+def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: float, keepdims: Any) -> tuple[Any, Any]:
     axes = normalize_axes(function, axis, x.ndim)
     compute, result = _mean_dtypes(x, dtype)
     wide = convert(x, compute)
@@ -181,10 +200,10 @@ def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: float, keepdim
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
-) -> Tracer:  # fmt: skip
+) -> Any:  # fmt: skip
     """``numpy.std``: the square root of the variance."""
     refuse("std", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
-    return np.sqrt(_variance("np.std", a, axis, dtype, _default(correction, ddof), keepdims)[0])  # type: ignore[return-value]
+    return np.sqrt(_variance("np.std", a, axis, dtype, _default(correction, ddof), keepdims)[0])
 
 
 _REDUCTIONS: dict[np.ufunc, Any] = {
@@ -197,13 +216,18 @@ _REDUCTIONS: dict[np.ufunc, Any] = {
 }
 
 
-def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Tracer:
+def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce``; its axis is 0 unless given. Raises UnsupportedError for other methods and ufuncs."""
     function = _REDUCTIONS.get(ufunc) if method == "reduce" else None
     if function is None:
         known = ", ".join(u.__name__ for u in _REDUCTIONS)
         raise UnsupportedError(
-            message(f"np.{ufunc.__name__}.{method}", "shardwise has no traced form of it", None, f"traced are reduce of {known}")
+            message(
+                f"np.{ufunc.__name__}.{method}",
+                "shardwise has no traced form of it",
+                None,
+                f"traced are reduce of {known}",
+            )
         )
     x, *rest = inputs
     options = dict(zip(("axis", "dtype", "out", "keepdims", "initial", "where"), rest)) | kwargs
@@ -219,5 +243,5 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     if options["axis"] is not None and not isinstance(options["axis"], tuple):
         options["axis"] = normalize_axis(f"np.{ufunc.__name__}.reduce", options["axis"], x.ndim)
     if isinstance(x, Tracer):
-        return function(x, **options)  # type: ignore[no-any-return]
+        return function(x, **options)
     raise UnsupportedError(message(f"np.{ufunc.__name__}.reduce", "out= has no traced form", None, "use the result"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that choose between values by a condition, compare arrays as wholes, or pick out diagonals.
 
-    np.tril(x)      select(iota 0 >= iota 1, x, 0)
+np.tril(x)      select(iota 0 >= iota 1, x, 0)
 """
 
 from __future__ import annotations
@@ -34,48 +34,50 @@ from ._registry import implements
 
 __all__ = ["diagonal_mask"]
 
-_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+_NO_VALUE = np._NoValue
 
 
 @implements("where")
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Tracer:
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """``numpy.where`` of three arguments; Python numbers are weak."""
     if x is None or y is None:
         raise UnsupportedError(
-            message("np.where", "needs both values: places alone have a shape that depends on the data", None, "give x and y")
+            message(
+                "np.where",
+                "needs both values: places alone have a shape that depends on the data",
+                None,
+                "give x and y",
+            )
         )
     trace = common_trace((condition, x, y))
     values = (condition, x, y)
     shape = broadcast_shape("np.where", [shape_of(v) for v in values])
     dtype = result_dtype(x, y)
-    if isinstance(condition, Tracer):
-        chosen = truth(condition)
-    else:
-        chosen = trace.lift(np.asarray(condition).astype(bool))
+    chosen = truth(condition) if isinstance(condition, Tracer) else trace.lift(np.asarray(condition).astype(bool))
     chosen = operand(trace, chosen, np.dtype(bool), shape)
     return select(chosen, operand(trace, x, dtype, shape), operand(trace, y, dtype, shape))
 
 
 @implements("clip")
 def clip(
-    a: Any, a_min: Any = _NO_VALUE, a_max: Any = _NO_VALUE, out: Any = None, *, min: Any = _NO_VALUE, max: Any = _NO_VALUE,  # noqa: A002
-    **options: Any,
-) -> Tracer:  # fmt: skip
+    a: Any, a_min: Any = _NO_VALUE, a_max: Any = _NO_VALUE, out: Any = None,
+    *, min: Any = _NO_VALUE, max: Any = _NO_VALUE, **options: Any,
+) -> Any:  # fmt: skip
     """``numpy.clip``: ``minimum(maximum(a, min), max)``."""
     refuse("clip", out=(out, None), **{name: (value, None) for name, value in options.items()})
-    low = min if a_min is _NO_VALUE else a_min
-    high = max if a_max is _NO_VALUE else a_max
+    low: Any = min if a_min is _NO_VALUE else a_min
+    high: Any = max if a_max is _NO_VALUE else a_max
     low, high = (None if bound is _NO_VALUE else bound for bound in (low, high))
     if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound that no element can pass is none
         low = None if type(low) is int and low < np.iinfo(a.dtype).min else low
         high = None if type(high) is int and high > np.iinfo(a.dtype).max else high
     if low is None and high is None:
-        return np.positive(a)  # type: ignore[return-value]
+        return np.positive(a)
     dtype = result_dtype(a, *(bound for bound in (low, high) if bound is not None))
     if low is None:
-        return np.minimum(_cast(a, dtype), high)  # type: ignore[return-value]
+        return np.minimum(_cast(a, dtype), high)
     raised = np.maximum(_cast(a, dtype), low)
-    return raised if high is None else np.minimum(raised, high)  # type: ignore[return-value]
+    return raised if high is None else np.minimum(raised, high)
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -83,14 +85,14 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 @implements("nan_to_num")
-def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tracer:
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``: infinities become the largest finite numbers unless given."""
     if not is_float(x.dtype):
-        return x  # type: ignore[no-any-return]
+        return x
     limits = _finfo(x.dtype)
     result = np.where(np.isnan(x), nan, x)
     result = np.where(x == np.inf, limits.max if posinf is None else posinf, result)
-    return np.where(x == -np.inf, limits.min if neginf is None else neginf, result)  # type: ignore[return-value]
+    return np.where(x == -np.inf, limits.min if neginf is None else neginf, result)
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:
@@ -98,37 +100,39 @@ def _finfo(dtype: np.dtype[Any]) -> Any:
         return np.finfo(dtype)
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 @implements("round", "around")
-def round_(a: Any, decimals: int = 0, out: Any = None) -> Tracer:
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``numpy.round``: to the nearest even; integers stay."""
     refuse("round", out=(out, None))
     if not is_float(a.dtype):
         if decimals < 0 or a.dtype.kind == "b":
             got = f"decimals={decimals} of {a.dtype.name}"
-            raise UnsupportedError(message("np.round", "integers have no traced rounding to tens", got, "convert to a float"))
-        return a  # type: ignore[no-any-return]
+            raise UnsupportedError(
+                message("np.round", "integers have no traced rounding to tens", got, "convert to a float")
+            )
+        return a
     if decimals == 0:
-        return np.rint(a)  # type: ignore[no-any-return]
+        return np.rint(a)
     factor = 10.0 ** abs(decimals)
-    return np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor  # type: ignore[no-any-return]
+    return np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor
 
 
 @implements("isclose")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tracer:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``numpy.isclose``."""
     kind = weak_kind(b)
     b = operand(common_trace((a, b)), b, result_dtype(kind if isinstance(kind, np.dtype) else kind(0), 1.0))
     near = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
-    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near  # type: ignore[no-any-return]
+    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
 
 
 @implements("allclose")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tracer:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``numpy.allclose``, as a traced bool."""
-    return np.all(isclose(a, b, rtol, atol, equal_nan))  # type: ignore[return-value]
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements("array_equal")
@@ -143,13 +147,13 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 # ---- diagonals ------------------------------------------------------------------------------------------------------
 
 
-def diagonal_mask(x: Tracer, dim1: int, dim2: int, direction: str = "EQ", offset: int = 0) -> Tracer:
+def diagonal_mask(x: Tracer, dim1: int, dim2: int, direction: str = "EQ", offset: int = 0) -> Any:
     """Where the index along ``dim2`` compares to that along ``dim1`` plus ``offset`` as said."""
     rows, columns = iota(x._trace, x.shape, dim1), iota(x._trace, x.shape, dim2)
     return compare(direction, columns, rows + offset if offset else rows)
 
 
-def _triangle(function: str, m: Any, direction: str, k: int) -> Tracer:
+def _triangle(function: str, m: Any, direction: str, k: int) -> Any:
     if m.ndim < 2:
         raise ShapeError(message(function, "needs at least 2 dims", f"shape {m.shape}"))
     mask = diagonal_mask(m, m.ndim - 2, m.ndim - 1, direction, k)
@@ -157,18 +161,18 @@ def _triangle(function: str, m: Any, direction: str, k: int) -> Tracer:
 
 
 @implements("tril")
-def tril(m: Any, k: int = 0) -> Tracer:
+def tril(m: Any, k: int = 0) -> Any:
     """``numpy.tril``: the elements on and below diagonal ``k``."""
     return _triangle("np.tril", m, "LE", k)
 
 
 @implements("triu")
-def triu(m: Any, k: int = 0) -> Tracer:
+def triu(m: Any, k: int = 0) -> Any:
     """``numpy.triu``: the elements on and above diagonal ``k``."""
     return _triangle("np.triu", m, "GE", k)
 
 
-def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> Tracer:
+def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> Any:
     """The square whose main diagonal is wanted, its two dims last."""
     dim1, dim2 = normalize_axis(function, axis1, a.ndim), normalize_axis(function, axis2, a.ndim)
     if dim1 == dim2:
@@ -184,13 +188,13 @@ def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> 
     return slice_(moved, start, limit)
 
 
-def _masked(square: Tracer, zero: Any) -> Tracer:
+def _masked(square: Tracer, zero: Any) -> Any:
     mask = diagonal_mask(square, square.ndim - 2, square.ndim - 1)
     return select(mask, square, splat(square._trace, zero, square.shape, square.dtype))
 
 
 @implements("diagonal", "linalg.diagonal")
-def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Tracer:
+def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """``numpy.diagonal``: a mask and a sum, so that both dims may be sharded."""
     square = _square_part("np.diagonal", a, offset, axis1, axis2)
     if square.dtype.kind == "b":
@@ -200,23 +204,23 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Tracer:
 
 
 @implements("trace", "linalg.trace")
-def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Tracer:
+def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
     """``numpy.trace``."""
     refuse("trace", out=(out, None))
     square = _square_part("np.trace", a, offset, axis1, axis2)
     wide = convert(square, sum_dtype(a.dtype) if dtype is None else np.dtype(dtype))
-    return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)  # type: ignore[no-any-return]
+    return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)
 
 
 @implements("diag")
-def diag(v: Any, k: int = 0) -> Tracer:
+def diag(v: Any, k: int = 0) -> Any:
     """``numpy.diag``: the diagonal of a matrix, or the matrix of a diagonal."""
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ShapeError(message("np.diag", "needs 1 or 2 dims", f"shape {v.shape}"))
     size = v.shape[0] + abs(k)
-    wide = np.pad(v, (_at_least_zero(k), _at_least_zero(-k)))
+    wide: Any = np.pad(v, (_at_least_zero(k), _at_least_zero(-k)))
     wide = np.broadcast_to(wide, (size, size))
     return select(diagonal_mask(wide, 0, 1, "EQ", k), wide, splat(v._trace, 0, wide.shape, v.dtype))
 
@@ -227,7 +231,7 @@ def _at_least_zero(k: int) -> int:
 
 
 @implements("diff")
-def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE) -> Tracer:
+def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = _NO_VALUE, append: Any = _NO_VALUE) -> Any:
     """``numpy.diff``."""
     dim = normalize_axis("np.diff", axis, a.ndim)
     ends = []
@@ -246,7 +250,7 @@ def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = _NO_VALUE, append: A
         before = (slice(None),) * dim
         later, earlier = a[(*before, slice(1, None))], a[(*before, slice(0, _at_least_zero(size - 1)))]
         a = np.not_equal(later, earlier) if a.dtype.kind == "b" else later - earlier
-    return a  # type: ignore[no-any-return]
+    return a
 
 
 @implements("result_type")
@@ -268,6 +272,6 @@ def isrealobj(x: Any) -> bool:
 
 
 @implements("imag")
-def imag(val: Any) -> Tracer:
+def imag(val: Any) -> Any:
     """``numpy.imag``: zeros, since no traced value is complex."""
     return splat(val._trace, 0, val.shape, val.dtype)

@@ -47,14 +47,16 @@ def _svg(width: float, height: float, parts: Iterable[str], label: str) -> str:
     body = "".join(parts)
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" style="font:11px sans-serif;margin:4px" fill="currentColor">{body}</svg>'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" style="font:11px sans-serif;margin:4px" fill="currentColor">'
+        f"{body}</svg>"
     )
 
 
 def _figure(caption: str, panels: Sequence[str], note: str = "") -> str:
     """``caption`` is HTML."""
     tail = f'<div style="opacity:0.7">{escape(note)}</div>' if note else ""
-    return f'<div><div style="margin:4px">{caption}</div><div style="display:flex;flex-wrap:wrap">{"".join(panels)}</div>{tail}</div>'
+    row = f'<div style="display:flex;flex-wrap:wrap">{"".join(panels)}</div>'
+    return f'<div><div style="margin:4px">{caption}</div>{row}{tail}</div>'
 
 
 def _code(text: str) -> str:

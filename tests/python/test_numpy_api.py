@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy functions on traced values mean what NumPy says: shapes and dtypes exactly, elements up to rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy_cases import Case, all_cases, data
+
+import shardwise as sw
+import shardwise.numpy as snp
+from shardwise import P
+
+CASES = all_cases()
+MESHES = {"1": sw.Mesh({"data": 1, "model": 1}), "4x2": sw.Mesh({"data": 4, "model": 2})}
+# NumPy warns about the divisions by zero that the table asks for.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def assert_same(result: Any, expected: Any) -> None:
+    if isinstance(expected, (list, tuple)):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected):
+            assert_same(one, other)
+        return
+    result, expected = np.asarray(result), np.asarray(expected)
+    assert result.dtype == expected.dtype
+    assert result.shape == expected.shape
+    if expected.dtype.kind in "biu":
+        np.testing.assert_array_equal(result, expected)
+        return
+    eps = float(ml_dtypes.finfo(expected.dtype).eps)
+    wide = expected.astype(np.float64)
+    scale = float(np.max(np.abs(np.where(np.isfinite(wide), wide, 0)), initial=0))
+    np.testing.assert_allclose(result.astype(np.float64), wide, rtol=32 * eps, atol=8 * eps * scale)
+
+
+@pytest.mark.parametrize("mesh", MESHES.values(), ids=MESHES)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_function_matches_numpy(case: Case, mesh: sw.Mesh) -> None:
+    expected = case.function(*case.arrays)
+    specs = tuple(P(*("data", "model")[: array.ndim]) for array in case.arrays)
+    result = sw.jit(case.function, mesh=mesh, in_shardings=specs)(*case.arrays)
+    assert_same(result, expected)
+
+
+def trace(function: Any, *arrays: np.ndarray) -> Any:
+    return sw.jit(function, mesh=MESHES["4x2"]).trace(*arrays)
+
+
+def test_sharded_arrays_take_numpy_functions_outside_jit() -> None:
+    x = data((8, 6))
+    placed = sw.device_put(x, sw.NamedSharding(MESHES["4x2"], P("data", "model")))
+    assert_same(np.sum(np.tanh(placed) + x, axis=0), np.sum(np.tanh(x) + x, axis=0))
+    assert_same(placed[1:, None, ::-1], x[1:, None, ::-1])
+
+
+def test_public_functions_are_numpys() -> None:
+    assert snp.tanh is np.tanh
+    assert snp.concatenate is np.concatenate
+    assert {"sum", "einsum", "where", "zeros", "pi", "astype", "true_divide"} <= set(snp.__all__)
+    assert [name for name in snp.__all__ if not hasattr(snp, name)] == []
+
+
+def test_scalar_constants_hold_one_element() -> None:
+    text = trace(lambda x: x + 1.5, np.zeros((64, 64), np.float32)).as_text()
+    assert "dense<1.500000e+00> : tensor<64x64xf32>" in text
+
+
+def test_matmul_is_one_op() -> None:
+    text = trace(lambda x, w: np.einsum("bm,mh->bh", x, w), data((8, 4)), data((4, 6))).as_text()
+    assert text.count("stablehlo.") == text.count("stablehlo.dot_general") == 1
+
+
+class Refusal:
+    """A call that must fail, the exception, and parts of its text."""
+
+    def __init__(self, call: Any, error: type[Exception], *parts: str) -> None:
+        self.call, self.error, self.parts = call, error, parts
+
+
+REFUSALS = {
+    "sort": Refusal(
+        lambda x: np.sort(x), sw.UnsupportedError, "np.sort: shardwise has no traced form of it, got", "float32[8,4]"
+    ),
+    "near": Refusal(lambda x: np.nansum(x), sw.UnsupportedError, "np.nansum", "np.sum"),
+    "ufunc": Refusal(lambda x: np.spacing(x), sw.UnsupportedError, "np.spacing: shardwise has no traced form of it"),
+    "out": Refusal(
+        lambda x: np.add(x, 1, out=np.zeros((8, 4))), sw.UnsupportedError, "np.add: out= has no traced form"
+    ),
+    "where": Refusal(lambda x: np.add(x, 1, where=np.ones((8, 4), bool)), sw.UnsupportedError, "where=", "np.where"),
+    "sum-where": Refusal(lambda x: np.sum(x, where=x > 0), sw.UnsupportedError, "np.sum: where= has no traced form"),
+    "order": Refusal(lambda x: np.reshape(x, (4, 8), order="F"), sw.UnsupportedError, "order="),
+    "casting": Refusal(lambda x: np.add(x, 1, casting="no"), sw.UnsupportedError, "casting="),
+    "accumulate": Refusal(lambda x: np.add.accumulate(x), sw.UnsupportedError, "np.add.accumulate", "reduce of add"),
+    "outer": Refusal(lambda x: np.multiply.outer(x, x), sw.UnsupportedError, "np.multiply.outer"),
+    "shapes": Refusal(
+        lambda x: x + np.ones(3), sw.ShapeError, "np.add: shapes must broadcast to one, got (8, 4) and (3,)"
+    ),
+    "matmul": Refusal(lambda x: x @ x, sw.ShapeError, "np.matmul", "got 4 and 8 of shapes (8, 4) and (8, 4)"),
+    "einsum": Refusal(lambda x: np.einsum("ij,jk", x, x), sw.ShapeError, "np.einsum", "4 and 8"),
+    "einsum-count": Refusal(lambda x: np.einsum("ij,jk", x), sw.ShapeError, "one list of labels per operand"),
+    "einsum-output": Refusal(lambda x: np.einsum("ij->k", x), sw.ShapeError, "each label of the output"),
+    "reshape": Refusal(lambda x: np.reshape(x, (5, 7)), sw.ShapeError, "got (8, 4) to (5, 7)"),
+    "axis": Refusal(lambda x: np.sum(x, axis=2), sw.ShapeError, "must be in [-2, 2), got 2"),
+    "axis-twice": Refusal(lambda x: np.sum(x, axis=(0, -2)), sw.ShapeError, "axes must differ"),
+    "concatenate": Refusal(lambda x: np.concatenate([x, x[:, 1:]]), sw.ShapeError, "(8, 4) and (8, 3)"),
+    "split": Refusal(lambda x: np.split(x, 3), sw.ShapeError, "np.array_split"),
+    "max-empty": Refusal(lambda x: np.max(x[:0]), sw.ShapeError, "initial="),
+    "negative": Refusal(lambda x: -(x > 0), sw.DTypeError, "np.negative: has no meaning for these dtypes, got bool"),
+    "complex": Refusal(lambda x: x.astype(complex), sw.DTypeError, "complex128"),
+    "index": Refusal(lambda x: x[8], IndexError, "dim 0 of size 8", "got 8"),
+    "indices": Refusal(lambda x: x[0, 0, 0], IndexError, "at most as many indices"),
+    "mask": Refusal(lambda x: x[x > 0], sw.UnsupportedError, "np.where(mask, x, 0)"),
+    "array-index": Refusal(lambda x: x[[1, 2]], sw.UnsupportedError, "one-hot"),
+    "where-one": Refusal(lambda x: np.where(x), sw.UnsupportedError, "shape that depends on the data"),
+    "overflow": Refusal(lambda x: x.astype(np.uint8) + 300, OverflowError, "a number must fit uint8, got 300"),
+    "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.UnsupportedError, "np.repeat"),
+    "pad": Refusal(lambda x: np.pad(x, 1, mode="linear_ramp"), sw.UnsupportedError, "constant, edge"),
+    "norm": Refusal(lambda x: np.linalg.norm(x, 2), sw.UnsupportedError, "singular values"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_refusal_names_the_reason_and_the_line(refusal: Refusal) -> None:
+    with pytest.raises(refusal.error) as caught:
+        trace(refusal.call, data((8, 4)))
+    text = str(caught.value)
+    for part in refusal.parts:
+        assert part in text
+    assert f"(at {__file__}:{refusal.call.__code__.co_firstlineno})" in text
+
+
+def test_program_names_the_users_line_and_variable() -> None:
+    def f(x: Any) -> Any:
+        h = np.tanh(x)
+        return h * 2
+
+    program = sw.jit(f, mesh=MESHES["4x2"], in_shardings=P("data")).lower(data((8, 4))).compile()
+    explanation = program.why("h")
+    assert explanation.values[0].file == __file__
+    assert explanation.values[0].line == f.__code__.co_firstlineno + 1

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ledgers, explanations, source lines, assertions and pictures."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import shardwise as sw
+from shardwise import P, _sources
+from shardwise.reports import CollectiveRow, Explanation, Ledger, ledger_of
+from shardwise.testing import assert_collectives, assert_matches_unpartitioned
+from shardwise.viz import array_html, mesh_html, program_html
+
+MESH = sw.Mesh({"data": 4, "model": 2})
+ROW: dict[str, Any] = {
+    "kind": "all_reduce", "axes": '{"model"}', "group_size": 2, "bytes": 8192.0, "shape": [32, 64], "dtype": "float32",
+    "count": 3, "file": "train.py", "line": 31, "cause": "reduction in dot_general", "name": "h",
+    "of a later version": 1,
+}  # fmt: skip
+STEP = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0 dim 0", "to": "result 0 dim 0"}
+VALUE: dict[str, Any] = {
+    "name": "h", "file": "train.py", "line": 10, "type": "tensor<16x64xf32>", "sharding": '[{"data"}, {}]',
+    "axes": [{"axis": '"data"', "dim": 0, "origin": "argument 0", "location": "train.py:8", "path": [STEP]}],
+    "lost": [{"axis": '"model"', "dim": 1, "op": "dot_general", "location": "train.py:9", "reason": "dim is closed"}],
+}  # fmt: skip
+
+
+def dot(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    x = sw.shard(x, P("data", "model"))
+    h = x @ w
+    return np.tanh(h)
+
+
+def dot_program() -> sw.Program:
+    return sw.jit(dot, mesh=MESH).lower(np.ones((8, 4), np.float32), np.ones((4, 6), np.float32)).compile()
+
+
+# ---- ledgers --------------------------------------------------------------------------------------------------------
+
+
+def test_ledger_is_data_text_table_and_html() -> None:
+    ledger = ledger_of([ROW, {**ROW, "kind": "all_gather", "bytes": 100.0, "count": 1}])
+    assert ledger.total_bytes == 3 * 8192 + 100
+    assert ledger.by_kind() == {"all_reduce": 3, "all_gather": 1}
+    assert ledger[0].shape == (32, 64)
+    assert ledger[1:] == Ledger([ledger[1]])
+    assert json.loads(ledger.to_json())["collectives"][0]["cause"] == "reduction in dot_general"
+    assert repr(ledger) == (
+        "kind        axes       devices  bytes  count  type            where        cause\n"
+        'all_reduce  {"model"}        2  8 KiB      3  float32[32,64]  train.py:31  reduction in dot_general\n'
+        'all_gather  {"model"}        2  100 B      1  float32[32,64]  train.py:31  reduction in dot_general\n'
+        "2 collectives, 24.1 KiB received per device"
+    )
+    console = Console(width=160, file=io.StringIO())
+    console.print(ledger)
+    assert "train.py:31" in console.file.getvalue()
+    assert "{&quot;model&quot;}" in ledger._repr_html_()
+
+
+def test_empty_ledger_says_so() -> None:
+    assert repr(ledger_of([])) == "no collectives"
+    assert ledger_of([])._repr_html_() == "<p>no collectives</p>"
+
+
+def test_row_without_a_line_has_no_location() -> None:
+    assert CollectiveRow("all_gather", "", 2, 1.0, (), "int8").location == ""
+
+
+# ---- explanations ---------------------------------------------------------------------------------------------------
+
+
+def test_explanation_reads_like_prose() -> None:
+    assert repr(Explanation.of("h", [VALUE])) == (
+        'h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}].\n'
+        '  dim 0 is split over "data": it comes from argument 0 at train.py:8\n'
+        "    through stablehlo.tanh (train.py:10): operand 0 dim 0 → result 0 dim 0\n"
+        '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed'
+    )
+
+
+def test_explanation_of_an_ambiguous_name_lists_its_lines() -> None:
+    text = repr(Explanation.of("h", [VALUE, {**VALUE, "line": 20, "axes": [], "lost": []}]))
+    assert text.startswith("2 values are called h, at train.py:10, train.py:20:\n")
+    assert text.endswith("Nothing splits it: every device holds all of it.")
+
+
+def test_explanation_is_data() -> None:
+    explanation = Explanation.of("h", [VALUE])
+    assert json.loads(explanation.to_json()) == {"name": "h", "values": [VALUE]}
+    assert "<pre>h (train.py:10)" in explanation._repr_html_()
+
+
+def test_program_explains_a_value_and_its_collectives() -> None:
+    program = dot_program()
+    ledger = program.collectives()
+    assert [row.kind for row in ledger] == ["all_reduce"]
+    assert ledger[0].axes == '{"model"}'
+    assert ledger[0].file == __file__
+    assert ledger[0].line == dot.__code__.co_firstlineno + 2
+    assert '"data"' in repr(program.why("h"))
+    with pytest.raises(KeyError, match="no value of the program is called 'g'"):
+        program.why("g")
+
+
+# ---- source lines ---------------------------------------------------------------------------------------------------
+
+
+def source_here() -> tuple[str, int, int, str]:
+    frame = sys._getframe(1)
+    return _sources.resolve(frame.f_code, frame.f_lasti)
+
+
+def test_source_names_the_variable_that_takes_the_result() -> None:
+    a = source_here()
+    b = c = source_here()
+    (d := source_here())
+    e = [source_here()][0]
+    assert [x[3] for x in (a, b, d, e)] == ["a", "b", "d", ""]
+    assert (a[0], b[1] - a[1], c) == (__file__, 1, b)
+
+
+# ---- assertions -----------------------------------------------------------------------------------------------------
+
+
+def test_assert_collectives_prints_the_ledger() -> None:
+    program = dot_program()
+    assert_collectives(program, all_reduce=1, all_gather=0, bytes_max=1000)
+    with pytest.raises(AssertionError, match=r"1 all_reduce where 0 must be:\nkind +axes"):
+        assert_collectives(program, all_reduce=0)
+    with pytest.raises(AssertionError, match="received per device where at most 1 B must be"):
+        assert_collectives(program, bytes_max=1)
+    with pytest.raises(TypeError, match="a kind must be one of all_reduce"):
+        assert_collectives(program, allreduce=0)
+
+
+def test_assert_matches_unpartitioned_accepts_uneven_sums() -> None:
+    x = np.random.default_rng(0).standard_normal((17, 5)).astype(np.float32)
+    program = assert_matches_unpartitioned(lambda x: {"sum": x.sum(0), "T": x.T}, x, mesh=MESH, in_shardings=P("data"))
+    assert isinstance(program, sw.Program)
+
+
+def test_assert_matches_unpartitioned_names_the_worst_element() -> None:
+    def different(x: Any) -> Any:
+        return x * (1 if isinstance(x, np.ndarray) else 2)
+
+    with pytest.raises(
+        AssertionError, match=r"7 of 8 elements that do not; the worst is 14 at \[7\] where NumPy has 7"
+    ):
+        assert_matches_unpartitioned(different, np.arange(8), mesh=MESH)
+    with pytest.raises(AssertionError, match=r"got 7 of 8 elements"):
+        assert_matches_unpartitioned(different, np.arange(8.0), mesh=MESH)
+    assert_matches_unpartitioned(different, np.arange(8.0), mesh=MESH, rtol=1.0)
+
+
+def test_assert_matches_unpartitioned_compares_dtypes() -> None:
+    def wider(x: Any) -> Any:
+        return x if isinstance(x, np.ndarray) else x.astype(np.float64)
+
+    with pytest.raises(AssertionError, match=r"result is float64\[4\], NumPy gives float32\[4\]"):
+        assert_matches_unpartitioned(wider, np.ones(4, np.float32), mesh=MESH)
+
+
+# ---- pictures -------------------------------------------------------------------------------------------------------
+
+
+class Balanced(HTMLParser):
+    """Checks that every tag is closed, and collects the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, text: str) -> None:
+        self.text.append(text)
+
+
+@pytest.mark.parametrize(
+    "axes", [{"x": 1}, {"x": 4}, {"x": 4, "y": 2}, {"a": 2, "x": 4, "y": 2}, {"x": 2048, "y": 512}]
+)
+def test_mesh_picture_shows_devices(axes: dict[str, int]) -> None:
+    mesh = sw.Mesh(axes)
+    html = mesh_html(mesh)
+    text = Balanced(html).text
+    assert repr(mesh) in text
+    assert html.count("<rect") == min(mesh.size, 256)
+    assert ("256 of 1048576 devices drawn" in text) == (mesh.size > 256)
+    assert mesh._repr_html_() == html
+
+
+def test_mesh_picture_shows_given_device_ids() -> None:
+    text = Balanced(mesh_html(sw.Mesh({"x": 3}, device_ids=[2, 0, 1]))).text
+    assert [t for t in text if t.isdigit()] == ["2", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "spec", "tiles"),
+    [
+        ((), P(), 1), ((17,), P("data"), 4), ((8, 6), P("data", "model"), 8), ((8, 6), P(None, ("model", "data")), 6),
+        ((4, 6, 3), P("data", "model"), 8), ((2, 2, 4, 6), P("model", None, "data"), 8),
+        ((0, 3), P("data"), 0), ((1, 3), P("data"), 1),
+    ],
+)  # fmt: skip
+def test_array_picture_shows_tiles(shape: tuple[int, ...], spec: P, tiles: int) -> None:
+    array = sw.device_put(np.zeros(shape), sw.NamedSharding(MESH, spec))
+    html = array_html(array)
+    assert html.count("<rect") == tiles
+    assert "script" not in html
+    titles = re.findall("<title>(.*?)</title>", html)
+    assert len(set(titles)) == tiles
+    Balanced(html)
+
+
+def test_program_picture_marks_collectives() -> None:
+    program = dot_program()
+    html = program_html(program)
+    text = "".join(Balanced(html).text)
+    assert html.count("<mark") == 1
+    assert "all_reduce" in text
+    assert program.as_text("local").splitlines()[0] in text
