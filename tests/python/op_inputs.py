@@ -57,8 +57,5 @@ def near_one(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     if not is_float(dtype_of(dtype)):
         return plain(shape, dtype, rng)
     signs = np.where(rng.integers(0, 2, shape) == 1, 1.0, -1.0)
-    return (
-        (rng.uniform(0.75, 1.35, shape) * signs)
-        .astype(np.float32 if dtype == "bfloat16" else dtype)
-        .astype(dtype_of(dtype))
-    )
+    values = np.asarray(rng.uniform(0.75, 1.35, shape) * signs)
+    return values.astype(np.float32 if dtype == "bfloat16" else dtype).astype(dtype_of(dtype))

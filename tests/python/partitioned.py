@@ -15,7 +15,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from op_cases import Application, OpCase, Shape, dtype_of
+from op_cases import Application, OpCase
+from op_inputs import Shape, dtype_of
 from op_references import Array, is_float, wide
 
 from shardwise import _core

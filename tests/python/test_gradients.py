@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from op_cases import CASES, Application, OpCase, dtype_of, plain
+from op_cases import CASES, Application, OpCase
+from op_inputs import dtype_of, extreme, plain
 from op_references import Array, is_float, wide
 from partitioned import ONE_DEVICE, SCENARIOS, Axes, execute, sharding
 
@@ -51,7 +51,8 @@ class Loss:
         self.case = case
         self.application = application
         self.dtype = case.gradient_dtype
-        self.operands = case.operands(application, self.dtype, case.gradient_draw or generic_draw(case))
+        draw = case.gradient_draw or (plain if case.draw is extreme else case.draw)  # no specials, no ties
+        self.operands = case.operands(application, self.dtype, draw)
         self.result = self.whole(self.operands)
         self.weights = np.random.default_rng(1).uniform(0.5, 1.5, self.result.shape)
         self.wrt = [i for i, x in enumerate(self.operands) if is_float(x.dtype)]
@@ -90,35 +91,13 @@ class Loss:
         return execute(_core.passes.compile(self.record(shardings), mesh), self.operands)
 
 
-def generic_draw(case: OpCase) -> Any:
-    """Without specials and ties: the op's own domain, or generic values."""
-    from op_cases import extreme
-
-    return plain if case.draw is extreme else case.draw
-
-
 def losses(case: OpCase, size: int) -> list[Loss]:
-    """Applications whose result is a float (convert to an integer has no gradient)."""
+    """Applications whose result is a float (convert to an integer has no gradient), of 32 bits or more."""
     rows = []
     for application in case.applications(size, case.gradient_dtype):
-        loss = Loss(case, replace(application, fixed=unfix(application)))
-        if (
-            is_float(loss.result.dtype)
-            and loss.wrt
-            and loss.result.size
-            and dtype_of(loss_dtype(application)) not in map(dtype_of, ("float16", "bfloat16"))
-        ):
-            rows.append(loss)
+        if (application.result_dtype or case.gradient_dtype) in ("float32", "float64"):
+            rows.append(Loss(case, application))
     return rows
-
-
-def loss_dtype(application: Application) -> str:
-    return application.result_dtype or "float64"
-
-
-def unfix(application: Application) -> dict[int, Array]:
-    """Bounds of clamp as they are, start indices too."""
-    return application.fixed
 
 
 def check(loss: Loss, gradients: list[Array]) -> None:
