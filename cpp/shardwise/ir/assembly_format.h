@@ -11,11 +11,13 @@
 //   `text`                     these characters
 //   operands                   all operands: %0, %1 (nothing when there are none)
 //   operand(1)                 one operand; a format has either `operands` or each operand once, in order
-//   $name                      an attribute in short form: IntArray [0, 1], IntAttr 3 (parsed as i64), bool true, Symbol
+//   $name                      an attribute in short form: IntArray [0, 1], IntAttr 3 (parsed as i64), bool true,
+//   Symbol
 //                              @f, EnumAttr LT (parsed as #<dialect of the op><name LT>), others in full (dense<1> : …)
 //   $name:mnemonic             an EnumAttr whose mnemonic is not the attribute's name: $compare_type:comparison_type
 //   ( `,` `x` `=` $x^ )?       printed when $x is there; parsed when its first literal is; starts with a literal
-//   attr-dict                  {a = 1 : i64, sdy.sharding = …}: attributes that the format does not show, and the shardings
+//   attr-dict                  {a = 1 : i64, sdy.sharding = …}: attributes that the format does not show, and the
+//   shardings
 //                              of the results; nothing when there are none
 //   same-type                  tensor<4xf32>: of every operand and of the result
 //   same-or-functional-type    that, where all types are equal; else (tensor<4xf32>) -> tensor<4xi1>
@@ -23,7 +25,8 @@
 //   operand-type               types of the operands, a comma list
 //   result-type                types of the results: tensor<4xf32>, or a comma list (none: nothing)
 //   select-type                tensor<4xi1>, tensor<4xf32>: predicate, data
-//   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so named;
+//   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so
+//   named;
 //                              `sharding` alone is sharding($sharding)
 //   custom<axes>($a)           AxesAttr: {"x", "y":(1)2}
 //   custom<axes_per_dim>($a)   AxesPerDimAttr: [{"x"}, {}]
@@ -32,27 +35,26 @@
 //   custom<dot_dimensions>     dot_dimension_numbers, precision_config, algorithm:
 //                              batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT]
 //   custom<exponent_mantissa>  exponent_bits, mantissa_bits (i32): e5m10
-//   custom<reduce>             everything of a reduce: (%0 init: %1) applies stablehlo.add across dimensions = [1] : …, or
+//   custom<reduce>             everything of a reduce: (%0 init: %1) applies stablehlo.add across dimensions = [1] : …,
+//   or
 //                              with its region written out: … reducer(%arg2: tensor<f32>, %arg3: tensor<f32>) { … }
 //
-// A space is printed before every element, but not before a literal that starts with one of `,)]>(`, nor after a literal
-// that ends with one of `([<`, or with `=` behind a word. Names of properties follow StableHLO. The formats in use, to copy from:
+// A space is printed before every element, but not before a literal that starts with one of `,)]>(`, nor after a
+// literal that ends with one of `([<`, or with `=` behind a word. Names of properties follow StableHLO. The formats in
+// use, to copy from:
 //
 //   unary, binary   operands attr-dict `:` same-or-functional-type         %0, %1 : tensor<4xf32>
-//   compare         $comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type
-//   select          operands attr-dict `:` select-type
-//   clamp           operands attr-dict `:` same-or-functional-type
-//   convert         operands attr-dict `:` same-or-functional-type;  bitcast_convert, is_finite: … functional-type
-//   reduce_precision  operands `,` `format` `=` custom<exponent_mantissa> attr-dict `:` same-or-functional-type
-//   constant        attr-dict $value                                      dense<1.0> : tensor<4xf32>
-//   iota            `dim` `=` $iota_dimension attr-dict `:` result-type
-//   broadcast_in_dim  operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type
-//   reshape         operands attr-dict `:` functional-type
-//   transpose       operands `,` `dims` `=` $permutation attr-dict `:` functional-type
-//   reverse         operands `,` `dims` `=` $dimensions attr-dict `:` same-type
-//   slice           operands custom<slice_ranges> attr-dict `:` functional-type
-//   concatenate     operands `,` `dim` `=` $dimension attr-dict `:` functional-type
-//   pad             operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,`
+//   compare         $comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:`
+//   functional-type select          operands attr-dict `:` select-type clamp           operands attr-dict `:`
+//   same-or-functional-type convert         operands attr-dict `:` same-or-functional-type;  bitcast_convert,
+//   is_finite: … functional-type reduce_precision  operands `,` `format` `=` custom<exponent_mantissa> attr-dict `:`
+//   same-or-functional-type constant        attr-dict $value                                      dense<1.0> :
+//   tensor<4xf32> iota            `dim` `=` $iota_dimension attr-dict `:` result-type broadcast_in_dim  operands `,`
+//   `dims` `=` $broadcast_dimensions attr-dict `:` functional-type reshape         operands attr-dict `:`
+//   functional-type transpose       operands `,` `dims` `=` $permutation attr-dict `:` functional-type reverse operands
+//   `,` `dims` `=` $dimensions attr-dict `:` same-type slice           operands custom<slice_ranges> attr-dict `:`
+//   functional-type concatenate     operands `,` `dim` `=` $dimension attr-dict `:` functional-type pad operands `,`
+//   `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,`
 //                   `interior` `=` $interior_padding attr-dict `:` functional-type
 //   dynamic_slice   operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type
 //   dynamic_update_slice  operands attr-dict `:` functional-type
@@ -60,14 +62,15 @@
 //   reduce          custom<reduce>
 //   optimization_barrier  operands attr-dict `:` result-type
 //   sdy.sharding_constraint, sdy.reshard   operands sharding attr-dict `:` result-type
-//   sdy.all_gather  custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:`
+//   sdy.all_gather  custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict
+//   `:`
 //                   result-type
 //   sdy.all_slice (slicing_axes), sdy.reduce_scatter (reduce_scatter_axes): the same with their attribute
 //   sdy.all_to_all  custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:`
 //                   result-type
 //   sdy.collective_permute  operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type
-//   sdy.all_reduce  custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type
-//   func.call       $callee `(` operands `)` attr-dict `:` functional-type
+//   sdy.all_reduce  custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:`
+//   result-type func.call       $callee `(` operands `)` attr-dict `:` functional-type
 #pragma once
 
 #include <cstdint>
@@ -81,15 +84,27 @@ namespace shardwise {
 struct CustomDirective;  // ir/custom_directives.h
 
 enum class FormatKind : uint8_t {
-  kLiteral, kOperands, kOperand, kAttribute, kGroup, kAttrDict, kSameType, kSameOrFunctionalType, kFunctionalType,
-  kOperandType, kResultType, kSelectType, kSharding, kCustom
+  kLiteral,
+  kOperands,
+  kOperand,
+  kAttribute,
+  kGroup,
+  kAttrDict,
+  kSameType,
+  kSameOrFunctionalType,
+  kFunctionalType,
+  kOperandType,
+  kResultType,
+  kSelectType,
+  kSharding,
+  kCustom
 };
 
 struct FormatElement {
   FormatKind kind = FormatKind::kLiteral;
   std::string_view text = {};      // the literal, or the attribute's name; of a group: the attribute with ^
   std::string_view mnemonic = {};  // kAttribute: of an EnumAttr
-  size_t count = 0;           // kOperand: which one; kGroup: how many of the following elements it holds
+  size_t count = 0;                // kOperand: which one; kGroup: how many of the following elements it holds
   const CustomDirective* custom = nullptr;
 };
 

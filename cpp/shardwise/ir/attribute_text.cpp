@@ -125,7 +125,8 @@ Attribute parse_number(TextReader& reader) {
   size_t end = start;
   auto is_part = [&](char c) {
     const bool sign_of_exponent = (c == '+' || c == '-') && end > start && (reader.text[end - 1] | 32) == 'e';
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || (c == '-' && end == start) || sign_of_exponent;
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || (c == '-' && end == start) ||
+           sign_of_exponent;
   };
   while (end < reader.text.size() && is_part(reader.text[end])) ++end;
   const std::string_view number = reader.text.substr(start, end - start);
@@ -143,7 +144,8 @@ Attribute parse_number(TextReader& reader) {
   if (digits.starts_with("0x")) {
     uint64_t bits = 0;
     const bool ok = std::from_chars(digits.data() + 2, digits.data() + digits.size(), bits, 16).ec == std::errc{} &&
-                    digits.size() == number.size() && is_float(dtype) && digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype));
+                    digits.size() == number.size() && is_float(dtype) &&
+                    digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype));
     if (!ok) reader.fail_at(start, "hex digits must be the bits of a float attribute", number);
     return FloatAttr{load(dtype, &bits).real, dtype};
   }
@@ -313,7 +315,8 @@ std::vector<NamedAttribute> parse_dictionary(TextReader& reader) {
     reader.skip_space();
     const size_t start = reader.pos;
     std::string name = reader.take_attribute_name();
-    const bool known = std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
+    const bool known =
+        std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
     if (known) reader.fail_at(start, "an attribute must be given once", quote(name));
     Attribute value = reader.take("=") ? parse_attribute(reader) : Attribute(Unit{});
     fields.emplace_back(std::move(name), std::move(value));

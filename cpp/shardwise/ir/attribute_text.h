@@ -7,8 +7,8 @@
 //   StructAttr{"stablehlo.dot", {{"lhs_contracting_dimensions", IntArray{1}}}}
 //                                           #stablehlo.dot<lhs_contracting_dimensions = [1]>
 //
-// A dialect attribute of another form, such as #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, becomes a StructAttr with one
-// nameless string field that holds the text between the angle brackets.
+// A dialect attribute of another form, such as #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, becomes a StructAttr
+// with one nameless string field that holds the text between the angle brackets.
 #pragma once
 
 #include <string>
@@ -26,10 +26,10 @@ void print_axes(std::string& out, const AxesAttr& axes);                        
 void print_axes_per_dim(std::string& out, const AxesPerDimAttr& axes);               // [{"x"}, {}]
 
 Attribute parse_attribute(TextReader& reader);
-std::vector<NamedAttribute> parse_dictionary(TextReader& reader);  // {a = 1 : i64, b}
+std::vector<NamedAttribute> parse_dictionary(TextReader& reader);      // {a = 1 : i64, b}
 StructAttr parse_struct_fields(TextReader& reader, std::string name);  // <field = value, ...>
-IntArray parse_integers(TextReader& reader);                       // [1, 2]
+IntArray parse_integers(TextReader& reader);                           // [1, 2]
 AxesPerDimAttr parse_axes_per_dim(TextReader& reader);
-AttrArray parse_all_to_all_params(TextReader& reader);             // [{"x"}: 0->1]
+AttrArray parse_all_to_all_params(TextReader& reader);  // [{"x"}: 0->1]
 
 }  // namespace shardwise

@@ -51,7 +51,8 @@ const AttrDict* as_move(const Attribute& attribute) {
 
 bool fits_moves(const OpView& op, std::string_view argument) {
   const auto* moves = op.attrs().find<AttrArray>(argument);
-  return moves != nullptr && std::all_of(moves->begin(), moves->end(), [](const auto& item) { return as_move(item) != nullptr; });
+  return moves != nullptr &&
+         std::all_of(moves->begin(), moves->end(), [](const auto& item) { return as_move(item) != nullptr; });
 }
 
 void print_moves(std::string& out, const Attribute& attribute) {
@@ -74,8 +75,8 @@ void parse_moves_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
 }
 void print_moves_attribute(std::string& out, const Attribute& attribute) {
   const auto* moves = std::get_if<AttrArray>(&attribute.base());
-  const bool fits =
-      moves != nullptr && std::all_of(moves->begin(), moves->end(), [](const auto& item) { return as_move(item) != nullptr; });
+  const bool fits = moves != nullptr && std::all_of(moves->begin(), moves->end(),
+                                                    [](const auto& item) { return as_move(item) != nullptr; });
   if (!fits) return print_attribute(out, attribute);
   out += "#sdy<all_to_all_param_list";
   print_moves(out, attribute);
@@ -153,7 +154,8 @@ bool fits_dot(const OpView& op, std::string_view) {
   const Attribute* precision = op.attrs().find("precision_config");
   const auto* list = precision == nullptr ? nullptr : std::get_if<AttrArray>(&precision->base());
   const Attribute* algorithm = op.attrs().find("algorithm");
-  const bool precision_fits = precision == nullptr || (list != nullptr && std::all_of(list->begin(), list->end(), as_precision));
+  const bool precision_fits =
+      precision == nullptr || (list != nullptr && std::all_of(list->begin(), list->end(), as_precision));
   return dot_dims(op.attrs().find("dot_dimension_numbers")) && precision_fits &&
          (algorithm == nullptr || std::holds_alternative<StructAttr>(algorithm->base()));
 }
@@ -234,7 +236,8 @@ void print_precision(OpPrinter& printer, const OpView& op, std::string_view) {
 }
 
 void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
-  for (const auto& [letter, name] : {std::pair<std::string_view, std::string_view>{"e", "exponent_bits"}, {"m", "mantissa_bits"}}) {
+  for (const auto& [letter, name] :
+       {std::pair<std::string_view, std::string_view>{"e", "exponent_bits"}, {"m", "mantissa_bits"}}) {
     parser.expect(letter, "in a format such as e5m10");
     const std::string_view digits = parser.take_digits();
     if (digits.empty() || digits.size() > 4) parser.fail_here("expected a number of bits");
@@ -255,7 +258,8 @@ const CustomDirective kDirectives[] = {
 
 const CustomDirective* find_custom_directive(std::string_view name) {
   if (name == kReduceDirective.name) return &kReduceDirective;
-  const auto* it = std::find_if(std::begin(kDirectives), std::end(kDirectives), [&](const auto& d) { return d.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kDirectives), std::end(kDirectives), [&](const auto& d) { return d.name == name; });
   return it == std::end(kDirectives) ? nullptr : it;
 }
 

@@ -193,14 +193,16 @@ class DenseParser {
   }
 
   void put(uint64_t bits) {
-    std::memcpy(next_, &bits, static_cast<size_t>(item_size(type_.dtype)));  // little-endian hosts only, as base/ has it
+    std::memcpy(next_, &bits,
+                static_cast<size_t>(item_size(type_.dtype)));  // little-endian hosts only, as base/ has it
     next_ += item_size(type_.dtype);
   }
 
   NdArray raw() {
     const size_t start = reader_.pos;
     const std::string text = reader_.take_string();
-    if (!text.starts_with("0x") || text.size() % 2 != 0) reader_.fail_at(start, "raw bytes must be \"0x\" and hex digits");
+    if (!text.starts_with("0x") || text.size() % 2 != 0)
+      reader_.fail_at(start, "raw bytes must be \"0x\" and hex digits");
     std::vector<std::byte> bytes(text.size() / 2 - 1);
     for (size_t i = 0; i < bytes.size(); ++i) {
       unsigned value = 0;
@@ -234,8 +236,9 @@ void print_float(std::string& out, DType dtype, double value) {
   std::string_view digits(begin, static_cast<size_t>(result.ptr - begin));
   if (std::bit_cast<uint64_t>(read_back(dtype, digits)) != std::bit_cast<uint64_t>(value)) {
     // Narrow floats never get here: their six digits always suffice.
-    result = dtype == DType::kF64 ? std::to_chars(begin, limit, value, std::chars_format::scientific)
-                                  : std::to_chars(begin, limit, static_cast<float>(value), std::chars_format::scientific);
+    result = dtype == DType::kF64
+                 ? std::to_chars(begin, limit, value, std::chars_format::scientific)
+                 : std::to_chars(begin, limit, static_cast<float>(value), std::chars_format::scientific);
     digits = std::string_view(begin, static_cast<size_t>(result.ptr - begin));
   }
   // MLIR wants a point in every float.

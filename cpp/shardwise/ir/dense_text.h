@@ -21,6 +21,6 @@ void print_dense(std::string& out, const NdArray& data);  // dense<...> : tensor
 // One float of `dtype`, which is exact in `value`.
 void print_float(std::string& out, DType dtype, double value);
 
-NdArray parse_dense(TextReader& reader);                  // behind the word `dense`
+NdArray parse_dense(TextReader& reader);  // behind the word `dense`
 
 }  // namespace shardwise

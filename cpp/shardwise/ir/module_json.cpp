@@ -31,8 +31,9 @@ nlohmann::json parse_json(std::string_view text) {
 }  // namespace
 
 std::string module_to_json(const Module& module) {
-  const nlohmann::ordered_json json{
-      {"format", "shardwise"}, {"version", kVersion}, {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
+  const nlohmann::ordered_json json{{"format", "shardwise"},
+                                    {"version", kVersion},
+                                    {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
   // Locations may hold any bytes; what is no UTF-8 is replaced.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -4,8 +4,8 @@
 //
 //   {"format": "shardwise", "version": 1, "stablehlo": "module @jit_f {\n …"}
 //
-// The text is that of printer.h, with locations. A newer version, another format and malformed JSON are ParseErrors; one in
-// the program has its line and column there.
+// The text is that of printer.h, with locations. A newer version, another format and malformed JSON are ParseErrors;
+// one in the program has its line and column there.
 #pragma once
 
 #include <memory>

@@ -98,7 +98,8 @@ RegionId OpParser::parse_region() {
 void OpParser::parse_block(RegionId region) {
   while (parse_statement(region)) {
   }
-  if (peek("^")) fail_here("a region must have a single block", "control flow is written with stablehlo.while and case");
+  if (peek("^"))
+    fail_here("a region must have a single block", "control flow is written with stablehlo.while and case");
   expect("}", "behind the terminator of a region");
 }
 
@@ -142,7 +143,8 @@ bool OpParser::parse_statement(RegionId region) {
   if (is_generic) {
     parse_generic(op);
   } else {
-    if (op.format->elements.empty()) fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
+    if (op.format->elements.empty())
+      fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
     parse_formatted(op);
   }
   const OpId id = create(region, op, parse_optional_location());
@@ -177,7 +179,8 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
     expect(":", "before the types of the values returned");
     parse_type_list(types);
   }
-  if (types.size() != values.size()) fail_at(start, "as many types as values must be returned", str(types.size(), " types"));
+  if (types.size() != values.size())
+    fail_at(start, "as many types as values must be returned", str(types.size(), " types"));
   for (size_t i = 0; i < values.size(); ++i) expect_type(i, values[i], types[i], start);
   parse_optional_location();
   module().region(region).results = std::move(values);
@@ -253,7 +256,8 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
   for (uint32_t i = 0; i < op.blocks.size(); ++i) {
     const ValueId result = module().result(id, i);
     if (!op.blocks[i]) continue;
-    if (op.blocks[i]->size() != module().type(result).shape.size()) fail_at(op.start, "there must be one block size per dim");
+    if (op.blocks[i]->size() != module().type(result).shape.size())
+      fail_at(op.start, "there must be one block size per dim");
     module().set_blocks(result, *op.blocks[i]);
   }
 }
@@ -341,7 +345,8 @@ void OpParser::parse_local_blocks(OpSyntax& op) {
 
 void OpParser::expect_type(size_t operand, ValueId value, TypeId type, size_t position) {
   if (type_of(value) == type) return;
-  fail_at(position, str("value ", operand, " must have the type it was defined with, ", context().type(type_of(value)).text()),
+  fail_at(position,
+          str("value ", operand, " must have the type it was defined with, ", context().type(type_of(value)).text()),
           context().type(type).text());
 }
 
@@ -351,7 +356,8 @@ void OpParser::parse_functional_type(OpSyntax& op) {
   std::vector<TypeId> types;
   parse_type_tuple(types);
   if (types.size() != op.operands.size()) {
-    fail_at(start, str("'", op.def->name, "' must have a type for each of ", op.operands.size(), " operands"), str(types.size()));
+    fail_at(start, str("'", op.def->name, "' must have a type for each of ", op.operands.size(), " operands"),
+            str(types.size()));
   }
   for (size_t i = 0; i < types.size(); ++i) expect_type(i, op.operands[i], types[i], start);
   expect("->", "between operand and result types");

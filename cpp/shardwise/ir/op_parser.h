@@ -20,8 +20,8 @@ namespace shardwise {
 struct OpSyntax {
   const OpDef* def = nullptr;
   const AssemblyFormat* format = nullptr;
-  size_t start = 0;         // position of its name
-  size_t named_results = 0; // names on the left of '='
+  size_t start = 0;          // position of its name
+  size_t named_results = 0;  // names on the left of '='
   std::vector<ValueId> operands;
   std::vector<TypeId> declared;
   std::vector<NamedAttribute> attributes;
@@ -45,13 +45,13 @@ class OpParser : public TextReader {
 
   // ---- regions: `{`, a label with arguments where there are some, ops, a terminator, `}`
   RegionId parse_region();
-  ValueId parse_argument(RegionId region);     // %x: T, with its location
-  void parse_block(RegionId region);           // behind the '{' (and label), up to and with the '}'
+  ValueId parse_argument(RegionId region);  // %x: T, with its location
+  void parse_block(RegionId region);        // behind the '{' (and label), up to and with the '}'
 
   // ---- pieces of an op
   void set_def(OpSyntax& op, std::string_view name);
   void parse_optional_attr_dict(OpSyntax& op);
-  void parse_functional_type(OpSyntax& op);    // checks the operands' types
+  void parse_functional_type(OpSyntax& op);  // checks the operands' types
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
 
@@ -70,7 +70,7 @@ class OpParser : public TextReader {
     const AssemblyFormat* format;
   };
 
-  bool parse_statement(RegionId region);       // false behind the terminator
+  bool parse_statement(RegionId region);  // false behind the terminator
   bool parse_terminator(RegionId region, std::string_view name, bool generic);
   std::vector<ResultName> parse_result_names();
   void parse_generic(OpSyntax& op);

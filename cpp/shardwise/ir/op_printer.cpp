@@ -65,7 +65,8 @@ bool shows_operands(const OpView& op, const AssemblyFormat& format) {
 // The spaces of assembly_format.h.
 bool stands_alone(const FormatElement& element, const FormatElement* before) {
   if (element.custom == &kReduceDirective) return false;
-  if (element.kind == FormatKind::kLiteral && std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
+  if (element.kind == FormatKind::kLiteral &&
+      std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
     return false;
   }
   if (before == nullptr || before->kind != FormatKind::kLiteral) return true;
@@ -141,7 +142,9 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
       out += ", ";
       type(module_.value(op.result()).type);
       break;
-    case FormatKind::kSharding: out += bare_text(module_.context().sharding(module_.value(op.result()).sharding)); break;
+    case FormatKind::kSharding:
+      out += bare_text(module_.context().sharding(module_.value(op.result()).sharding));
+      break;
     case FormatKind::kCustom: element.custom->print(*this, op, element.text); break;
     case FormatKind::kGroup:
     case FormatKind::kAttrDict: break;

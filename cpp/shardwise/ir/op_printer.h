@@ -27,15 +27,15 @@ class OpPrinter {
   void op(OpId id);
 
   // ---- pieces; each appends to `out`
-  void value(ValueId id);                                  // %0, %0#1, %arg2
-  void values(std::span<const ValueId> ids);               // %0, %1
+  void value(ValueId id);                     // %0, %0#1, %arg2
+  void values(std::span<const ValueId> ids);  // %0, %1
   void type(TypeId id);
-  void types(std::span<const ValueId> ids);                // T, U
-  void functional_type(const OpView& op);                  // (T, U) -> V
+  void types(std::span<const ValueId> ids);                        // T, U
+  void functional_type(const OpView& op);                          // (T, U) -> V
   void attr_dict(const OpView& op, const AssemblyFormat& format);  // ` {...}`, or nothing
-  void argument(ValueId id);                               // %arg2: T, with its location
-  void region_body(RegionId id);                           // { ops and the terminator }
-  void location(LocId id);                                 // ` loc(...)`, where asked for
+  void argument(ValueId id);                                       // %arg2: T, with its location
+  void region_body(RegionId id);                                   // { ops and the terminator }
+  void location(LocId id);                                         // ` loc(...)`, where asked for
   void new_line();
 
   std::string out;

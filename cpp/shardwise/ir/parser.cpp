@@ -188,7 +188,8 @@ class ModuleParser : public OpParser {
       } else if (key == "shardwise.local_blocks") {
         parse_blocks(value);
       } else if (key == "mhlo.sharding") {
-        fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
+        fail_here("shardings must be Shardy's, as sdy.sharding",
+                  "lower the program with jax_use_shardy_partitioner=True");
       } else {
         skip_value();
       }
@@ -312,7 +313,8 @@ class ModuleParser : public OpParser {
     const std::vector<ValueId>& results = module().region(syntax.body).results;
     const bool same = std::equal(results.begin(), results.end(), syntax.outputs.begin(), syntax.outputs.end(),
                                  [&](ValueId id, TypeId type) { return type_of(id) == type; });
-    if (!same) fail_at(syntax.start, str("@", syntax.name, ": the values returned must have the result types of the function"));
+    if (!same)
+      fail_at(syntax.start, str("@", syntax.name, ": the values returned must have the result types of the function"));
     if (!syntax.results.empty() && syntax.results.size() != results.size()) {
       fail_at(syntax.start, str("@", syntax.name, ": there must be attributes for each result"));
     }
@@ -320,7 +322,8 @@ class ModuleParser : public OpParser {
     function.result_shardings.resize(results.size());
     for (size_t i = 0; i < syntax.results.size(); ++i) {
       const ShardingId sharding = syntax.results[i].sharding;
-      if (sharding) located(syntax.start, [&] { verify(context().sharding(sharding), module().type(results[i]).shape); });
+      if (sharding)
+        located(syntax.start, [&] { verify(context().sharding(sharding), module().type(results[i]).shape); });
       function.result_shardings[i] = sharding;
     }
     module().functions.push_back(std::move(function));

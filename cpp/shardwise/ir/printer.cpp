@@ -163,7 +163,10 @@ void OpPrinter::function(const Function& function) {
   next_value_ = next_argument_ = 0;
   indent_ = 1;
   new_line();
-  out.append("func.func ").append(function.is_public ? "public " : "private ").append(symbol_text(function.name)).append("(");
+  out.append("func.func ")
+      .append(function.is_public ? "public " : "private ")
+      .append(symbol_text(function.name))
+      .append("(");
   bool first = true;
   for (ValueId id : module_.region(function.body).arguments) {
     if (!first) out += ", ";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom<reduce>. Inputs stand beside their initial values, while the operands are all inputs, then all initial values; the
-// region's arguments likewise: the elements of one side, then those of the other.
+// custom<reduce>. Inputs stand beside their initial values, while the operands are all inputs, then all initial values;
+// the region's arguments likewise: the elements of one side, then those of the other.
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_text.h"
 #include "shardwise/ir/custom_directives.h"

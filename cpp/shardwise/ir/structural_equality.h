@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two modules are the same program: the same functions, ops in the same order, operands that correspond, and equal
-// types, attributes (in any order), shardings, block sizes and meshes. Ids, contexts and locations may differ.
+// Whether two modules are the same program: the same functions, ops in the same order, operands that correspond, and
+// equal types, attributes (in any order), shardings, block sizes and meshes. Ids, contexts and locations may differ.
 //
 //   structurally_equal(module, parse(print(module), context))   // always
 //

@@ -12,7 +12,8 @@ constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_suffix_char(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' || c == '-';
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' ||
+         c == '-';
 }
 
 }  // namespace
@@ -154,7 +155,8 @@ TypeId TextReader::parse_type_at_cursor() {
     int64_t size = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     const bool fits = error == std::errc{} && (size == 0 || elements <= kMaxElements / size);
-    if (!fits || type.shape.size() == kMaxDims) fail_at(start, "a tensor must have less than 2^56 elements in 256 dims");
+    if (!fits || type.shape.size() == kMaxDims)
+      fail_at(start, "a tensor must have less than 2^56 elements in 256 dims");
     if (size != 0) elements *= size;
     type.shape.push_back(size);
     if (pos >= text.size() || text[pos] != 'x') fail_here("expected 'x' between the dims and the element type");
@@ -163,8 +165,9 @@ TypeId TextReader::parse_type_at_cursor() {
   const size_t name_start = pos;
   const std::string_view name = take_word();
   const std::optional<DType> dtype = dtype_from_mlir(name);
-  if (!dtype) fail_at(name_start, "the element type must be i1, i8 … i64, ui8 … ui64, f16, bf16, f32 or f64",
-                      name.empty() ? found() : std::string(name));
+  if (!dtype)
+    fail_at(name_start, "the element type must be i1, i8 … i64, ui8 … ui64, f16, bf16, f32 or f64",
+            name.empty() ? found() : std::string(name));
   type.dtype = *dtype;
   if (peek(",")) fail_here("a tensor type has no encoding");
   expect(">", "at the end of a tensor type");

@@ -7,8 +7,8 @@
 //   reader.parse_type()               // the TypeId of tensor<4x8xf32>
 //   reader.parse_optional_location()  // the LocId of "f.py":3:5: an alias may be defined behind its use
 //
-// Every failure is a ParseError with line and column. Texts nest at most kMaxNesting deep, and nothing is allocated that
-// is larger than a constant times the text.
+// Every failure is a ParseError with line and column. Texts nest at most kMaxNesting deep, and nothing is allocated
+// that is larger than a constant times the text.
 #pragma once
 
 #include <optional>
@@ -35,21 +35,21 @@ class TextReader : public SdyCursor {
   std::string_view peek_word();                 // without moving
   bool take_keyword(std::string_view keyword);  // the whole next word
   std::string_view expect_word(std::string_view what);
-  bool at_digit();                              // the next character is a digit, or '-' and a digit
-  std::string_view take_digits();               // right here, without skipping space
-  std::string_view take_suffix_id();            // what follows %, ^ or #: 12, arg0, loc3, "cst_0"
-  std::string take_attribute_name();            // a word, or a string
+  bool at_digit();                    // the next character is a digit, or '-' and a digit
+  std::string_view take_digits();     // right here, without skipping space
+  std::string_view take_suffix_id();  // what follows %, ^ or #: 12, arg0, loc3, "cst_0"
+  std::string take_attribute_name();  // a word, or a string
   // Skips a bracketed piece of text, strings and all, and returns it with its brackets. '->' closes nothing.
   std::string_view take_balanced();
 
   // ---- types
-  TypeId parse_type();                          // tensor<4xf32>; what we cannot hold is refused by name
-  void parse_type_list(std::vector<TypeId>& types);      // T, U
-  void parse_type_tuple(std::vector<TypeId>& types);     // (T, U) or T or ()
+  TypeId parse_type();                                // tensor<4xf32>; what we cannot hold is refused by name
+  void parse_type_list(std::vector<TypeId>& types);   // T, U
+  void parse_type_tuple(std::vector<TypeId>& types);  // (T, U) or T or ()
 
   // ---- locations, aliases, shardings
-  LocId parse_optional_location();              // loc(...), or none
-  ShardingId parse_sharding_id();               // <@mesh, [...]>, with or without #sdy.sharding
+  LocId parse_optional_location();  // loc(...), or none
+  ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding
   MeshLookup mesh_lookup() const;
   // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
   template <class Body>

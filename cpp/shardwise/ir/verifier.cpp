@@ -110,7 +110,8 @@ class Verifier {
       for (uint32_t i = 0; i < operation.result_count; ++i) {
         const ValueId result = module_.result(id, i);
         value(result);
-        check(module_.value(result).op == id && module_.value(result).index == i, "a result must know its op and place");
+        check(module_.value(result).op == id && module_.value(result).index == i,
+              "a result must know its op and place");
       }
     } catch (Error& error) {
       error.at(module_.context().location_text(operation.loc));
@@ -123,7 +124,8 @@ class Verifier {
     const Operation& operation = module_.op(id);
     std::vector<TypeId> declared, inferred;
     for (uint32_t i = 0; i < operation.result_count; ++i) declared.push_back(module_.value(module_.result(id, i)).type);
-    const InferContext context(module_, *operation.def, module_.operands(id), module_.attrs(id), declared, module_.regions(id));
+    const InferContext context(module_, *operation.def, module_.operands(id), module_.attrs(id), declared,
+                               module_.regions(id));
     operation.def->infer(context, inferred);
     auto text = [&](TypeId type) { return module_.context().type(type).text(); };
     if (inferred != declared) {

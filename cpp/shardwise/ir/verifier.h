@@ -6,8 +6,9 @@
 //   // InternalError: a bug in shardwise: stablehlo.add: operand 1 must be defined before the op … (at train.py:31)
 //
 // Structure: ids in range, every op and region in one place, every value defined before its uses, in a region that
-// encloses them. Types: those that `infer` gives. Shardings: meshes declared (or inline), axes valid, one entry per dim.
-// Broken structure is an InternalError; types and shardings fail with the errors of `infer` and of mesh/sharding.h.
+// encloses them. Types: those that `infer` gives. Shardings: meshes declared (or inline), axes valid, one entry per
+// dim. Broken structure is an InternalError; types and shardings fail with the errors of `infer` and of
+// mesh/sharding.h.
 #pragma once
 
 #include "shardwise/ir/module.h"

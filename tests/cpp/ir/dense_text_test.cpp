@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/dense_text.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/ir/attribute_text.h"
 
@@ -52,14 +52,16 @@ TEST(DenseText, ReadsOtherSpellings) {
   EXPECT_EQ(printed(parse_text("dense<[[], []]> : tensor<2x0xf16>")), "dense<> : tensor<2x0xf16>");
   EXPECT_EQ(printed(parse_text("dense<255> : tensor<2xi8>")), "dense<-1> : tensor<2xi8>");
   EXPECT_EQ(printed(parse_text("dense<0x1F> : tensor<2xi8>")), "dense<31> : tensor<2xi8>");
-  EXPECT_EQ(printed(parse_text("dense<[0.333333343, 0x419D6F34]> : tensor<2xf32>")), "dense<[3.3333334e-01, 1.9679298e+01]> : tensor<2xf32>");
+  EXPECT_EQ(printed(parse_text("dense<[0.333333343, 0x419D6F34]> : tensor<2xf32>")),
+            "dense<[3.3333334e-01, 1.9679298e+01]> : tensor<2xf32>");
   EXPECT_EQ(printed(parse_text("dense<\"0x0100FF\"> : tensor<3xi1>")), "dense<[true, false, true]> : tensor<3xi1>");
   EXPECT_EQ(printed(parse_text("dense<\"0x0A000000\"> : tensor<3xi32>")), "dense<10> : tensor<3xi32>");
 }
 
 TEST(DenseText, ManyElementsAreRawBytes) {
   NdArray data = NdArray::empty(DType::kU16, {101});
-  for (int64_t i = 0; i < 101; ++i) store(Scalar::of_uint(DType::kU16, static_cast<uint64_t>(300 * i)), data.data() + 2 * i);
+  for (int64_t i = 0; i < 101; ++i)
+    store(Scalar::of_uint(DType::kU16, static_cast<uint64_t>(300 * i)), data.data() + 2 * i);
   const std::string text = printed(data);
   EXPECT_EQ(text.substr(0, 20), "dense<\"0x00002C01580");
   EXPECT_EQ(printed(parse_text(text)), text);
@@ -87,7 +89,8 @@ TEST(DenseText, FloatsReadBackBitForBit) {
 }
 
 TEST(AttributeText, FloatsKeepTheirType) {
-  for (std::string_view text : {"1.500000e+00 : f32", "1.000000e-01 : f64", "0x7FC0 : bf16", "-0.000000e+00 : f16", "0xFF800000 : f32"}) {
+  for (std::string_view text :
+       {"1.500000e+00 : f32", "1.000000e-01 : f64", "0x7FC0 : bf16", "-0.000000e+00 : f16", "0xFF800000 : f32"}) {
     Module module(std::make_shared<Context>());
     TextReader reader(text, module);
     EXPECT_EQ(attribute_text(parse_attribute(reader)), text);

@@ -69,7 +69,8 @@ TEST(Parser, KeepsWhatTheTextSays) {
   EXPECT_EQ(op.attrs().get<std::string>("text"), "a\"\\\n\xC3\xA9");
   EXPECT_EQ(op.attrs().get<EnumAttr>("e").value, "HIGHEST");
   EXPECT_EQ(op.attrs().get<StructAttr>("s").fields.size(), 5u);
-  EXPECT_EQ(std::get<std::string>(op.attrs().get<StructAttr>("raw").fields[0].second.base()), "[b, 0, f]x[0, i, o]->[b, 0, f]");
+  EXPECT_EQ(std::get<std::string>(op.attrs().get<StructAttr>("raw").fields[0].second.base()),
+            "[b, 0, f]x[0, i, o]->[b, 0, f]");
   ASSERT_NE(module.blocks(op.result(0)), nullptr);
   EXPECT_EQ(*module.blocks(op.result(0)), (Dims{3, 4}));
   EXPECT_EQ(module.blocks(op.result(1)), nullptr);
@@ -85,9 +86,10 @@ TEST(Parser, ReadsTheGenericFormOfModulesAndFunctions) {
   }) : () -> ()
 }) {mhlo.num_partitions = 1 : i32} : () -> () loc(unknown)
 )");
-  EXPECT_EQ(print(module), "module @m {\n  sdy.mesh @mesh = <[\"x\"=4]>\n"
-                           "  func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) -> "
-                           "tensor<8xf32> {\n    return %arg0 : tensor<8xf32>\n  }\n}\n");
+  EXPECT_EQ(print(module),
+            "module @m {\n  sdy.mesh @mesh = <[\"x\"=4]>\n"
+            "  func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) -> "
+            "tensor<8xf32> {\n    return %arg0 : tensor<8xf32>\n  }\n}\n");
 }
 
 TEST(Parser, ToleratesModulesInModules) {
@@ -116,29 +118,39 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
   const BadBody cases[] = {
       {"%0 = foo.bar %a : tensor<f32>", "4:6: program text: an op must be one that shardwise knows, got 'foo.bar'"},
       {"%0 = test.any %a : tensor<f32>", "4:6: program text: 'test.any' must be written in quotes"},
-      {"%0 = stablehlo.add %a, %d : tensor<8x8xf32>", "4:24: program text: a value must be defined before its use, got %d"},
+      {"%0 = stablehlo.add %a, %d : tensor<8x8xf32>",
+       "4:24: program text: a value must be defined before its use, got %d"},
       {"%0 = stablehlo.add %a, %a : tensor<8x4xf32>",
        "4:29: program text: value 0 must have the type it was defined with, tensor<8x8xf32>, got tensor<8x4xf32>"},
       {"%0 = stablehlo.add %a, %c : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>",
        "4:6: stablehlo.add: operands must have one type, got tensor<8x8xf32>, tensor<f32>"},
       {"%0 = stablehlo.add %a, %a : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>",
        "4:6: stablehlo.add: the declared result types must be tensor<8x8xf32>, got tensor<f32>"},
-      {"%0:2 = stablehlo.add %a, %a : tensor<8x8xf32>", "4:8: program text: 'stablehlo.add' has 1 results, got 2 names"},
-      {"%a = stablehlo.add %a, %a : tensor<8x8xf32>", "4:1: program text: the name of a value must be new in its scope"},
+      {"%0:2 = stablehlo.add %a, %a : tensor<8x8xf32>",
+       "4:8: program text: 'stablehlo.add' has 1 results, got 2 names"},
+      {"%a = stablehlo.add %a, %a : tensor<8x8xf32>",
+       "4:1: program text: the name of a value must be new in its scope"},
       {"%0 = stablehlo.add %a#1, %a : tensor<8x8xf32>", "4:20: program text: %a has 1 results"},
-      {"%0 = \"test.any\"(%a)[^bb1] : (tensor<8x8xf32>) -> tensor<f32>", "4:20: program text: an op must have no successors"},
-      {"%0 = \"test.any\"() : () -> tensor<?x3xf32>", "4:27: program text: a dim must have a static size, got tensor<?;"},
+      {"%0 = \"test.any\"(%a)[^bb1] : (tensor<8x8xf32>) -> tensor<f32>",
+       "4:20: program text: an op must have no successors"},
+      {"%0 = \"test.any\"() : () -> tensor<?x3xf32>",
+       "4:27: program text: a dim must have a static size, got tensor<?;"},
       {"%0 = \"test.any\"() : () -> tensor<2xcomplex<f32>>", "4:36: program text: the element type must be"},
-      {"%0 = \"test.any\"() : () -> tuple<tensor<f32>>", "4:27: program text: a type must be a tensor with static shape"},
+      {"%0 = \"test.any\"() : () -> tuple<tensor<f32>>",
+       "4:27: program text: a type must be a tensor with static shape"},
       {"%0 = \"test.any\"() : () -> !stablehlo.token", "4:27: program text: a type must be a tensor"},
-      {"%0 = \"test.any\"() : () -> tensor<99999999999x99999999999xf32>", "4:27: program text: a tensor must have less"},
-      {"%0 = \"test.any\"() <{a = 1, a = 2}> : () -> tensor<f32>", "4:28: program text: attribute 'a' must be given once"},
+      {"%0 = \"test.any\"() : () -> tensor<99999999999x99999999999xf32>",
+       "4:27: program text: a tensor must have less"},
+      {"%0 = \"test.any\"() <{a = 1, a = 2}> : () -> tensor<f32>",
+       "4:28: program text: attribute 'a' must be given once"},
       {"%0 = \"test.any\"() <{a = @x::@y}> : () -> tensor<f32>", "4:27: program text: expected '}'"},
       {"%0 = \"test.any\"() <{a = 300 : ui8}> : () -> tensor<f32>", "4:25: program text: an integer attribute must be"},
       {"%0 = \"test.any\"() <{a = #nothing}> : () -> tensor<f32>", "4:25: program text: an alias must be defined"},
       {"%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "4:36: program text: the elements must have the shape"},
-      {"%0 = stablehlo.constant dense<300> : tensor<3xi8>", "4:31: program text: an element must be a number that fits i8"},
-      {"%0 = stablehlo.constant dense<\"0x01\"> : tensor<3xi32>", "4:31: program text: raw bytes must be those of tensor<3xi32>"},
+      {"%0 = stablehlo.constant dense<300> : tensor<3xi8>",
+       "4:31: program text: an element must be a number that fits i8"},
+      {"%0 = stablehlo.constant dense<\"0x01\"> : tensor<3xi32>",
+       "4:31: program text: raw bytes must be those of tensor<3xi32>"},
       {"%0 = stablehlo.constant dense<> : tensor<3xi32>", "4:31: program text: expected elements"},
       {"%0 = sdy.reshard %a <@nope, [{}, {}]> : tensor<8x8xf32>", "4:"},
       {"%0 = sdy.reshard %a <@mesh, [{\"q\"}, {}]> : tensor<8x8xf32>", "4:"},
@@ -147,7 +159,8 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
        "4:6: program text: 'sdy.reshard' must have the attribute 'sharding'"},
       {"%0 = stablehlo.add %a, %a {mhlo.sharding = \"{replicated}\"} : tensor<8x8xf32>",
        "4:42: program text: shardings must be Shardy's"},
-      {"%0 = stablehlo.reduce(%a init: %c) applies foo.bar across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>",
+      {"%0 = stablehlo.reduce(%a init: %c) applies foo.bar across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> "
+       "tensor<8xf32>",
        "4:44: program text: an op must be one that shardwise knows, got 'foo.bar'"},
       {"\"test.any\"() ({ ^bb0: stablehlo.return ^bb1: stablehlo.return }) : () -> ()",
        "4:40: program text: a region must have a single block"},
@@ -162,11 +175,15 @@ TEST(Parser, ErrorsOutsideFunctions) {
   EXPECT_EQ(parse_error("module { foo }").substr(0, 4), "1:10");
   EXPECT_EQ(parse_error("module {").substr(0, 3), "1:9");
   EXPECT_NE(parse_error("func.func @f()").find("before the body of a function"), std::string::npos);
-  EXPECT_NE(parse_error("func.func @f(tensor<f32>) -> tensor<f32>").find("a function must have a body"), std::string::npos);
+  EXPECT_NE(parse_error("func.func @f(tensor<f32>) -> tensor<f32>").find("a function must have a body"),
+            std::string::npos);
   EXPECT_NE(parse_error("func.func @f() { return } func.func @f() { return }").find("must be new"), std::string::npos);
-  EXPECT_NE(parse_error("func.func @f() -> tensor<f32> { return }").find("result types of the function"), std::string::npos);
-  EXPECT_NE(parse_error("sdy.mesh @m = <[\"x\"=2]> sdy.mesh @m = <[\"x\"=3]>").find("declared once"), std::string::npos);
-  EXPECT_NE(parse_error("func.func @f(%a: tensor<f32> {mhlo.sharding = \"\"}) { return }").find("Shardy's"), std::string::npos);
+  EXPECT_NE(parse_error("func.func @f() -> tensor<f32> { return }").find("result types of the function"),
+            std::string::npos);
+  EXPECT_NE(parse_error("sdy.mesh @m = <[\"x\"=2]> sdy.mesh @m = <[\"x\"=3]>").find("declared once"),
+            std::string::npos);
+  EXPECT_NE(parse_error("func.func @f(%a: tensor<f32> {mhlo.sharding = \"\"}) { return }").find("Shardy's"),
+            std::string::npos);
   EXPECT_NE(parse_error("#a = loc(#a)\nfunc.func @f() { return loc(#a) }").find("deep"), std::string::npos);
 }
 
@@ -202,7 +219,9 @@ TEST(Parser, NestingIsLimited) {
   EXPECT_NE(parse_error(program("\"test.any\"() {a = " + repeated("{a = ", deep))), "");
   EXPECT_NE(parse_error(program("\"test.any\"() {a = " + repeated("#a<b = ", deep))), "");
   EXPECT_NE(parse_error(program(repeated("\"test.any\"() ({", deep))), "");
-  EXPECT_NE(parse_error(program("\"test.any\"() {a = dense<" + repeated("[", deep) + "> : tensor<" + repeated("1x", deep) + "f32>")), "");
+  EXPECT_NE(parse_error(program("\"test.any\"() {a = dense<" + repeated("[", deep) + "> : tensor<" +
+                                repeated("1x", deep) + "f32>")),
+            "");
   EXPECT_NE(parse_error(repeated("module {", deep)), "");
   EXPECT_NE(parse_error("func.func @f() { return loc(" + repeated("\"a\"(", deep)), "");
 }
@@ -213,7 +232,8 @@ TEST(Parser, AllocationsAreLimitedByTheText) {
   // A splat takes one element.
   EXPECT_EQ(parse_error(program("%0 = stablehlo.constant dense<1> : tensor<1000000000000xi32>")), "");
   std::string bomb = "#a0 = [1, 1]\n";
-  for (int i = 1; i < 60; ++i) bomb += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + ", #a" + std::to_string(i - 1) + "]\n";
+  for (int i = 1; i < 60; ++i)
+    bomb += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + ", #a" + std::to_string(i - 1) + "]\n";
   EXPECT_NE(parse_error(bomb + program("\"test.any\"() {a = #a59} : () -> ()")), "");
 }
 
@@ -241,7 +261,8 @@ TEST(ModuleJson, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(error("{\"format\": \"shardwise\", \"version\": 2}").find("newer shardwise"), std::string::npos);
   EXPECT_NE(error("{\"format\": \"shardwise\", \"version\": \"1\"}").find("must be a number"), std::string::npos);
   EXPECT_NE(error("{\"format\": \"shardwise\", \"version\": 1}").find("the text of the program"), std::string::npos);
-  EXPECT_NE(error("{\"format\": \"shardwise\", \"version\": 1, \"stablehlo\": \"module {\"}").find("1:9"), std::string::npos);
+  EXPECT_NE(error("{\"format\": \"shardwise\", \"version\": 1, \"stablehlo\": \"module {\"}").find("1:9"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -45,11 +45,13 @@ constexpr OpDef test_op(std::string_view name, InferFn infer, std::string_view f
 }
 
 inline constexpr OpDef kTestOps[] = {
-    test_op("stablehlo.add", infer_first_operand, "operands attr-dict `:` same-or-functional-type", {.commutative = true}),
+    test_op("stablehlo.add", infer_first_operand, "operands attr-dict `:` same-or-functional-type",
+            {.commutative = true}),
     test_op("stablehlo.constant", infer_value, "attr-dict $value"),
     test_op("stablehlo.reduce", infer_declared, "custom<reduce>"),
     test_op("stablehlo.slice", infer_declared, "operands custom<slice_ranges> attr-dict `:` functional-type"),
-    test_op("stablehlo.dot_general", infer_declared, "operands `,` custom<dot_dimensions> attr-dict `:` functional-type"),
+    test_op("stablehlo.dot_general", infer_declared,
+            "operands `,` custom<dot_dimensions> attr-dict `:` functional-type"),
     test_op("stablehlo.select", infer_declared, "operands attr-dict `:` select-type"),
     test_op("stablehlo.compare", infer_declared,
             "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type"),
@@ -59,11 +61,13 @@ inline constexpr OpDef kTestOps[] = {
     test_op("chlo.erf", infer_first_operand, "operands attr-dict `:` operand-type `->` result-type"),
     test_op("func.call", infer_declared, "$callee `(` operands `)` attr-dict `:` functional-type"),
     test_op("sdy.all_gather", infer_first_operand,
-            "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type"),
+            "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
+            "result-type"),
     test_op("sdy.all_reduce", infer_first_operand,
             "custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type"),
     test_op("sdy.all_to_all", infer_first_operand,
-            "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type"),
+            "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
+            "result-type"),
     test_op("sdy.reshard", infer_first_operand, "operands sharding attr-dict `:` result-type"),
     test_op("test.pair", infer_declared, "operand(0) `with` operand(1) attr-dict `:` functional-type"),
     test_op("test.any", infer_declared, ""),

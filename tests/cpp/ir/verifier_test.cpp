@@ -9,8 +9,10 @@ namespace shardwise::testing {
 namespace {
 
 Module two_adds() {
-  return parse_test(program("%0 = stablehlo.add %a, %b : tensor<8x8xf32> loc(\"f.py\":3:1)\n"
-                            "%1 = stablehlo.add %0, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{\"x\"}, {}]>]>} : tensor<8x8xf32>"));
+  return parse_test(
+      program("%0 = stablehlo.add %a, %b : tensor<8x8xf32> loc(\"f.py\":3:1)\n"
+              "%1 = stablehlo.add %0, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{\"x\"}, {}]>]>} : "
+              "tensor<8x8xf32>"));
 }
 
 std::string verify_error(const Module& module) {
@@ -29,7 +31,8 @@ TEST(Verifier, FindsUsesBeforeDefinitions) {
   Region& body = module.region(module.main().body);
   std::swap(body.ops[0], body.ops[1]);
   const std::string error = verify_error(module);
-  EXPECT_NE(error.find("a bug in shardwise: stablehlo.add: an operand must be defined before it"), std::string::npos) << error;
+  EXPECT_NE(error.find("a bug in shardwise: stablehlo.add: an operand must be defined before it"), std::string::npos)
+      << error;
   std::swap(body.ops[0], body.ops[1]);
   module.operands(body.ops[0])[1] = ValueId{999};
   EXPECT_NE(verify_error(module).find("an operand must exist"), std::string::npos);
@@ -66,8 +69,9 @@ TEST(Verifier, FindsBadShardings) {
 }
 
 TEST(Verifier, FindsValuesThatLeaveTheirRegion) {
-  Module module = parse_test(program("\"test.any\"() ({\n^bb0(%x: tensor<8x8xf32>):\n stablehlo.return %x : tensor<8x8xf32>\n}) : () -> ()\n"
-                                     "%1 = stablehlo.add %a, %b : tensor<8x8xf32>"));
+  Module module = parse_test(
+      program("\"test.any\"() ({\n^bb0(%x: tensor<8x8xf32>):\n stablehlo.return %x : tensor<8x8xf32>\n}) : () -> ()\n"
+              "%1 = stablehlo.add %a, %b : tensor<8x8xf32>"));
   EXPECT_EQ(verify_error(module), "");
   const Region& body = module.region(module.main().body);
   const RegionId inner = module.regions(body.ops[0])[0];
