@@ -178,6 +178,8 @@ class Trace:
         if hasattr(x, "__shardwise_array__"):
             x = np.asarray(x)
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         if array.dtype.kind in "OSUVMm" and array.dtype.name not in ("bfloat16",):
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:

@@ -70,6 +70,13 @@ def test_scalar_constants_hold_one_element() -> None:
     assert "dense<1.500000e+00> : tensor<64x64xf32>" in text
 
 
+def test_arrays_of_the_other_byte_order_keep_their_numbers() -> None:
+    for size in (3, 30):
+        other = np.arange(size, dtype=np.dtype(np.float32).newbyteorder())
+        result = sw.jit(lambda x, y=other: x + y, mesh=MESHES["4x2"])(np.zeros(size, np.float32))
+        assert_same(result, np.arange(size, dtype=np.float32))
+
+
 def test_matmul_is_one_op() -> None:
     text = trace(lambda x, w: np.einsum("bm,mh->bh", x, w), data((8, 4)), data((4, 6))).as_text()
     assert text.count("stablehlo.") == text.count("stablehlo.dot_general") == 1

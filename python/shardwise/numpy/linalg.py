@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,11 @@ __all__ = ["UFUNCS"]
 
 def _operands(arrays: Sequence[Any], dtype: Any = None) -> list[Tracer]:
     """All of them traced and of one dtype; here NumPy takes a Python number for an array, not as weak."""
+    first = arrays[0]
+    if type(first) is Tracer and (dtype is None or dtype == first.dtype):
+        trace, common = first._trace, first.dtype
+        if all(type(x) is Tracer and x.dtype == common and x._trace is trace for x in arrays):
+            return list(arrays)
     trace = common_trace(arrays)
     arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
     common = result_dtype(*arrays) if dtype is None else np.dtype(dtype)
@@ -120,12 +125,17 @@ def _matmul(function: str, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> Any:
     a, b = _operands((lhs, rhs), dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(message(function, "operands must have at least 1 dim", f"{a.shape} and {b.shape}", "use *"))
-    width = max(a.ndim, b.ndim, 2) - 2
-    a_labels = (*range(width - max(a.ndim - 2, 0), width), *("m", "k")[-min(a.ndim, 2) :])
-    b_labels = (*range(width - max(b.ndim - 2, 0), width), *("k", "n")[: min(b.ndim, 2)])
     _expect_equal(function, a.shape[-1], b.shape[-min(b.ndim, 2)], a, b)
-    out = (*range(width), *("m",)[: a.ndim - 1], *("n",)[: b.ndim - 1])
+    a_labels, b_labels, out = _matmul_labels(a.ndim, b.ndim)
     return contract(function, [Term(a, a_labels), Term(b, b_labels)], out)
+
+
+@cache
+def _matmul_labels(a_ndim: int, b_ndim: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    width = max(a_ndim, b_ndim, 2) - 2
+    a_labels = (*range(width - max(a_ndim - 2, 0), width), *("m", "k")[-min(a_ndim, 2) :])
+    b_labels = (*range(width - max(b_ndim - 2, 0), width), *("k", "n")[: min(b_ndim, 2)])
+    return a_labels, b_labels, (*range(width), *("m",)[: a_ndim - 1], *("n",)[: b_ndim - 1])
 
 
 def _expect_equal(function: str, n: int, m: int, a: Tracer, b: Tracer) -> None:
