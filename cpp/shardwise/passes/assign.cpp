@@ -18,14 +18,16 @@ struct Pending {
   std::vector<bool> operands;  // which come unreduced
 };
 
-// What decides between candidates, most important first. A reduction that is done later may meet others to be done with.
+// What decides between candidates, most important first. A reduction that is done later may meet others to be done
+// with.
 struct Price {
   double bytes = 0;
   bool reduces_early = false;
   double work = 0;
   int reshards = 0;
   friend bool operator<(const Price& a, const Price& b) {
-    return std::tie(a.bytes, a.reduces_early, a.work, a.reshards) < std::tie(b.bytes, b.reduces_early, b.work, b.reshards);
+    return std::tie(a.bytes, a.reduces_early, a.work, a.reshards) <
+           std::tie(b.bytes, b.reduces_early, b.work, b.reshards);
   }
 };
 
@@ -73,7 +75,8 @@ class Assignment {
   void add_replicated(const OpView& op) {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      operands.push_back(values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
+      operands.push_back(
+          values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
     }
     const OpId made = rewriter_.copy(op, std::move(operands));
     for (size_t i = 0; i < op.result_count(); ++i) {
@@ -114,7 +117,8 @@ class Assignment {
       differs = differs || home != declared;
       tensors_.push_back(shardings_.find(where_they_are ? home : declared));
     }
-    for (size_t i = 0; i < op.result_count(); ++i) tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
+    for (size_t i = 0; i < op.result_count(); ++i)
+      tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
     if (!where_they_are || differs) projection_.project(rule, tensors_, FactorProjection::Missing::kClosed);
     return differs;
   }
@@ -155,8 +159,8 @@ class Assignment {
     return fits ? pending : Pending{};
   }
 
-  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for it
-  // in any case.
+  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
+  // it in any case.
   double sharers(ValueId value, const OpView& user, Reducer reducer) const {
     const Region& body = source().region(source().main().body);
     if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;
@@ -216,8 +220,8 @@ class Assignment {
     if (!compute.reduced.empty()) cause = "reduction in " + short_name(op.name());
     const OpId made = rewriter_.copy(op, std::move(operands));
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)), result_sharding(rule, compute, i),
-                  cause);
+      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
+                  result_sharding(rule, compute, i), cause);
     }
   }
 

@@ -91,9 +91,16 @@ void add_rows(const Module& local, RegionId region, std::vector<LedgerRow>& rows
     const OpView op(local, id);
     for (const RegionId nested : op.regions()) add_rows(local, nested, rows);
     const CollectiveKind kind = op.def().traits.collective;
-    if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex) continue;
-    LedgerRow row{.kind = kind, .name = std::string(op.name().substr(op.name().find('.') + 1)), .axes = {},
-                  .operand = op.operand_type(0), .result = op.result_type(), .loc = op.loc(), .cause = {}, .op = id};
+    if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex)
+      continue;
+    LedgerRow row{.kind = kind,
+                  .name = std::string(op.name().substr(op.name().find('.') + 1)),
+                  .axes = {},
+                  .operand = op.operand_type(0),
+                  .result = op.result_type(),
+                  .loc = op.loc(),
+                  .cause = {},
+                  .op = id};
     if (const std::string* cause = op.attrs().find<std::string>(kCauseAttr)) row.cause = *cause;
     read_collective(op, row);
     rows.push_back(std::move(row));

@@ -17,16 +17,16 @@ namespace shardwise {
 
 struct LedgerRow {
   CollectiveKind kind = CollectiveKind::kNone;
-  std::string name;         // "all_reduce"
-  std::string axes;         // {"x", "y":(1)2}; of several dims or moves: dim 0 {"x"}, dim 1 {"y"}
-  double bytes = 0;         // received by one device, by one execution
-  int64_t group_size = 1;   // devices that take part
-  TensorType operand;       // on one device
+  std::string name;        // "all_reduce"
+  std::string axes;        // {"x", "y":(1)2}; of several dims or moves: dim 0 {"x"}, dim 1 {"y"}
+  double bytes = 0;        // received by one device, by one execution
+  int64_t group_size = 1;  // devices that take part
+  TensorType operand;      // on one device
   TensorType result;
-  int64_t count = 1;        // executions
-  LocId loc;                // the op that needed it
-  std::string cause;        // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
-  OpId op;                  // of the local program
+  int64_t count = 1;  // executions
+  LocId loc;          // the op that needed it
+  std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
+  OpId op;            // of the local program
 };
 
 std::vector<LedgerRow> collective_ledger(const Module& local);

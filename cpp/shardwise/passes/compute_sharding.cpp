@@ -99,8 +99,8 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
 
 ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std::span<const size_t> order,
                                          const AxisList& passed, Reducer passed_reducer) const {
-  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()), .passed = passed, .reducer = passed_reducer,
-                         .reduced = {}};
+  ComputeSharding chosen{
+      .factors = std::vector<AxisList>(usable_.size()), .passed = passed, .reducer = passed_reducer, .reduced = {}};
   AxisList used = passed;
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable_.size(); ++f) {

@@ -2,17 +2,17 @@
 //
 // The ways in which the devices may share the work on one op: axes for the factors of its rule.
 //
-//   dot_general ([i, k], [k, j])->([i, j])      lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result [{"data"}, {"model"}]
+//   dot_general ([i, k], [k, j])->([i, j])     lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result as below
 //
-//   lhs leads      i: "data"   j: "model"                rhs must be gathered along k
-//   rhs leads      k: "data"   j: "model"                lhs must be moved from i to k, the result is unreduced over data
-//   result leads   as lhs
+//   lhs leads      i: "data"   j: "model"      rhs must be gathered along k
+//   rhs leads      k: "data"   j: "model"      lhs must be moved from i to k, the result is unreduced over data
+//   result leads   as lhs                      [{"data"}, {"model"}]
 //
 // The leader's axes go to its factors, then the other tensors fill the factors that are left, as far as no axis is used
 // twice; and each leader alone. No axes go to factors that need replication, to permutation factors, and to those of an
-// operand that a result does not have and no reducer combines (size-1 dims that a reshape drops). A factor of a compound dim
-// gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else local shards would
-// not be tiles.
+// operand that a result does not have and no reducer combines (size-1 dims that a reshape drops). A factor of a
+// compound dim gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else
+// local shards would not be tiles.
 #pragma once
 
 #include <vector>
@@ -23,10 +23,10 @@
 namespace shardwise {
 
 struct ComputeSharding {
-  std::vector<AxisList> factors;  // by FactorId
-  AxisList passed;                // axes over which operands come, and results go, unreduced
+  std::vector<AxisList> factors;     // by FactorId
+  AxisList passed;                   // axes over which operands come, and results go, unreduced
   Reducer reducer = Reducer::kNone;  // of `reduced` and `passed`
-  AxisList reduced;               // axes of reduction factors
+  AxisList reduced;                  // axes of reduction factors
   friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
 
   // The dims of a tensor of the rule.

@@ -71,7 +71,7 @@ class Localization {
 
   Rewriter rewriter_;
   LocalEmitter emitter_;
-  std::vector<LocalValue> values_;   // by global value
+  std::vector<LocalValue> values_;    // by global value
   std::vector<LocalLayout> layouts_;  // by local value
 };
 

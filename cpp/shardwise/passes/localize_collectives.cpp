@@ -64,7 +64,8 @@ Padding moved_padding(const LocalLayout& from, const LocalLayout& to, bool with_
   const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
   const bool had_padding = is_uneven(from);
   if (!had_padding && with_zeros) return zeros;
-  if (had_padding && from.padding.kind == Padding::Kind::kFill && (!with_zeros || from.padding == zeros)) return from.padding;
+  if (had_padding && from.padding.kind == Padding::Kind::kFill && (!with_zeros || from.padding == zeros))
+    return from.padding;
   return {Padding::Kind::kGarbage, {}};
 }
 
@@ -109,12 +110,14 @@ struct Localizer {
       operands.push_back(axes[d].empty() ? build_scalar(builder(), scalar_of(dtype, 0))
                                          : build_convert(builder(), start_of(axes[d], d), dtype));
     }
-    const OpId slice = builder().create_op("stablehlo.dynamic_slice", operands, {{"slice_sizes", IntArray(to.local_shape())}});
+    const OpId slice =
+        builder().create_op("stablehlo.dynamic_slice", operands, {{"slice_sizes", IntArray(to.local_shape())}});
     return module().result(slice);
   }
 
   ValueId start_of(const AxisList& axes, size_t d) const {
-    return emitter.shard_offset({.size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = to.dims[d].block});
+    return emitter.shard_offset(
+        {.size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = to.dims[d].block});
   }
 
   ValueId all_to_all() const {
@@ -122,7 +125,8 @@ struct Localizer {
     std::vector<AxisList> split(to.dims.size());
     for (const Attribute& entry : op.attrs().get<AttrArray>("params")) {
       const Attrs fields(std::get<AttrDict>(entry.base()).fields);
-      moves.push_back({resolve(mesh(), fields.get<AxesAttr>("axes").axes), fields.get_int("from_dim"), fields.get_int("to_dim")});
+      moves.push_back(
+          {resolve(mesh(), fields.get<AxesAttr>("axes").axes), fields.get_int("from_dim"), fields.get_int("to_dim")});
       split[static_cast<size_t>(moves.back().to_dim)] = moves.back().axes;
     }
     const ValueId exchanged = create_all_to_all(builder(), mesh(), padded_to_split(split), moves);
@@ -149,7 +153,8 @@ struct Localizer {
     const std::vector<AxisList> scatter = axes_per_dim(op, mesh(), "reduce_scatter_axes");
     AxisList axes;
     for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
-    const ValueId reduced = create_reduce_scatter(builder(), mesh(), padded_to_split(scatter), sort_and_merge(axes), scatter, from.reducer);
+    const ValueId reduced =
+        create_reduce_scatter(builder(), mesh(), padded_to_split(scatter), sort_and_merge(axes), scatter, from.reducer);
     set_cause(module(), reduced, op);
     return reduced;
   }
@@ -162,15 +167,9 @@ ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId ope
   const Localizer localizer{emitter, op, operand, from, to};
   const DType dtype = op.operand_type(0).dtype;
   switch (op.def().traits.collective) {
-    case CollectiveKind::kAllGather:
-      to.padding = moved_padding(from, to, false, dtype);
-      return localizer.all_gather();
-    case CollectiveKind::kAllSlice:
-      to.padding = moved_padding(from, to, true, dtype);
-      return localizer.all_slice();
-    case CollectiveKind::kAllToAll:
-      to.padding = moved_padding(from, to, true, dtype);
-      return localizer.all_to_all();
+    case CollectiveKind::kAllGather: to.padding = moved_padding(from, to, false, dtype); return localizer.all_gather();
+    case CollectiveKind::kAllSlice: to.padding = moved_padding(from, to, true, dtype); return localizer.all_slice();
+    case CollectiveKind::kAllToAll: to.padding = moved_padding(from, to, true, dtype); return localizer.all_to_all();
     case CollectiveKind::kCollectivePermute:
       to.padding = moved_padding(from, to, false, dtype);
       return localizer.collective_permute();

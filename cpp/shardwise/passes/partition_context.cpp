@@ -68,7 +68,8 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
   const LocalLayout& layout = operands_[i]->layout;
   const auto known = masked_.find(i);
   ValueId value = known != masked_.end() ? known->second : operands_[i]->value;
-  if (layout.padding.kind == Padding::Kind::kNone || layout.padding == Padding{Padding::Kind::kFill, fill}) return value;
+  if (layout.padding.kind == Padding::Kind::kNone || layout.padding == Padding{Padding::Kind::kFill, fill})
+    return value;
   for (size_t d = 0; d < layout.dims.size(); ++d) {
     if (!layout.dims[d].uneven()) continue;
     bool carries = false;

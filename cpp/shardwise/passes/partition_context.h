@@ -26,13 +26,13 @@ class LocalEmitter {
 
   Builder& builder() { return builder_; }
   const MeshPtr& mesh() const { return mesh_; }
-  ValueId axis_index(const AxisList& axes);        // tensor<i32>
-  ValueId shard_offset(const DimLayout& dim);      // tensor<i32>, or i64 where rows do not fit
+  ValueId axis_index(const AxisList& axes);    // tensor<i32>
+  ValueId shard_offset(const DimLayout& dim);  // tensor<i32>, or i64 where rows do not fit
   // `value` with `fill` behind the end of dim `dim`.
   ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);
 
  private:
-  ValueId rows_inside(const DimLayout& layout);    // tensor<block x i1>
+  ValueId rows_inside(const DimLayout& layout);  // tensor<block x i1>
 
   Builder& builder_;
   MeshPtr mesh_;

@@ -76,7 +76,8 @@ PermuteDigits permute_digits(std::span<const AxisList> from_dims, std::span<cons
   std::erase_if(entering, [&](const AxisRef& ref) { return overlaps(from, ref); });
   std::erase_if(leaving, [&](const AxisRef& ref) { return overlaps(to, ref); });
   for (const AxisRef& ref : leaving) {
-    const auto match = std::find_if(entering.begin(), entering.end(), [&](const AxisRef& other) { return other.size == ref.size; });
+    const auto match =
+        std::find_if(entering.begin(), entering.end(), [&](const AxisRef& other) { return other.size == ref.size; });
     check_internal(match != entering.end(), "a permute must exchange axes of equal sizes");
     from.push_back(*match);
     to.push_back(ref);

@@ -4,8 +4,8 @@
 //
 //   [{"x"}, {}] -> [{"y"}, {}] on x=4, y=4:     from = {"x", "y"}, to = {"y", "x"}
 //
-// The device with coordinates c along `to` receives from the one with coordinates c along `from`, and the two differ in no
-// other digit. Both lists hold the same digits; those that stay in their place are left out.
+// The device with coordinates c along `to` receives from the one with coordinates c along `from`, and the two differ in
+// no other digit. Both lists hold the same digits; those that stay in their place are left out.
 #pragma once
 
 #include <span>

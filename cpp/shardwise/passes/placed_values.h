@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the values of a program are while `assign` walks over it: each value's home, the sharding that its op left it in,
-// and the versions that users have asked for so far.
+// Where the values of a program are while `assign` walks over it: each value's home, the sharding that its op left it
+// in, and the versions that users have asked for so far.
 //
 //   values.add(%0, made, <[{"x"}]>, "")
 //   values.get(%0, <[{}]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
@@ -45,7 +45,7 @@ class PlacedValues {
     std::vector<Version> versions;  // home first
     std::string pending_cause;      // why a reduction is pending at home
     LocId loc;
-    OpId constant;                  // instead of a home
+    OpId constant;  // instead of a home
   };
   const Version* nearest(const Placed& placed, TypeId type, ShardingId need, double& bytes);
   bool can_reach(ShardingId from, ShardingId need) const;

@@ -105,8 +105,12 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
     if (id) return placement_of(context_.sharding(id), tensor.shape);
     return placement_of(TensorSharding::fully_replicated(mesh, tensor.ndim()), tensor.shape);
   };
-  *cached = search_reshard({.mesh = mesh.get(), .shape = tensor.shape, .item_size = item_size(tensor.dtype),
-                            .from = placement(from), .to = placement(to), .memory_limit = memory_limit_});
+  *cached = search_reshard({.mesh = mesh.get(),
+                            .shape = tensor.shape,
+                            .item_size = item_size(tensor.dtype),
+                            .from = placement(from),
+                            .to = placement(to),
+                            .memory_limit = memory_limit_});
   states_ += cached->states;
   return *cached;
 }

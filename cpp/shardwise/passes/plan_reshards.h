@@ -5,8 +5,8 @@
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
 //
-// The reason that `assign` gave a reshard (attribute `cause`) goes to each of its collectives. Where a step leaves a dim in
-// blocks other than ceil(size / shards), the value's blocks say so (Module::blocks).
+// The reason that `assign` gave a reshard (attribute `cause`) goes to each of its collectives. Where a step leaves a
+// dim in blocks other than ceil(size / shards), the value's blocks say so (Module::blocks).
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ namespace shardwise {
 // Plans by (type, from, to), each made once.
 class ReshardPlanner {
  public:
-  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0) : context_(context), memory_limit_(memory_limit) {}
+  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0)
+      : context_(context), memory_limit_(memory_limit) {}
 
   // Both shardings are closed and of meshes with the same devices. No id is the whole value on every device.
   const ReshardPlan& plan(TypeId type, ShardingId from, ShardingId to);

@@ -15,8 +15,8 @@
 
 namespace shardwise {
 
-// The mesh that the program's shardings are of; null when there are none. ShardingError when there are several that are not
-// one mesh under different names, or one device is singled out.
+// The mesh that the program's shardings are of; null when there are none. ShardingError when there are several that are
+// not one mesh under different names, or one device is singled out.
 MeshPtr main_mesh(const Module& module);
 
 class ProgramShardings {
@@ -25,9 +25,9 @@ class ProgramShardings {
 
   const MeshPtr& mesh() const { return mesh_; }
   const TensorSharding* find(ShardingId id) const { return id ? &context_.sharding(id) : nullptr; }
-  ShardingId declared(ValueId value);                       // without unreduced axes
-  ShardingId reduced(ShardingId id, int64_t ndim);          // in the one form, without unreduced axes
-  ShardingId with_unreduced(ShardingId id, int64_t ndim);   // in the one form
+  ShardingId declared(ValueId value);                      // without unreduced axes
+  ShardingId reduced(ShardingId id, int64_t ndim);         // in the one form, without unreduced axes
+  ShardingId with_unreduced(ShardingId id, int64_t ndim);  // in the one form
   ShardingId replicated(int64_t ndim) const;
   // `unreduced` is sorted.
   ShardingId of(std::vector<AxisList> dims, AxisList unreduced, Reducer reducer) const;

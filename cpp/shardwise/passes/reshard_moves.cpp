@@ -231,8 +231,12 @@ void MoveGenerator::add_all_to_alls(const TileState& state, std::vector<TileMove
         if (to == from) continue;
         const auto block = sliced_block(state, to, parts);
         if (!block) continue;
-        TileMove move{.kind = ReshardMove::kAllToAll, .dim_digits = {}, .digits = digits, .from_dim = from,
-                      .to_dim = to, .after = state};
+        TileMove move{.kind = ReshardMove::kAllToAll,
+                      .dim_digits = {},
+                      .digits = digits,
+                      .from_dim = from,
+                      .to_dim = to,
+                      .after = state};
         move.after.dims[from].resize(state.dims[from].size() - count);
         move.after.dims[to].insert(move.after.dims[to].end(), digits.begin(), digits.end());
         move.after.blocks[from] = gathered_block(state, from, parts);
@@ -260,7 +264,9 @@ void MoveGenerator::add_reductions(const TileState& state, std::vector<TileMove>
   for (size_t d = 0; d < ndim; ++d) {
     const DigitList& wanted = target_.dims[d];
     const DigitList& digits = state.dims[d];
-    if (!std::equal(digits.begin(), digits.end(), wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(std::min(digits.size(), wanted.size())))) continue;
+    if (!std::equal(digits.begin(), digits.end(), wanted.begin(),
+                    wanted.begin() + static_cast<std::ptrdiff_t>(std::min(digits.size(), wanted.size()))))
+      continue;
     for (size_t i = digits.size(); i < wanted.size() && has(pending, wanted[i]); ++i) straight[d].push_back(wanted[i]);
   }
   add_reduce_scatter(state, straight, moves);
@@ -308,8 +314,8 @@ void MoveGenerator::add_permutes(const TileState& state, std::vector<TileMove>& 
   fill_dim(state, 0, dims, pool, 0, moves);
 }
 
-// Every arrangement of the pool that gives each dim as many shards as it has. `left` is what the current dim still lacks,
-// 0 before it is known.
+// Every arrangement of the pool that gives each dim as many shards as it has. `left` is what the current dim still
+// lacks, 0 before it is known.
 void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<DigitList>& dims, DigitList& pool,
                              int64_t left, std::vector<TileMove>& moves) const {
   if (dim == dims.size()) {
@@ -369,8 +375,8 @@ void MoveGenerator::add_refill(const TileState& state, std::vector<TileMove>& mo
   add_permute(state, std::move(dims), moves);
 }
 
-// A permute renames digits: those that change places must be of one size, also within a dim. (3·4 shards as 4·3 shards is a
-// permutation of devices too, but not one of digits.)
+// A permute renames digits: those that change places must be of one size, also within a dim. (3·4 shards as 4·3 shards
+// is a permutation of devices too, but not one of digits.)
 bool MoveGenerator::keeps_sizes(const std::vector<DigitList>& before, const std::vector<DigitList>& after) const {
   const auto same_size = [&](Digit a, Digit b) { return space_.size(a) == space_.size(b); };
   for (size_t d = 0; d < before.size(); ++d) {
@@ -379,7 +385,8 @@ bool MoveGenerator::keeps_sizes(const std::vector<DigitList>& before, const std:
   return true;
 }
 
-void MoveGenerator::add_permute(const TileState& state, std::vector<DigitList> dims, std::vector<TileMove>& moves) const {
+void MoveGenerator::add_permute(const TileState& state, std::vector<DigitList> dims,
+                                std::vector<TileMove>& moves) const {
   if (dims == state.dims || !keeps_sizes(state.dims, dims)) return;
   TileMove move{.kind = ReshardMove::kPermute, .dim_digits = {}, .digits = {}, .after = state};
   move.after.dims = std::move(dims);

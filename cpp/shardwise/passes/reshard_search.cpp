@@ -12,8 +12,8 @@
 namespace shardwise {
 namespace {
 
-constexpr size_t kMaxStates = 3000;          // of one search
-constexpr size_t kMaxPrimeDigits = 7;        // finer digits are tried up to this many
+constexpr size_t kMaxStates = 3000;            // of one search
+constexpr size_t kMaxPrimeDigits = 7;          // finer digits are tried up to this many
 constexpr double kSliceShareOfLatency = 1e-3;  // slices are free, fewer are better
 
 bool is_collective(ReshardMove move) { return move != ReshardMove::kSlice; }
@@ -147,13 +147,17 @@ Placement decode(const DigitSpace& space, const TileState& state) {
 }
 
 ReshardStep to_step(const DigitSpace& space, const TileMove& move) {
-  ReshardStep step{.move = move.kind, .dim_axes = {}, .reduced = {}, .dim_moves = {},
-                   .after = decode(space, move.after), .bytes = move.bytes};
+  ReshardStep step{.move = move.kind,
+                   .dim_axes = {},
+                   .reduced = {},
+                   .dim_moves = {},
+                   .after = decode(space, move.after),
+                   .bytes = move.bytes};
   for (const DigitList& digits : move.dim_digits) step.dim_axes.push_back(space.decode(digits));
   if (move.kind == ReshardMove::kAllReduce) step.reduced = space.decode(move.digits);
   if (move.kind == ReshardMove::kAllToAll) {
-    step.dim_moves.push_back({space.decode(move.digits), static_cast<int64_t>(move.from_dim),
-                              static_cast<int64_t>(move.to_dim)});
+    step.dim_moves.push_back(
+        {space.decode(move.digits), static_cast<int64_t>(move.from_dim), static_cast<int64_t>(move.to_dim)});
   }
   return step;
 }
@@ -182,7 +186,8 @@ bool merge_all_to_alls(const ReshardProblem& problem, ReshardStep& last, const R
   std::sort(last.dim_moves.begin(), last.dim_moves.end(),
             [](const DimMove& a, const DimMove& b) { return a.from_dim < b.from_dim; });
   last.after = next.after;
-  // Each device ends up with `group` pieces, one of which was its own: the result before trimming is the padded operand.
+  // Each device ends up with `group` pieces, one of which was its own: the result before trimming is the padded
+  // operand.
   Dims operand = last.after.blocks;
   for (const DimMove& each : last.dim_moves) operand[static_cast<size_t>(each.to_dim)] *= product(each.axes);
   const double untrimmed = tile_bytes(problem, operand) / static_cast<double>(group);
@@ -194,7 +199,8 @@ ReshardPlan to_plan(const ReshardProblem& problem, const DigitSpace& space, cons
   std::vector<ReshardStep> steps;
   for (const TileMove& move : moves) {
     ReshardStep step = to_step(space, move);
-    if (!steps.empty() && (merge_slices(steps.back(), step) || merge_all_to_alls(problem, steps.back(), step))) continue;
+    if (!steps.empty() && (merge_slices(steps.back(), step) || merge_all_to_alls(problem, steps.back(), step)))
+      continue;
     steps.push_back(std::move(step));
   }
   ReshardPlan plan;

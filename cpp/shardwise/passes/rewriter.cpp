@@ -51,7 +51,8 @@ OpId Rewriter::copy(const OpView& op, std::vector<ValueId> operands) {
   GraphCopy regions_copy(source_, target_);
   std::vector<RegionId> regions;
   for (const RegionId region : op.regions()) regions.push_back(regions_copy.region(region));
-  const OpId made = target_.append_op(builder_.region(), op.def(), operands, source_.op(op.id()).attrs, types, op.loc(), regions);
+  const OpId made =
+      target_.append_op(builder_.region(), op.def(), operands, source_.op(op.id()).attrs, types, op.loc(), regions);
   for (size_t i = 0; i < types.size(); ++i) {
     const ValueId result = target_.result(made, static_cast<uint32_t>(i));
     target_.value(result).sharding = source_.value(op.result(i)).sharding;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes main of one module anew, op by op, into another that shares its context. What a pass does not change it copies:
+// Writes main of one module anew, op by op, into another that shares its context. What a pass does not change it
+// copies:
 //
 //   Rewriter rewriter(program.module);
 //   for (OpId id : rewriter.source_body().ops) {
