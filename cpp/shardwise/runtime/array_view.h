@@ -17,11 +17,11 @@
 
 namespace shardwise {
 
-NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes);         // the product of `sizes` is the dim's size
+NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes);  // the product of `sizes` is the dim's size
 std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end);  // [begin, end) to one; none: size 1
-NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);  // result dim i is dim order[i]
-NdArray select(const NdArray& array, size_t dim, int64_t index);            // without that dim
-NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);         // stride 0: the same for every index
+NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);          // result dim i is dim order[i]
+NdArray select(const NdArray& array, size_t dim, int64_t index);                    // without that dim
+NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);  // stride 0: the same for every index
 
 // Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
 void copy_parallel(const NdArray& to, const NdArray& from);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collectives of a local program, on all shards of a value that this process owns at once. The executor knows no other
-// device than those behind its communicator: the virtual one owns every device of the mesh.
+// The collectives of a local program, on all shards of a value that this process owns at once. The executor knows no
+// other device than those behind its communicator: the virtual one owns every device of the mesh.
 //
 //   mesh x=4:  all_gather(s, {{x}, {}})   four shards of 2x3 along x  ->  one array 8x3, the same on every device
 //
@@ -32,8 +32,8 @@ class Communicator {
                                 Reducer reducer) = 0;
   // Every move splits its to_dim over its axes and gathers from_dim along them, one after another.
   virtual Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) = 0;
-  // The device with coordinates c along `to` receives from the one with coordinates c along `from`. Axes in only one of the
-  // lists trade places too, so that this is a permutation of devices: from={x}, to={y} swaps x and y.
+  // The device with coordinates c along `to` receives from the one with coordinates c along `from`. Axes in only one of
+  // the lists trade places too, so that this is a permutation of devices: from={x}, to={y} swaps x and y.
   virtual Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) = 0;
   // Device i along `axes` receives from i - offset; without `wrap`, zeros where there is none.
   virtual Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) = 0;

@@ -40,7 +40,9 @@ Digits::Digits(const Mesh& mesh, AxisSpan used) {
   }
 }
 
-DigitSet Digits::all() const { return digits_.size() == kMostDigits ? ~DigitSet{0} : (DigitSet{1} << digits_.size()) - 1; }
+DigitSet Digits::all() const {
+  return digits_.size() == kMostDigits ? ~DigitSet{0} : (DigitSet{1} << digits_.size()) - 1;
+}
 
 DigitSet Digits::touched(AxisSpan axes) const {
   DigitSet set = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The digits of a program: its mesh axes cut wherever a sharding or a collective of it cuts them. Sets of digits are bit
-// masks, which is how the plan of a program says along what a value varies.
+// The digits of a program: its mesh axes cut wherever a sharding or a collective of it cuts them. Sets of digits are
+// bit masks, which is how the plan of a program says along what a value varies.
 //
 //   x = 8 and y = 2; the program uses "x":(1)2, "x" and "y":
 //     digits                        0 = "x":(1)2   1 = "x":(2)4   2 = "y"

@@ -57,7 +57,8 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
   for (uint32_t i = 1; i < layouts.size(); ++i) {
     layouts[i].global_value = ValueId{i};
     layouts[i].global_type = global->value(ValueId{i}).type;
-    for (int64_t size : global->type(ValueId{i}).shape) layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
+    for (int64_t size : global->type(ValueId{i}).shape)
+      layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
   }
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
   return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
@@ -76,14 +77,16 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   const Signature& expected = arguments_[i];
   const std::string subject = str("argument ", i);
   if (argument.dtype() != expected.type.dtype) {
-    fail<DTypeError>(subject, str("the dtype must be ", expected.type.dtype), str(argument.dtype()), "convert it first");
+    fail<DTypeError>(subject, str("the dtype must be ", expected.type.dtype), str(argument.dtype()),
+                     "convert it first");
   }
   if (argument.shape() != expected.type.shape) {
     fail<ShapeError>(subject, str("the shape must be ", expected.type.shape), str(argument.shape()),
                      "compile the program for this shape");
   }
   if (!same_placement(argument.sharding(), expected.sharding) || argument.blocks() != expected.blocks) {
-    fail<ShardingError>(subject, str("the sharding must be ", bare_text(expected.sharding), " in blocks ", expected.blocks),
+    fail<ShardingError>(subject,
+                        str("the sharding must be ", bare_text(expected.sharding), " in blocks ", expected.blocks),
                         str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
   }
 }

@@ -6,9 +6,10 @@
 //   std::vector<ShardedArray> y = mlp.run(std::vector{scatter(x, …), scatter(w, …)});
 //   gather(y[0])
 //
-// Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes, collectives
-// remove them, and devices that differ only along other axes share buffer and kernel call. `faithful` computes every
-// device apart. Arguments are never written; results may be views of them. A run may happen in several threads at once.
+// Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes,
+// collectives remove them, and devices that differ only along other axes share buffer and kernel call. `faithful`
+// computes every device apart. Arguments are never written; results may be views of them. A run may happen in several
+// threads at once.
 #pragma once
 
 #include <functional>
@@ -29,13 +30,13 @@ struct Plan;
 // What one step of a run did. A fused chain is one step, named after its last op.
 struct TraceRow {
   std::string_view op;
-  OpId id;                  // in the local module
+  OpId id;  // in the local module
   LocId loc;
   int64_t fused_ops = 1;
-  int64_t shards = 1;       // distinct shards computed
-  int64_t start_ns = 0;     // since the run began
+  int64_t shards = 1;    // distinct shards computed
+  int64_t start_ns = 0;  // since the run began
   int64_t duration_ns = 0;
-  int64_t bytes = 0;        // of the results' shards
+  int64_t bytes = 0;  // of the results' shards
 };
 
 struct ExecutorOptions {
@@ -43,8 +44,8 @@ struct ExecutorOptions {
 };
 
 struct RunOptions {
-  bool faithful = false;               // every device apart
-  bool poison = false;                 // fill padding and fresh buffers with NaN or 0xA5, to show who looks at them
+  bool faithful = false;  // every device apart
+  bool poison = false;    // fill padding and fresh buffers with NaN or 0xA5, to show who looks at them
   std::vector<TraceRow>* trace = nullptr;
   std::function<void()> between_ops = {};  // may throw to stop the run (Ctrl-C)
 };

@@ -6,9 +6,9 @@
 //   %1 = stablehlo.add %0, %y
 //   %2 = stablehlo.tanh %1
 //
-// A producer joins its consumer when nobody else uses it, it has the consumer's shape, and it varies along the same digits
-// (else it would be computed again for every shard). Splat constants become scalars of the program. The bits are those
-// of the ops one by one.
+// A producer joins its consumer when nobody else uses it, it has the consumer's shape, and it varies along the same
+// digits (else it would be computed again for every shard). Splat constants become scalars of the program. The bits are
+// those of the ops one by one.
 #pragma once
 
 #include <vector>

@@ -65,7 +65,8 @@ class Planner {
   void find_varying() {
     varying_.resize(module_.value_count(), 0);
     const DigitSet everything = plan_.digits.all();
-    for (ValueId argument : body_.arguments) varying_[argument.index] = options_.faithful ? everything : of_layout(argument);
+    for (ValueId argument : body_.arguments)
+      varying_[argument.index] = options_.faithful ? everything : of_layout(argument);
     for (OpId op : body_.ops) {
       DigitSet varying = 0;
       for (ValueId operand : module_.operands(op)) varying |= varying_[operand.index];
@@ -124,12 +125,14 @@ class Planner {
     if (step.merge) {
       for (size_t i = 0; i < op.result_count(); ++i) {
         Homes home(plan_.digits.size(), 0);
-        for (const Merge::Digit& digit : step.merge->digits) home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
+        for (const Merge::Digit& digit : step.merge->digits)
+          home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
         homes_[op.result(i).index] = std::move(home);
       }
     } else if (step.kind == Step::Kind::kFused) {
       const auto whole = std::find_if(inputs.begin(), inputs.end(), [&](ValueId input) {
-        return varying_[input.index] == varying_[op.result().index] && module_.type(input).shape == op.result_type().shape;
+        return varying_[input.index] == varying_[op.result().index] &&
+               module_.type(input).shape == op.result_type().shape;
       });
       if (whole != inputs.end()) homes_[op.result().index] = homes_[whole->index];
     }
@@ -169,7 +172,8 @@ class Planner {
     for (ValueId result : body_.results) needed[result.index] = true;
     for (size_t i = steps.size(); i-- > 0;) {
       Step& step = steps[i];
-      const bool is_needed = std::any_of(step.outputs.begin(), step.outputs.end(), [&](uint32_t v) { return needed[v]; });
+      const bool is_needed =
+          std::any_of(step.outputs.begin(), step.outputs.end(), [&](uint32_t v) { return needed[v]; });
       if (!is_needed && !module_.op(step.op).def->traits.side_effect) continue;
       for (uint32_t input : step.inputs) needed[input] = true;
       plan_.steps.push_back(std::move(step));

@@ -7,8 +7,8 @@
 //   %4 = stablehlo.maximum %3, %zero             ┘ fused     varying {x}      frees %2
 //   %5 = "shardwise.all_reduce"(%4) {x}          collective  varying {}       frees %4
 //
-// Values that outlive a step have a slot; intermediates of a fused chain and constants inside it have none. The size of a
-// plan does not depend on the number of devices.
+// Values that outlive a step have a slot; intermediates of a fused chain and constants inside it have none. The size of
+// a plan does not depend on the number of devices.
 #pragma once
 
 #include <memory>
@@ -24,26 +24,26 @@ namespace shardwise {
 struct Step {
   enum class Kind : uint8_t { kKernel, kFused, kCollective };
   Kind kind = Kind::kKernel;
-  OpId op;                             // of a fused chain: the last one
-  std::vector<uint32_t> inputs = {};   // slots
+  OpId op;                            // of a fused chain: the last one
+  std::vector<uint32_t> inputs = {};  // slots
   std::vector<uint32_t> outputs = {};
-  std::vector<uint32_t> dead = {};     // slots that nobody reads after this step
-  AxisList axes = {};                  // along which the results vary, and the operands of a kernel are read
+  std::vector<uint32_t> dead = {};  // slots that nobody reads after this step
+  AxisList axes = {};               // along which the results vary, and the operands of a kernel are read
   int64_t fused_ops = 1;
-  double work = 0;                     // flops and bytes of one shard, about
-  TileProgram program = {};            // kFused
-  CollectiveCall collective = {};      // kCollective
-  std::optional<Merge> merge = {};     // kKernel: how the shards can share a call
-  OpId merged_op = {};                 // the op with merged types, in Plan::merged_ops
+  double work = 0;                  // flops and bytes of one shard, about
+  TileProgram program = {};         // kFused
+  CollectiveCall collective = {};   // kCollective
+  std::optional<Merge> merge = {};  // kKernel: how the shards can share a call
+  OpId merged_op = {};              // the op with merged types, in Plan::merged_ops
 };
 
 struct Plan {
   Digits digits;
   std::unique_ptr<Module> merged_ops;  // the program's module and the merged ops; null when there are none
   std::vector<Step> steps;
-  std::vector<ValueId> slots;          // the value of each slot
+  std::vector<ValueId> slots;  // the value of each slot
   std::vector<DigitSet> slot_varying;
-  std::vector<uint32_t> arguments;     // slots, in order
+  std::vector<uint32_t> arguments;  // slots, in order
   std::vector<uint32_t> results;
 };
 

@@ -25,7 +25,8 @@ const ParallelFor& pool_for() {
   return kPool;
 }
 
-// The scalar operand of a chain (a select's predicate, a clamp's bounds) with one stride-0 dim for each dim of the result.
+// The scalar operand of a chain (a select's predicate, a clamp's bounds) with one stride-0 dim for each dim of the
+// result.
 NdArray stretched(NdArray array, DimSpan shape) {
   for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
   return array;

@@ -8,8 +8,8 @@
 //   run.take(plan.results[0]);          // Shards
 //
 // A fused chain over stacked shards is one pass over all shards at once. A kernel is called once per distinct shard,
-// or once for all shards that merge (merge.h): in parallel when there are as many calls as threads, else one after another,
-// each split inside.
+// or once for all shards that merge (merge.h): in parallel when there are as many calls as threads, else one after
+// another, each split inside.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,8 @@ class ProgramRun {
   Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
   Shards read(const Step& step, size_t input);  // moved out when this is its last use
-  std::vector<Shards> call_kernel(const OpView& op, std::span<const Shards> operands, const AxisList& axes, double work) const;
+  std::vector<Shards> call_kernel(const OpView& op, std::span<const Shards> operands, const AxisList& axes,
+                                  double work) const;
   void poison_padding(uint32_t slot);
   void free_dead(const Step& step);
   void trace(const Step& step, std::chrono::steady_clock::time_point begin);

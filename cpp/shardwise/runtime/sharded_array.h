@@ -3,7 +3,7 @@
 // ShardedArray: a global array as the devices of a mesh hold it.
 //
 //   ShardedArray a = scatter(whole, sharding);   // whole: f32[10, 4]; sharding <["x"=4]>, [{"x"}, {}]
-//   a.shards().count()                           // 4 blocks of 3 rows; three are views of `whole`, the last is a padded copy
+//   a.shards().count()                           // 4 blocks of 3 rows: three views of `whole` and a padded copy
 //   a.shard(3)                                   // f32[1, 4]: row 9, without padding
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
@@ -29,12 +29,12 @@ class ShardedArray {
   int64_t ndim() const { return static_cast<int64_t>(shape_.size()); }
   const TensorSharding& sharding() const { return sharding_; }
   const Mesh& mesh() const { return *sharding_.mesh; }
-  const Dims& blocks() const { return blocks_; }   // the shape of every shard, padding included
+  const Dims& blocks() const { return blocks_; }  // the shape of every shard, padding included
   const Shards& shards() const { return shards_; }
-  bool is_uneven() const;                          // some shard holds padding
+  bool is_uneven() const;  // some shard holds padding
 
-  LocalSlice slice(int64_t device) const;          // which part of the global array the device holds
-  NdArray shard(int64_t device) const;             // that part: a view without padding
+  LocalSlice slice(int64_t device) const;  // which part of the global array the device holds
+  NdArray shard(int64_t device) const;     // that part: a view without padding
   NdArray padded_shard(int64_t device) const;
 
  private:
@@ -45,8 +45,8 @@ class ShardedArray {
   Shards shards_;
 };
 
-// Shards are views of `array` where they lie inside it, and padded copies where not. An unreduced sharding puts the array
-// on the first device of every group and the reducer's neutral element on the others.
+// Shards are views of `array` where they lie inside it, and padded copies where not. An unreduced sharding puts the
+// array on the first device of every group and the reducer's neutral element on the others.
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks = {},
                      PaddingFill fill = PaddingFill::kZero);
 

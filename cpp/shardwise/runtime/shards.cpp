@@ -163,7 +163,8 @@ bool Shards::along_by_view(AxisSpan axes, NdArray& view) const {
   }
   for (size_t i = 0, piece = 0; i < axes.size(); ++i) {
     size_t end = i;
-    for (; piece < want.size() && want[piece].axis == axes[i].axis && want[piece].next() <= axes[i].next(); ++piece) ++end;
+    for (; piece < want.size() && want[piece].axis == axes[i].axis && want[piece].next() <= axes[i].next(); ++piece)
+      ++end;
     if (end == i + 1) continue;
     auto merged = merge_dims(view, i, end);
     if (!merged) return false;

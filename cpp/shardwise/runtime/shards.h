@@ -8,9 +8,9 @@
 //   mesh x=4, y=2; a value that is sharded along x and replicated along y:
 //     axes = {x}, count = 4, shards[2] is the array of the two devices at x=2
 //
-// Where the shards lie at regular distances they are *stacked*: one strided array whose first dims are the axes, so that
-// a collective is a rearrangement of dims, whatever the number of devices. A 1024x8 array, scattered over x, is a stack of
-// shape {4, 256, 8}: a view of the user's memory. Otherwise they are a list.
+// Where the shards lie at regular distances they are *stacked*: one strided array whose first dims are the axes, so
+// that a collective is a rearrangement of dims, whatever the number of devices. A 1024x8 array, scattered over x, is a
+// stack of shape {4, 256, 8}: a view of the user's memory. Otherwise they are a list.
 #pragma once
 
 #include <optional>
@@ -41,8 +41,8 @@ class Shards {
 
   NdArray release_stack() && { return std::move(stacked_); }
 
-  // The same devices' arrays indexed by other axes. Axes that come new hold copies (nothing is copied); of axes that go, the
-  // devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
+  // The same devices' arrays indexed by other axes. Axes that come new hold copies (nothing is copied); of axes that
+  // go, the devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
   Shards along(AxisSpan axes) const;
 
  private:

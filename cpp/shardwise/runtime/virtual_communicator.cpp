@@ -291,7 +291,7 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
   std::vector<NdArray> list;
   Dims index(grid.size(), 0);
   do {
-    int64_t place = 0;     // along `axes`
+    int64_t place = 0;        // along `axes`
     int64_t position_in = 0;  // in the list of shards, but for the digits of `axes`
     for (size_t a = 0; a < all.size(); ++a) position_in += index[a] * step[a];
     for (const AxisRef& piece : pieces) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/executor.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "local_program.h"
 #include "shardwise/base/error.h"
@@ -36,7 +36,8 @@ NdArray matmul(const NdArray& a, const NdArray& b) {
   for (int64_t i = 0; i < c.shape()[0]; ++i) {
     for (int64_t j = 0; j < c.shape()[1]; ++j) {
       double sum = 0;
-      for (int64_t k = 0; k < inner; ++k) sum += a.scalar_at(i * inner + k).real * b.scalar_at(k * c.shape()[1] + j).real;
+      for (int64_t k = 0; k < inner; ++k)
+        sum += a.scalar_at(i * inner + k).real * b.scalar_at(k * c.shape()[1] + j).real;
       store_at(c, i * c.shape()[1] + j, Scalar::of_float(c.dtype(), sum));
     }
   }
@@ -45,7 +46,8 @@ NdArray matmul(const NdArray& a, const NdArray& b) {
 
 NdArray relu(const NdArray& a) {
   NdArray result = NdArray::empty(a.dtype(), a.shape());
-  for (int64_t i = 0; i < a.size(); ++i) store_at(result, i, Scalar::of_float(a.dtype(), std::max(a.scalar_at(i).real, 0.0)));
+  for (int64_t i = 0; i < a.size(); ++i)
+    store_at(result, i, Scalar::of_float(a.dtype(), std::max(a.scalar_at(i).real, 0.0)));
   return result;
 }
 
@@ -200,13 +202,15 @@ TEST(Executor, UnevenShardsAndPoison) {
   const ValueId a = program.argument(DType::kF32, {6}, {y});
   const ValueId b = program.op("stablehlo.negate", {a});
   Builder builder = program.builder();
-  const ValueId all = create_all_gather(builder, *mesh, b, std::vector<AxisList>{y});  // 4 blocks of 2, the last is padding
+  const ValueId all =
+      create_all_gather(builder, *mesh, b, std::vector<AxisList>{y});  // 4 blocks of 2, the last is padding
   const auto executable = program.finish({{b, {6}, {y}}, {all, {8}, {{}}}});
   Random random(6);
   const NdArray whole = integers(random, DType::kF32, {6});
   for (bool faithful : {false, true}) {
     const auto clean = executable->run(std::vector{given(*executable, 0, whole)}, {.faithful = faithful});
-    const auto poisoned = executable->run(std::vector{given(*executable, 0, whole)}, {.faithful = faithful, .poison = true});
+    const auto poisoned =
+        executable->run(std::vector{given(*executable, 0, whole)}, {.faithful = faithful, .poison = true});
     EXPECT_TRUE(same_elements(gather(clean[0]), gather(poisoned[0])));
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(gather(clean[0]).scalar_at(i).real, -whole.scalar_at(i).real);
     EXPECT_TRUE(std::isnan(gather(poisoned[1]).scalar_at(6).real));  // reads padding: poison shows it
@@ -263,7 +267,8 @@ TEST(Executor, ChecksArguments) {
   Mlp mlp;
   auto arguments = mlp.arguments;
   arguments.pop_back();
-  EXPECT_EQ(message_of<ShapeError>([&] { mlp.executable->run(arguments); }), "run: the program takes 3 arguments, got 2");
+  EXPECT_EQ(message_of<ShapeError>([&] { mlp.executable->run(arguments); }),
+            "run: the program takes 3 arguments, got 2");
   arguments = mlp.arguments;
   std::swap(arguments[1], arguments[2]);
   EXPECT_EQ(message_of<ShapeError>([&] { mlp.executable->run(arguments); }),
@@ -273,9 +278,10 @@ TEST(Executor, ChecksArguments) {
   EXPECT_EQ(message_of<DTypeError>([&] { mlp.executable->run(arguments); }),
             "argument 0: the dtype must be f32, got f64; convert it first");
   arguments[0] = scatter(mlp.whole[0], TensorSharding::fully_replicated(arguments[0].sharding().mesh, 2));
-  EXPECT_EQ(message_of<ShardingError>([&] { mlp.executable->run(arguments); }),
-            "argument 0: the sharding must be <@mesh, [{\"x\"}, {}]> in blocks [4, 16], got <@mesh, [{}, {}]> in blocks "
-            "[8, 16]; reshard it first");
+  EXPECT_EQ(
+      message_of<ShardingError>([&] { mlp.executable->run(arguments); }),
+      "argument 0: the sharding must be <@mesh, [{\"x\"}, {}]> in blocks [4, 16], got <@mesh, [{}, {}]> in blocks "
+      "[8, 16]; reshard it first");
 }
 
 TEST(Executor, ServesSeveralThreads) {
@@ -347,16 +353,17 @@ TEST(Executor, FaithfulRunsAgreeBitForBitOnRandomPrograms) {
     AxisList all;
     for (int axis = 0; axis < mesh->ndim(); ++axis) all.push_back(full_axis(*mesh, axis));
     const int64_t devices = mesh->device_count();
-    const auto executable = program.finish({{values.back(), {24 * devices, 24}, {all, {}}},
-                                            {values[values.size() - 2], {24 * devices, 24}, {all, {}}}},
-                                           {.fuse = round % 2 == 0});
+    const auto executable = program.finish(
+        {{values.back(), {24 * devices, 24}, {all, {}}}, {values[values.size() - 2], {24 * devices, 24}, {all, {}}}},
+        {.fuse = round % 2 == 0});
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < 2; ++i) {
       arguments.push_back(given(*executable, i, integers(random, DType::kF32, executable->argument(i).type.shape)));
     }
     const auto quick = executable->run(arguments);
     const auto faithful = executable->run(arguments, {.faithful = true, .poison = true});
-    for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(same_elements(gather(quick[i]), gather(faithful[i]))) << "round " << round;
+    for (size_t i = 0; i < 2; ++i)
+      ASSERT_TRUE(same_elements(gather(quick[i]), gather(faithful[i]))) << "round " << round;
   }
 }
 

@@ -41,12 +41,15 @@ class LocalProgram {
 
   ValueId argument(DType dtype, const Dims& shape, const std::vector<AxisList>& axes) {
     const LocalLayout placed = layout(shape, axes);
-    const ValueId value = module_->add_argument(module_->main().body, module_->context().tensor(dtype, placed.local_shape()));
+    const ValueId value =
+        module_->add_argument(module_->main().body, module_->context().tensor(dtype, placed.local_shape()));
     remember(value, placed);
     return value;
   }
 
-  ValueId op(std::string_view name, std::initializer_list<ValueId> operands) { return builder().create(name, operands); }
+  ValueId op(std::string_view name, std::initializer_list<ValueId> operands) {
+    return builder().create(name, operands);
+  }
 
   struct Result {
     ValueId value;

@@ -6,10 +6,11 @@
 //   simulate_all_reduce(mesh, held, axes, Reducer::kSum)       // the same, afterwards
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <cstring>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/runtime/shards.h"
@@ -26,10 +27,9 @@ inline Held on_devices(const Mesh& mesh, const Shards& shards) {
 
 inline bool same_elements(const NdArray& a, const NdArray& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    if (!(a.scalar_at(i) == b.scalar_at(i))) return false;
-  }
-  return true;
+  const NdArray left = a.contiguous();
+  const NdArray right = b.contiguous();
+  return a.size() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0;
 }
 
 inline void expect_held(const Mesh& mesh, const Shards& actual, const Held& expected) {
@@ -61,8 +61,10 @@ T combine(Reducer reducer, T a, T b) {
     return is_or ? a || b : a && b;
   } else {
     const auto wrap = [](auto value) { return static_cast<T>(value); };
-    if (reducer == Reducer::kSum && std::is_integral_v<T>) return wrap(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    if (reducer == Reducer::kProd && std::is_integral_v<T>) return wrap(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    if (reducer == Reducer::kSum && std::is_integral_v<T>)
+      return wrap(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    if (reducer == Reducer::kProd && std::is_integral_v<T>)
+      return wrap(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     if (reducer == Reducer::kSum) return wrap(a + b);
     if (reducer == Reducer::kProd) return wrap(a * b);
     if constexpr (std::is_floating_point_v<T>) {
@@ -153,9 +155,8 @@ inline Held simulate_shift(const Mesh& mesh, const Held& held, AxisSpan axes, in
     int64_t source = shard_index(mesh, axes, d) - offset;
     if (wrap) source = (source % count + count) % count;
     const DType dtype = held[0].dtype();
-    after.push_back(source >= 0 && source < count
-                        ? held[static_cast<size_t>(members[static_cast<size_t>(source)])]
-                        : NdArray::full(dtype, held[0].shape(), Scalar::of_int(dtype, 0)));
+    after.push_back(source >= 0 && source < count ? held[static_cast<size_t>(members[static_cast<size_t>(source)])]
+                                                  : NdArray::full(dtype, held[0].shape(), Scalar::of_int(dtype, 0)));
   }
   return after;
 }
@@ -164,11 +165,16 @@ inline Held simulate_shift(const Mesh& mesh, const Held& held, AxisSpan axes, in
 
 using Random = std::mt19937_64;
 
-inline int64_t below(Random& random, int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); }
+inline int64_t below(Random& random, int64_t end) {
+  return static_cast<int64_t>(random() % static_cast<uint64_t>(end));
+}
 
 inline MeshPtr random_mesh(Random& random) {
-  const std::vector<std::vector<MeshAxis>> choices = {
-      {{"x", 4}, {"y", 2}}, {{"x", 8}, {"y", 3}}, {{"x", 6}, {"y", 4}}, {{"x", 2}, {"y", 2}, {"z", 3}}, {{"x", 1}, {"y", 12}}};
+  const std::vector<std::vector<MeshAxis>> choices = {{{"x", 4}, {"y", 2}},
+                                                      {{"x", 8}, {"y", 3}},
+                                                      {{"x", 6}, {"y", 4}},
+                                                      {{"x", 2}, {"y", 2}, {"z", 3}},
+                                                      {{"x", 1}, {"y", 12}}};
   const auto& axes = choices[static_cast<size_t>(below(random, static_cast<int64_t>(choices.size())))];
   int64_t devices = 1;
   for (const MeshAxis& axis : axes) devices *= axis.size;
@@ -219,8 +225,9 @@ inline NdArray random_array(Random& random, DType dtype, Dims shape) {
                                          : static_cast<double>(value) / 300.0;
       store_at(array, i, Scalar::of_float(dtype, real));
     } else {
-      store_at(array, i, is_unsigned_integer(dtype) ? Scalar::of_uint(dtype, static_cast<uint64_t>(value))
-                                                    : Scalar::of_int(dtype, dtype == DType::kBool ? value & 1 : value));
+      store_at(array, i,
+               is_unsigned_integer(dtype) ? Scalar::of_uint(dtype, static_cast<uint64_t>(value))
+                                          : Scalar::of_int(dtype, dtype == DType::kBool ? value & 1 : value));
     }
   }
   return array;
