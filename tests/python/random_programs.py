@@ -12,8 +12,7 @@ rounding that keeps the values integers: floor(8·tanh(x) + 0.37).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,17 +32,17 @@ EnumValue = _core.ir.EnumValue
 Struct = _core.ir.Struct
 
 
-@dataclass
 class Program:
     """Steps to record, and the arrays that NumPy computed for them."""
 
-    mesh: Any
-    arguments: list[Array] = field(default_factory=list)
-    argument_shardings: list[Any] = field(default_factory=list)
-    steps: list[Callable[[Any, list[int]], int]] = field(default_factory=list)  # (trace, values so far) -> value
-    values: list[Array] = field(default_factory=list)  # arguments first
-    outputs: list[int] = field(default_factory=list)
-    log: list[str] = field(default_factory=list)
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh
+        self.arguments: list[Array] = []
+        self.argument_shardings: list[Any] = []
+        self.steps: list[Callable[[Any, list[int]], int]] = []  # (trace, values so far) -> value
+        self.values: list[Array] = []  # arguments first
+        self.outputs: list[int] = []
+        self.log: list[str] = []
 
     @property
     def expected(self) -> list[Array]:
@@ -81,8 +80,8 @@ class Program:
         self.log.append(f"%{len(self.values) - 1} = {line}")
         return len(self.values) - 1
 
-    def record(self) -> Any:
-        """The program, with its annotations."""
+    def record(self, result_shardings: Sequence[Any] = ()) -> Any:
+        """The program, with its annotations; a sharding or None per output."""
         trace = _core.ir.Trace("random")
         values = [
             trace.argument(x.shape, x.dtype.name, f"a{i}", held)
@@ -90,7 +89,7 @@ class Program:
         ]
         for step in self.steps:
             values.append(step(trace, values))
-        return trace.finish([values[i] for i in self.outputs])
+        return trace.finish([values[i] for i in self.outputs], list(result_shardings))
 
     def __repr__(self) -> str:
         heads = [
@@ -122,8 +121,8 @@ class Drawer:
         return tuple(self.pick(SIZES) for _ in range(ndim))
 
     def array(self, shape: tuple[int, ...], dtype: str) -> Array:
-        values = self.rng.integers(-9, 10, shape)
-        return (values > 0) if dtype == "bool" else values.astype(dtype)
+        values = np.asarray(self.rng.integers(-9, 10, shape))
+        return np.asarray(values > 0) if dtype == "bool" else values.astype(dtype)
 
     def argument(self) -> None:
         shape = self.shape(self.integer(0, 3))
