@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/casters.h"
 
+#include <string>
+#include <unordered_map>
+
 #include "shardwise/base/error.h"
 
 namespace py = pybind11;
@@ -20,8 +23,31 @@ py::object numpy_dtype_object(DType dtype) {
   return py::dtype(std::string(numpy_name(dtype)));
 }
 
+namespace {
+
+// NumPy works a dtype's name out in Python, which takes longer than to record an op. Each known descriptor is kept
+// alive, so that its address stays its own.
+DType dtype_of(const py::dtype& dtype) {
+  constexpr size_t kMostDescriptors = 64;
+  static auto* known = new std::unordered_map<PyObject*, DType>;
+  const auto found = known->find(dtype.ptr());
+  if (found != known->end()) return found->second;
+  if (!dtype.attr("isnative").cast<bool>()) {
+    fail<DTypeError>("array", "must be in the machine's byte order", py::str(dtype.attr("str")).cast<std::string>(),
+                     "convert it with astype");
+  }
+  const DType result = dtype_from_python(dtype.attr("name").cast<std::string>());
+  if (known->size() < kMostDescriptors) {
+    dtype.inc_ref();
+    known->emplace(dtype.ptr(), result);
+  }
+  return result;
+}
+
+}  // namespace
+
 NdArray from_numpy(const py::array& array) {
-  const DType dtype = dtype_from_python(array.dtype().attr("name").cast<std::string>());
+  const DType dtype = dtype_of(array.dtype());
   Dims shape(array.shape(), array.shape() + array.ndim());
   Dims strides(array.strides(), array.strides() + array.ndim());
   // The last owner may be a worker thread, or a run that released the GIL.
