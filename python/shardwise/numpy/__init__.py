@@ -19,8 +19,8 @@ import numpy as np
 
 from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
-from . import creation, elementwise, linalg, manipulation, reductions, selection  # noqa: F401
-from ._primitives import convert
+from . import creation, elementwise, joining, linalg, manipulation, reductions, selection  # noqa: F401
+from ._primitives import convert, refuse
 from ._registry import FUNCTIONS, function_name, implements
 from .indexing import getitem as getitem
 
@@ -65,6 +65,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     Raises:
         DTypeError: a dtype that programs cannot hold.
     """
+    refuse("astype", device=(device, None))
     wanted = np.dtype(dtype)
     if wanted.kind in "cOSUVMm" and wanted.name != "bfloat16":
         raise DTypeError(message("astype", "the dtype must be of real numbers", wanted))
