@@ -111,6 +111,15 @@ def test_program_explains_a_value_and_its_collectives() -> None:
         program.why("g")
 
 
+def test_variable_names_the_result_of_a_call_not_its_parts() -> None:
+    def f(x: Any) -> Any:
+        v = np.var(x, axis=1)
+        return v + 1
+
+    program = sw.jit(f, mesh=MESH, in_shardings=P("data")).lower(np.ones((8, 4), np.float32)).compile()
+    assert [value.type for value in program.why("v").values] == ["tensor<8xf32>"]
+
+
 # ---- source lines ---------------------------------------------------------------------------------------------------
 
 

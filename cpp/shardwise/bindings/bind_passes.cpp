@@ -48,12 +48,30 @@ LocId loc_of(const Module& module, ValueId id) {
   return value.op ? module.op(value.op).loc : value.loc;
 }
 
+LocId call_of(const Module& module, LocId loc) {
+  const bool named = loc && module.context().location(loc).kind == Location::Kind::kName;
+  return named ? module.context().location(loc).child : loc;
+}
+
+// By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
+// what `v = np.var(x)` stores.
+std::vector<bool> inner_values(const Module& module) {
+  std::vector<bool> inner(module.value_count());
+  for (OpId op : module.region(module.main().body).ops) {
+    const LocId call = call_of(module, module.op(op).loc);
+    for (ValueId operand : module.operands(op)) {
+      if (call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call) inner[operand.index] = true;
+    }
+  }
+  return inner;
+}
+
 // A value's names: the one it was given, and the variable that it was stored to.
-std::vector<std::string> names_of(const Module& module, ValueId id) {
+std::vector<std::string> names_of(const Module& module, ValueId id, const std::vector<bool>& inner) {
   std::vector<std::string> names;
   const LocId loc = loc_of(module, id);
   if (std::string given = module.context().name_of(loc); !given.empty()) names.push_back(std::move(given));
-  if (!module.value(id).op) return names;
+  if (!module.value(id).op || inner[id.index]) return names;
   if (std::string variable = module.context().resolve(loc).variable; !variable.empty()) names.push_back(std::move(variable));
   return names;
 }
@@ -98,8 +116,9 @@ py::dict explanation_dict(const CompiledProgram& compiled, ValueId value) {
 
 py::list explain_name(const CompiledProgram& compiled, const std::string& name) {
   py::list found;
+  const std::vector<bool> inner = inner_values(*compiled.propagated);
   for (ValueId value : values_of_main(*compiled.propagated)) {
-    const auto names = names_of(*compiled.propagated, value);
+    const auto names = names_of(*compiled.propagated, value, inner);
     if (std::find(names.begin(), names.end(), name) != names.end()) found.append(explanation_dict(compiled, value));
   }
   return found;
@@ -107,8 +126,9 @@ py::list explain_name(const CompiledProgram& compiled, const std::string& name) 
 
 py::list all_names(const CompiledProgram& compiled) {
   std::set<std::string> names;
+  const std::vector<bool> inner = inner_values(*compiled.propagated);
   for (ValueId value : values_of_main(*compiled.propagated)) {
-    for (std::string& name : names_of(*compiled.propagated, value)) names.insert(std::move(name));
+    for (std::string& name : names_of(*compiled.propagated, value, inner)) names.insert(std::move(name));
   }
   return py::cast(std::vector<std::string>(names.begin(), names.end()));
 }
