@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 constexpr uint64_t kSmallest = 64;
-constexpr int kClassCount = 4 * 64;
+constexpr int kClassCount = 4 * 63 + 1;  // sizes are below 2^63
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int64_t kDefaultCapacity = 0;
@@ -102,7 +102,7 @@ class Store {
   }
 
   std::mutex mutex_;
-  std::array<std::vector<void*>, kClassCount + 4> free_;
+  std::array<std::vector<void*>, kClassCount> free_;
   int64_t capacity_ = kDefaultCapacity;
   int64_t kept_ = 0;
   int64_t live_ = 0;
