@@ -37,7 +37,7 @@ class Assignment {
  public:
   explicit Assignment(Program& program)
       : rewriter_(program.module),
-        planner_(program.module.context(), program.options.reshard_memory_limit),
+        planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
         shardings_(program.module),
         values_(rewriter_, planner_, shardings_),
         uses_(program.module) {}

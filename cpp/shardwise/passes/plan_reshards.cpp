@@ -110,7 +110,8 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
                             .item_size = item_size(tensor.dtype),
                             .from = placement(from),
                             .to = placement(to),
-                            .memory_limit = memory_limit_});
+                            .memory_limit = memory_limit_,
+                            .split_axes = effort_ == Effort::kBest});
   states_ += cached->states;
   return *cached;
 }

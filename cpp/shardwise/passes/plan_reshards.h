@@ -20,8 +20,10 @@ namespace shardwise {
 // Plans by (type, from, to), each made once.
 class ReshardPlanner {
  public:
-  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0)
-      : context_(context), memory_limit_(memory_limit) {}
+  // Estimates leave the axes as coarse as the shardings cut them: an upper bound, in a time that no axis size changes.
+  enum class Effort : uint8_t { kEstimate, kBest };
+  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
+      : context_(context), memory_limit_(memory_limit), effort_(effort) {}
 
   // Both shardings are closed and of meshes with the same devices. No id is the whole value on every device.
   const ReshardPlan& plan(TypeId type, ShardingId from, ShardingId to);
@@ -39,6 +41,7 @@ class ReshardPlanner {
   };
   Context& context_;
   int64_t memory_limit_;
+  Effort effort_;
   int64_t states_ = 0;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
 };

@@ -10,19 +10,29 @@
 namespace shardwise {
 namespace {
 
+// Shardy compares digits as intervals here: "x":(1)2 counts as a beginning of "x":(1)3, though no split of the axis has
+// both, so that (1)3 from further down replaces (1)2. Which of two such annotations wins is part of the contract.
+bool reaches_into(const AxisRef& inner, const AxisRef& outer) {
+  return inner.axis == outer.axis && outer.pre <= inner.pre && inner.next() <= outer.next();
+}
+
+bool begins(const AxisRef& shorter, const AxisRef& longer) {
+  return shorter.pre == longer.pre && reaches_into(shorter, longer);
+}
+
 // Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
 // later tensor may still make it longer.
 bool fold_compatible(AxisList& axes, AxisSpan other, bool can_expand) {
   const size_t common = std::min(axes.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
     if (axes[i] == other[i]) continue;
-    if (prefix_of(other[i], axes[i])) {
+    if (begins(other[i], axes[i])) {
       if (i + 1 == other.size()) continue;
       axes[i] = other[i];
       axes.resize(i + 1);
       return false;
     }
-    if (prefix_of(axes[i], other[i])) {
+    if (begins(axes[i], other[i])) {
       const bool grow = can_expand && i + 1 == axes.size();
       if (!grow) {
         axes.resize(i + 1);
@@ -86,7 +96,7 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
                                          const FactorSharding& factor, int64_t factor_size, int64_t before) {
   if (!cut_before(ref, tensor.replicated) || !cut_before(ref, tensor.unreduced)) return std::nullopt;
   const bool has_already =
-      std::any_of(factor.axes.begin(), factor.axes.end(), [&](const AxisRef& own) { return contains(own, *ref); });
+      std::any_of(factor.axes.begin(), factor.axes.end(), [&](const AxisRef& own) { return reaches_into(*ref, own); });
   if (has_already) return ref;
   if (!factor.closed && factor.overflow.empty()) {
     if (factor.minor_most) return ref;
@@ -96,7 +106,7 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
       if (common > 1) return AxisRef{ref->axis, ref->pre, common};
     }
   }
-  if (!factor.axes.empty() && prefix_of(factor.axes.back(), *ref)) return factor.axes.back();
+  if (!factor.axes.empty() && begins(factor.axes.back(), *ref)) return factor.axes.back();
   return std::nullopt;
 }
 
@@ -123,7 +133,7 @@ bool is_strict_prefix(const AxisList& shorter, const AxisList& longer) {
   const size_t last = shorter.size() - 1;
   if (!std::equal(shorter.begin(), shorter.end() - 1, longer.begin())) return false;
   if (shorter.size() == longer.size() && shorter[last] == longer[last]) return false;
-  return prefix_of(shorter[last], longer[last]);
+  return begins(shorter[last], longer[last]);
 }
 
 int64_t tensor_size(const FactorProjection& projection, size_t tensor) {

@@ -37,9 +37,12 @@ size_t collective_count(const ReshardPlan& plan) {
                                            [](const ReshardStep& step) { return is_collective(step.move); }));
 }
 
-// Never needs a search: nothing is sent, or all that is missing is received in one gather.
+// Never needs a search: nothing is sent, all that is missing is received in one gather, or a reduction is completed where
+// it is, for which no fewer bytes than those of an all-reduce are known to do.
 bool is_surely_best(const ReshardPlan& plan) {
-  return collective_count(plan) == 0 || (plan.steps.size() == 1 && plan.steps[0].move == ReshardMove::kAllGather);
+  if (collective_count(plan) == 0) return true;
+  if (plan.steps.size() != 1) return false;
+  return plan.steps[0].move == ReshardMove::kAllGather || plan.steps[0].move == ReshardMove::kAllReduce;
 }
 
 // ---- the search ----------------------------------------------------------------------------------------------------
@@ -303,7 +306,7 @@ ReshardPlan search_reshard(const ReshardProblem& problem) {
   for (const double memory : {limit, std::numeric_limits<double>::infinity()}) {
     improve(problem, false, true, memory, best, found);
     if (!found) improve(problem, false, false, memory, best, found);
-    if (!found || collective_count(best) > 1) improve(problem, true, true, memory, best, found);
+    if (problem.split_axes && (!found || collective_count(best) > 1)) improve(problem, true, true, memory, best, found);
     if (found) return best;
     found = true;  // without a memory limit, the fallback is a plan too
   }

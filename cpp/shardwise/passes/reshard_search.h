@@ -72,6 +72,7 @@ struct ReshardProblem {
   Placement from, to;  // `to.unreduced` is part of `from.unreduced`
   Link link = kFewestBytes;
   int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
+  bool split_axes = true;    // also tries parts of the axes that the placements use whole
 };
 
 ReshardPlan search_reshard(const ReshardProblem& problem);
