@@ -47,6 +47,7 @@ class Application:
     fixed: dict[int, Array] = field(default_factory=dict)  # operands that are not drawn
     at: Callable[[Shape], Reference] | None = None  # the reference for another result shape (a part of it)
     has_local: bool = True  # whether the op on slices is what a device runs (iota adds an offset)
+    differentiable: bool = True  # False where the inputs drawn have kinks
     label: str = ""
 
     def operand_dtype(self, i: int, dtype: str) -> str:
@@ -145,10 +146,13 @@ def _select(n: int, dtype: str) -> list[Application]:
 
 
 def _clamp(n: int, dtype: str) -> list[Application]:
+    clamp = ref.in_float32(ref.clamp)
     low, high = np.asarray(1, dtype_of(dtype)), np.asarray(3, dtype_of(dtype))
+    lows, highs = np.full((n, 3), low), np.full((n, 3), high)
     return [
-        Application(((), (n, 3), ()), ref.in_float32(ref.clamp), fixed={0: low, 2: high}, label="scalars"),
-        Application(((n, 3),) * 3, ref.in_float32(ref.clamp), label="tensors"),
+        Application(((), (n, 3), ()), clamp, fixed={0: low, 2: high}, label="scalars"),
+        Application(((n, 3),) * 3, clamp, fixed={0: lows, 2: highs}, label="tensors"),
+        Application(((n, 3),) * 3, clamp, differentiable=False, label="bounds in any order"),
     ]
 
 
@@ -172,7 +176,7 @@ def _reduce_precision(n: int, dtype: str) -> list[Application]:
         Application(
             ((n, 3),),
             partial(ref.reduce_precision, exponent_bits=e, mantissa_bits=m),
-            {"exponent_bits": e, "mantissa_bits": m},
+            {"exponent_bits": np.int32(e), "mantissa_bits": np.int32(m)},
             label=f"e{e}m{m}",
         )
         for e, m in formats.get(dtype, [(5, 10), (8, 7), (5, 2), (8, 23)])

@@ -35,6 +35,9 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
   if (py::isinstance<TensorSharding>(value)) return value.cast<TensorSharding>();
   if (py::isinstance<py::array>(value)) return DenseAttr{constant_from_python(value)};
+  if (py::isinstance(value, py::module_::import("numpy").attr("integer"))) {
+    return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
+  }
   fail<DTypeError>("attribute", "must be a bool, int, float, str, list of ints, enum, struct, sharding or array",
                    py::repr(value).cast<std::string>());
 }

@@ -139,11 +139,15 @@ void infer_reduce_precision(const InferContext& op, std::vector<TypeId>& results
   op.expect_operands(1);
   if (!is_float(op.operand(0).dtype))
     op.fail_dtype("operands must be floats", op.operand(0).text(), "convert it first");
-  const int64_t exponent = op.attr<IntAttr>("exponent_bits").value;
-  const int64_t mantissa = op.attr<IntAttr>("mantissa_bits").value;
-  if (exponent < 1 || mantissa < 0) {
+  const auto& exponent = op.attr<IntAttr>("exponent_bits");
+  const auto& mantissa = op.attr<IntAttr>("mantissa_bits");
+  if (exponent.bits != 32 || mantissa.bits != 32) {
+    op.fail_dtype("exponent_bits and mantissa_bits must be i32",
+                  "i" + std::to_string(exponent.bits) + " and i" + std::to_string(mantissa.bits));
+  }
+  if (exponent.value < 1 || mantissa.value < 0) {
     op.fail_shape("exponent_bits must be at least 1 and mantissa_bits at least 0",
-                  std::to_string(exponent) + " and " + std::to_string(mantissa));
+                  std::to_string(exponent.value) + " and " + std::to_string(mantissa.value));
   }
   results.push_back(op.operand_type(0));
 }

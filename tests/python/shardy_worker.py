@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shardy as a process: reads one JSON request a line, writes one JSON answer a line.
+
+Some of Shardy's passes end the process on input they do not expect, so it runs here and not in the tests' process.
+
+    {"do": "run", "text": "module …", "passes": "sdy-basic-propagate"}
+    → {"arguments": ["<@mesh, …>", null], "ops": [["stablehlo.add", ["…"]], null], "results": […], "rules": […], "text": …}
+    {"do": "same", "texts": ["module …", "module …"]}     whether both are one module, locations aside
+    → {"same": true}
+
+Ops are numbered in the order of the text before the passes; an op that a pass removed is null. An error of the parser or
+verifier is the answer {"error": "…"}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from jax._src.interpreters import mlir as jax_mlir
+from jaxlib.mlir import ir, passmanager
+
+MARK = "test.number"
+
+
+def attribute(attributes: Any, name: str) -> str | None:
+    return str(attributes[name]) if name in attributes else None
+
+
+def main_function(module: Any) -> Any:
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == "main":
+            return op
+    raise ValueError("the module has no function main")
+
+
+def body_ops(function: Any) -> list[Any]:
+    """The ops of main but for the return."""
+    return [op.operation for op in function.regions[0].blocks[0].operations][:-1]
+
+
+def of_dictionaries(function: Any, name: str, count: int) -> list[str | None]:
+    """`sdy.sharding` in a function's arg_attrs or res_attrs."""
+    if name not in function.attributes:
+        return [None] * count
+    return [attribute(ir.DictAttr(entry), "sdy.sharding") for entry in ir.ArrayAttr(function.attributes[name])]
+
+
+def sharding_of(op: Any) -> str | None:
+    return attribute(op.attributes, "sharding" if op.name == "sdy.sharding_constraint" else "sdy.sharding")
+
+
+def run(text: str, passes: str) -> dict[str, Any]:
+    module = ir.Module.parse(text)
+    ops = body_ops(main_function(module))
+    names = [op.name for op in ops]
+    for i, op in enumerate(ops):
+        op.attributes[MARK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
+    del ops
+    if passes:
+        passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
+    function = main_function(module)
+    rows: list[Any] = [None] * len(names)
+    rules: list[Any] = [None] * len(names)
+    for op in body_ops(function):
+        if MARK not in op.attributes:
+            continue
+        i = ir.IntegerAttr(op.attributes[MARK]).value
+        rows[i] = [op.name, sharding_of(op)]
+        rules[i] = attribute(op.attributes, "sdy.sharding_rule")
+        del op.attributes[MARK]
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return {
+        "arguments": of_dictionaries(function, "arg_attrs", len(kind.inputs)),
+        "ops": rows,
+        "names": names,
+        "results": of_dictionaries(function, "res_attrs", len(kind.results)),
+        "rules": rules,
+        "text": str(module),
+    }
+
+
+def generic_text(text: str) -> str:
+    """A spelling of the module in which only values are named, in order."""
+    module = ir.Module.parse(text)
+    if not module.operation.verify():
+        raise ValueError("the module does not verify")
+    return module.operation.get_asm(print_generic_op_form=True, use_local_scope=True)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    if request["do"] == "run":
+        return run(request["text"], request["passes"])
+    if request["do"] == "parse":
+        return {"text": generic_text(request["text"])}
+    texts = [generic_text(text) for text in request["texts"]]
+    return {"same": texts[0] == texts[1], "texts": texts}
+
+
+def serve() -> None:
+    context = jax_mlir.make_ir_context()
+    with context, ir.Location.unknown(context):
+        for line in sys.stdin:
+            request = json.loads(line)
+            context.allow_unregistered_dialects = request.get("unregistered", False)
+            try:
+                reply = answer(request)
+            except Exception as error:
+                reply = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
