@@ -163,7 +163,7 @@ def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
-    """Place ``x`` on a mesh: blocks are views of ``x`` where it divides evenly; ``x`` is never written.
+    """Place a copy of ``x`` on a mesh; later writes to ``x`` do not show.
 
     Args:
         x: a NumPy array, a number, or an :class:`Array` (which is resharded).
@@ -188,7 +188,7 @@ def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
 
 def put(array: np.ndarray, core_sharding: Any) -> Array:
     """A NumPy array as an :class:`Array`, sharded by an extension sharding (closed)."""
-    name = dtype_name(array.dtype)
+    dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
     native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(native.shape)
-    return Array(_core.runtime.ShardedArray.scatter(native.view() if name != "bool" else native, core_sharding))
+    return Array(_core.runtime.ShardedArray.scatter(native, core_sharding))

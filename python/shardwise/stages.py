@@ -167,7 +167,8 @@ class Program:
         if self._hidden is None:
             hidden = shardings[len(self._traced.in_avals) :]
             self._hidden = [put(array, sharding)._data for array, sharding in zip(self._traced._hoisted, hidden)]
-        results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison)
+        borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
+        results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
         return unflatten(self._traced.out_tree, [Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, sharding: Any, poison: bool) -> Any:
@@ -186,7 +187,7 @@ class Program:
         if isinstance(array, Array):
             data = array._data
             return data if data.sharding == sharding else data.reshard(sharding)
-        return _core.runtime.ShardedArray.scatter(array, sharding, poison=poison)
+        return _core.runtime.ShardedArray.scatter(array, sharding, poison=poison, borrow=True)
 
     def __repr__(self) -> str:
         kinds: dict[str, int] = {}

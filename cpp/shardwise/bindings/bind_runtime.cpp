@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/bindings/bindings.h"
@@ -25,12 +28,38 @@ struct PyExecutable {
   std::vector<TraceRow> trace;
 };
 
-ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison) {
+NdArray owned_copy(const NdArray& array) {
+  NdArray copy = NdArray::empty(array.dtype(), array.shape());
+  copy.copy_from(array);
+  return copy;
+}
+
+void collect_owners(const Shards& shards, std::unordered_set<const void*>& owners) {
+  if (shards.is_stacked()) {
+    owners.insert(shards.stacked().owner().get());
+    return;
+  }
+  for (int64_t i = 0; i < shards.count(); ++i) owners.insert(shards[i].owner().get());
+}
+
+// A result must not change when the user writes an array that was an argument: a view of one becomes a copy.
+ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
+  std::unordered_set<const void*> owners;
+  collect_owners(result.shards(), owners);
+  const bool shared = std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
+  if (!shared) return std::make_shared<ShardedArray>(std::move(result));
+  const Shards& shards = result.shards();
+  return std::make_shared<ShardedArray>(result.dtype(), result.shape(), result.sharding(), result.blocks(),
+                                        Shards(shards.axes(), owned_copy(shards.stack())));
+}
+
+// With `borrow` the shards may be views of the user's memory, which is right for the time of a call only.
+ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow) {
   const NdArray view = from_numpy(array);
   verify(sharding, view.shape());
   py::gil_scoped_release release;
   return std::make_shared<ShardedArray>(
-      scatter(view, sharding.closed(), {}, poison ? PaddingFill::kPoison : PaddingFill::kZero));
+      scatter(borrow ? view : owned_copy(view), sharding.closed(), {}, poison ? PaddingFill::kPoison : PaddingFill::kZero));
 }
 
 py::array gather_numpy(const ShardedArray& array) {
@@ -54,9 +83,11 @@ void check_signals() {
 }
 
 std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& arguments, bool faithful, bool poison,
-                          bool trace) {
+                          bool trace, const std::vector<size_t>& borrowed) {
   std::vector<ShardedArray> values;
   for (const ArrayPtr& argument : arguments) values.push_back(*argument);
+  std::unordered_set<const void*> borrowed_owners;
+  for (size_t i : borrowed) collect_owners(arguments.at(i)->shards(), borrowed_owners);
   RunOptions options{.faithful = faithful, .poison = poison, .trace = nullptr, .between_ops = check_signals};
   std::vector<TraceRow> rows;
   if (trace) options.trace = &rows;
@@ -64,7 +95,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   {
     py::gil_scoped_release release;
     for (ShardedArray& result : self.executable.run(values, options)) {
-      results.push_back(std::make_shared<ShardedArray>(std::move(result)));
+      results.push_back(own_result(std::move(result), borrowed_owners));
     }
   }
   if (trace) self.trace = std::move(rows);
@@ -87,7 +118,8 @@ py::list trace_rows(const PyExecutable& self) {
 
 void bind_runtime(py::module_& module) {
   py::class_<ShardedArray, ArrayPtr>(module, "ShardedArray")
-      .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false)
+      .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false,
+                  py::arg("borrow") = false)
       .def("gather", &gather_numpy)
       .def("reshard", &reshard)
       .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
@@ -101,7 +133,7 @@ void bind_runtime(py::module_& module) {
   py::class_<PyExecutable>(module, "Executable")
       .def(py::init<const CompiledProgram&>())
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
-           py::arg("trace") = false)
+           py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
       .def("trace", &trace_rows);
   module.def("set_threads", [](int threads) { set_thread_count(threads); });
 }
