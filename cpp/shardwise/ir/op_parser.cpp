@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 namespace {
 
 bool is_terminator(std::string_view name) {
-  return name == "return" || name == "func.return" || name == "stablehlo.return" || name == "sdy.return";
+  return name == "return" || name == text_words::kFunctionReturn || name == text_words::kRegionReturn ||
+         name == text_words::kShardyReturn;
 }
 
 }  // namespace
@@ -297,7 +299,7 @@ void OpParser::parse_dictionary_of(OpSyntax& op) {
 // Attributes that are columns of the results.
 bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
-  if (name == "sdy.sharding" || is_own) {
+  if (name == text_words::kSharding || is_own) {
     expect("=", "behind a sharding's name");
     if (!op.shardings.empty()) fail_here("the sharding of a result must be given once");
     if (is_own || peek("#sdy.sharding<")) {
@@ -312,11 +314,11 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     });
     return true;
   }
-  if (name == "shardwise.local_blocks") {
+  if (name == text_words::kLocalBlocks) {
     parse_local_blocks(op);
     return true;
   }
-  if (name == "mhlo.sharding") {
+  if (name == text_words::kGspmdSharding) {
     fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
   }
   return false;

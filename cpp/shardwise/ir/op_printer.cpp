@@ -6,6 +6,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_text.h"
 #include "shardwise/ir/custom_directives.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 namespace {
@@ -207,7 +208,7 @@ void OpPrinter::result_shardings(const OpView& op) {
     const ShardingId id = module_.value(op.result(i)).sharding;
     if (id) mesh = module_.context().sharding(id).mesh;
   }
-  out += "sdy.sharding = #sdy.sharding_per_value<[";
+  out.append(text_words::kSharding).append(" = #sdy.sharding_per_value<[");
   for (size_t i = 0; i < op.result_count(); ++i) {
     if (i > 0) out += ", ";
     const ShardingId id = module_.value(op.result(i)).sharding;
@@ -217,7 +218,7 @@ void OpPrinter::result_shardings(const OpView& op) {
 }
 
 void OpPrinter::local_blocks(const OpView& op) {
-  out += "shardwise.local_blocks = ";
+  out.append(text_words::kLocalBlocks).append(" = ");
   AttrArray all;
   for (size_t i = 0; i < op.result_count(); ++i) {
     const Dims* blocks = module_.blocks(op.result(i));

@@ -7,6 +7,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_parser.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 namespace {
@@ -45,9 +46,9 @@ class ModuleParser : public OpParser {
     if (name == "module" || name == "builtin.module") {
       const Nesting nesting(*this);
       is_generic ? parse_generic_module(top_level) : parse_module(top_level);
-    } else if (name == "func.func" || name == "func") {
+    } else if (name == text_words::kFunction || name == "func") {
       is_generic ? parse_generic_function(start) : parse_function(start);
-    } else if (name == "sdy.mesh") {
+    } else if (name == text_words::kMesh) {
       is_generic ? parse_generic_mesh() : parse_mesh_declaration();
     } else if (name.empty()) {
       fail_here("expected module, func.func or sdy.mesh");
@@ -183,11 +184,11 @@ class ModuleParser : public OpParser {
   ValueSyntax parse_value_attributes() {
     ValueSyntax value;
     parse_keys([&](std::string_view key) {
-      if (key == "sdy.sharding") {
+      if (key == text_words::kSharding) {
         value.sharding = parse_sharding_id();
-      } else if (key == "shardwise.local_blocks") {
+      } else if (key == text_words::kLocalBlocks) {
         parse_blocks(value);
-      } else if (key == "mhlo.sharding") {
+      } else if (key == text_words::kGspmdSharding) {
         fail_here("shardings must be Shardy's, as sdy.sharding",
                   "lower the program with jax_use_shardy_partitioner=True");
       } else {

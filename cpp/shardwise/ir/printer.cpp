@@ -4,6 +4,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_text.h"
 #include "shardwise/ir/op_printer.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 
@@ -126,7 +127,7 @@ void OpPrinter::region_body(RegionId id) {
     out += "):";
   }
   const bool is_sdy = region.op && module_.op(region.op).def->name.starts_with("sdy.");
-  block(id, is_sdy ? "sdy.return" : "stablehlo.return");
+  block(id, is_sdy ? text_words::kShardyReturn : text_words::kRegionReturn);
 }
 
 // ---- functions -----------------------------------------------------------------------------------------------------
@@ -136,9 +137,9 @@ void OpPrinter::argument_attributes(ValueId id) {
   const Dims* blocks = module_.blocks(id);
   if (!sharding && blocks == nullptr) return;
   out += " {";
-  if (sharding) out.append("sdy.sharding = ").append(text(module_.context().sharding(sharding)));
+  if (sharding) out.append(text_words::kSharding).append(" = ").append(text(module_.context().sharding(sharding)));
   if (sharding && blocks != nullptr) out += ", ";
-  if (blocks != nullptr) out.append("shardwise.local_blocks = ").append(attribute_text(*blocks));
+  if (blocks != nullptr) out.append(text_words::kLocalBlocks).append(" = ").append(attribute_text(*blocks));
   out += '}';
 }
 
@@ -154,7 +155,12 @@ void OpPrinter::results(const Function& function) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ", ";
     type(module_.value(values[i]).type);
-    if (sharding(i)) out.append(" {sdy.sharding = ").append(text(module_.context().sharding(sharding(i)))).append("}");
+    if (sharding(i))
+      out.append(" {")
+          .append(text_words::kSharding)
+          .append(" = ")
+          .append(text(module_.context().sharding(sharding(i))))
+          .append("}");
   }
   if (listed) out += ')';
 }
@@ -163,7 +169,8 @@ void OpPrinter::function(const Function& function) {
   next_value_ = next_argument_ = 0;
   indent_ = 1;
   new_line();
-  out.append("func.func ")
+  out.append(text_words::kFunction)
+      .append(" ")
       .append(function.is_public ? "public " : "private ")
       .append(symbol_text(function.name))
       .append("(");
@@ -189,7 +196,12 @@ std::string print(const Module& module, PrintOptions options) {
   if (!module.name.empty()) printer.out.append(symbol_text(module.name)).append(" ");
   printer.out += '{';
   for (const MeshPtr& mesh : module.meshes) {
-    printer.out.append("\n  sdy.mesh ").append(symbol_text(mesh->name())).append(" = ").append(mesh->text());
+    printer.out.append("\n  ")
+        .append(text_words::kMesh)
+        .append(" ")
+        .append(symbol_text(mesh->name()))
+        .append(" = ")
+        .append(mesh->text());
   }
   for (const Function& function : module.functions) printer.function(function);
   printer.out += "\n}\n";

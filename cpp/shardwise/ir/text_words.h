@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dialect words of a program's text that are no ops here: terminators are Region::results, declared meshes and
+// functions are lists of the module, and the attributes are columns of values.
+//
+//   sdy.mesh @mesh = <["x"=4]>
+//   func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = …, shardwise.local_blocks = …}) { … return }
+#pragma once
+
+#include <string_view>
+
+namespace shardwise::text_words {
+
+inline constexpr std::string_view kFunction = "func.func";
+inline constexpr std::string_view kMesh = "sdy.mesh";
+inline constexpr std::string_view kFunctionReturn = "func.return";  // or `return` alone
+inline constexpr std::string_view kRegionReturn = "stablehlo.return";
+inline constexpr std::string_view kShardyReturn = "sdy.return";  // in regions of sdy ops
+
+inline constexpr std::string_view kSharding = "sdy.sharding";
+inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
+inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // refused
+
+}  // namespace shardwise::text_words
