@@ -21,10 +21,24 @@ bool in_an_operand(const ShardingRule& rule, FactorId factor) {
   return false;
 }
 
+// Elements that an operand loses along factors of its own come back along those of a result (3x2 reshaped to 2x3):
+// there no part of the result is a tile of the operand. A broadcast only adds factors.
+bool operands_lose_factors(const ShardingRule& rule) {
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    const auto id = static_cast<FactorId>(f);
+    const Factor& factor = rule.factors()[f];
+    const bool lost = in_an_operand(rule, id) && !in_all_results(rule, id);
+    if (factor.kind == FactorKind::kPassThrough && factor.size > 1 && lost) return true;
+  }
+  return false;
+}
+
 bool is_usable(const ShardingRule& rule, FactorId id) {
   switch (rule.factors()[id].kind) {
     case FactorKind::kReduction: return true;
-    case FactorKind::kPassThrough: return in_all_results(rule, id) || !in_an_operand(rule, id);
+    case FactorKind::kPassThrough:
+      if (!in_an_operand(rule, id)) return !operands_lose_factors(rule);
+      return in_all_results(rule, id);
     case FactorKind::kNeedReplication:
     case FactorKind::kPermutation: break;
   }

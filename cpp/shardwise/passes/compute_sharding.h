@@ -10,9 +10,9 @@
 //
 // The leader's axes go to its factors, then the other tensors fill the factors that are left, as far as no axis is used
 // twice; and each leader alone. No axes go to factors that need replication, to permutation factors, and to those of an
-// operand that a result does not have and no reducer combines (size-1 dims that a reshape drops). A factor of a
-// compound dim gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else
-// local shards would not be tiles.
+// operand that a result does not have and no reducer combines (3x2 reshaped to 2x3), nor then to factors of the result
+// alone. A factor of a compound dim gets only axes that divide it, and only where all factors before it in the dim are
+// fully sharded: else local shards would not be tiles.
 #pragma once
 
 #include <vector>
