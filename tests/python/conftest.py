@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-# The same examples each time, so that a red test means a change and not luck; SHARDWISE_EXPLORE=1 looks further.
+# The same examples each time, so that a red test means a change and not luck. SHARDWISE_HYPOTHESIS=explore
+# looks further; =quick stops at the first failure without looking for a smaller one.
 settings.register_profile(
     "fixed",
     derandomize=True,
@@ -16,5 +17,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     database=None,
 )
-settings.register_profile("explore", parent=settings.get_profile("fixed"), derandomize=False, max_examples=2000)
-settings.load_profile("explore" if os.environ.get("SHARDWISE_EXPLORE") else "fixed")
+settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False, max_examples=2000)
+settings.register_profile("quick", settings.get_profile("fixed"), phases=[Phase.explicit, Phase.generate])
+settings.load_profile(os.environ.get("SHARDWISE_HYPOTHESIS", "fixed"))

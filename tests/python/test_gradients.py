@@ -93,9 +93,10 @@ class Loss:
 
 def losses(case: OpCase, size: int) -> list[Loss]:
     """Applications whose result is a float (convert to an integer has no gradient), of 32 bits or more."""
+    dtype = case.gradient_dtype
     rows = []
-    for application in case.applications(size, case.gradient_dtype):
-        if (application.result_dtype or case.gradient_dtype) in ("float32", "float64"):
+    for application in case.applications(size, dtype):
+        if application.differentiable and (application.result_dtype or dtype) in ("float32", "float64"):
             rows.append(Loss(case, application))
     return rows
 
