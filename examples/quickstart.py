@@ -38,11 +38,11 @@ def main() -> None:
     console.print(f"result {y.shape} as {y.sharding.spec}; max |difference| to NumPy "
                   f"{np.max(np.abs(np.asarray(y) - expected)):.2e}")
     program = forward.lower(x, w1, w2).compile()
-    console.print(program.as_text("propagated"), highlight=False, markup=False)
-    console.print(program.as_text("local"), highlight=False, markup=False)
+    console.print(program.as_text("propagated"), highlight=False, markup=False, soft_wrap=True)
+    console.print(program.as_text("local"), highlight=False, markup=False, soft_wrap=True)
     console.print(program.collectives())
-    console.print(program.why("w2"))
-    console.print(program.why("h"))
+    console.print(repr(program.why("w2")), highlight=False, markup=False, soft_wrap=True)
+    console.print(repr(program.why("h")), highlight=False, markup=False, soft_wrap=True)
 
     console.rule("gradient")
     step = sw.jit(sw.value_and_grad(loss), mesh=mesh)

@@ -7,6 +7,7 @@ Reports are data first: dataclasses with ``to_dict()`` and ``to_json()``; tables
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
@@ -92,6 +93,12 @@ class CollectiveRow:
         return {**asdict(self), "shape": list(self.shape)}
 
 
+def _shown(location: str) -> str:
+    """A location as text for people: files below the working directory are relative to it."""
+    here = os.getcwd() + os.sep
+    return location.removeprefix(here)
+
+
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
 _RIGHT = frozenset({2, 3, 4})
 
@@ -100,7 +107,7 @@ def _cells(row: CollectiveRow) -> tuple[str, ...]:
     shape = ",".join(map(str, row.shape))
     return (
         row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), f"{row.dtype}[{shape}]",
-        row.location, row.cause,
+        _shown(row.location), row.cause,
     )  # fmt: skip
 
 
@@ -170,12 +177,18 @@ class Ledger(Sequence[CollectiveRow]):
         return aligned(_COLUMNS, [_cells(row) for row in self.rows], _RIGHT) + "\n" + self.summary()
 
     def __rich__(self) -> Any:
+        from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(caption=self.summary(), caption_justify="left")
+        table = Table(caption=self.summary(), caption_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
         for i, column in enumerate(_COLUMNS):
-            table.add_column(column, justify="right" if i in _RIGHT else "left", overflow="fold")
+            table.add_column(
+                column,
+                justify="right" if i in _RIGHT else "left",
+                overflow="fold",
+                no_wrap=column in ("kind", "axes", "devices", "bytes", "count", "type"),
+            )
         for row in self.rows:
             table.add_row(*map(Text, _cells(row)))
         return table
@@ -210,7 +223,7 @@ class PathStep:
     to: str
 
     def __str__(self) -> str:
-        where = f" ({self.location})" if self.location else ""
+        where = f" ({_shown(self.location)})" if self.location else ""
         return f"{self.name}{where}: {self.from_} → {self.to}"
 
 
@@ -225,7 +238,7 @@ class AxisExplanation:
     path: tuple[PathStep, ...] = ()
 
     def __str__(self) -> str:
-        where = f" at {self.location}" if self.location else ""
+        where = f" at {_shown(self.location)}" if self.location else ""
         if not self.path:
             return f"dim {self.dim} is split over {self.axis}: said by {self.origin}{where}"
         steps = "".join(f"\n    through {step}" for step in self.path)
@@ -243,7 +256,7 @@ class LostAxis:
     reason: str
 
     def __str__(self) -> str:
-        where = f" at {self.location}" if self.location else ""
+        where = f" at {_shown(self.location)}" if self.location else ""
         return f"dim {self.dim} did not get {self.axis} from {self.op}{where}: {self.reason}"
 
 
@@ -265,7 +278,7 @@ class ValueExplanation:
         return _place(self.file, self.line)
 
     def __str__(self) -> str:
-        where = f" ({self.location})" if self.location else ""
+        where = f" ({_shown(self.location)})" if self.location else ""
         lines = [f"{self.name}{where} is {self.type}, sharded {self.sharding}."]
         lines += [f"  {axis}" for axis in self.axes] or ["  Nothing splits it: every device holds all of it."]
         lines += [f"  {lost}" for lost in self.lost]
