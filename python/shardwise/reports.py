@@ -181,16 +181,17 @@ class Ledger(Sequence[CollectiveRow]):
         from rich.table import Table
         from rich.text import Text
 
+        # A terminal is narrow: no column of ones, no folders; the rows and repr have both.
+        counted = any(row.count != 1 for row in self.rows)
+        shown = [i for i, column in enumerate(_COLUMNS) if column != "count" or counted]
         table = Table(caption=self.summary(), caption_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
-        for i, column in enumerate(_COLUMNS):
+        for i in shown:
             table.add_column(
-                column,
-                justify="right" if i in _RIGHT else "left",
-                overflow="fold",
-                no_wrap=column in ("kind", "axes", "devices", "bytes", "count", "type"),
+                _COLUMNS[i], justify="right" if i in _RIGHT else "left", no_wrap=_COLUMNS[i] != "cause", overflow="fold"
             )
         for row in self.rows:
-            table.add_row(*map(Text, _cells(row)))
+            cells = _cells(replace(row, file=os.path.basename(row.file)))
+            table.add_row(*(Text(cells[i]) for i in shown))
         return table
 
     def _repr_html_(self) -> str:
