@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.2)
     args = parser.parse_args()
-    console = Console()
+    console = Console(width=110)
     mesh = sw.Mesh({"data": 4, "model": 2})
     options = (args.hidden, args.epochs, args.batch, args.rate)
     weights, losses, accuracy, seconds, step = train(mesh, *options)

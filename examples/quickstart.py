@@ -25,7 +25,7 @@ def loss(params, x, target):
 
 
 def main() -> None:
-    console = Console()
+    console = Console(width=110)
     mesh = sw.Mesh({"data": 4, "model": 2})
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, MODEL), dtype=np.float32)
