@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, Phase, settings
+from shardy_oracle import shardy  # noqa: F401 - a fixture
 
 # The same examples each time, so that a red test means a change and not luck. SHARDWISE_HYPOTHESIS=explore
 # looks further; =quick stops at the first failure without looking for a smaller one.
