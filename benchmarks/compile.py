@@ -74,7 +74,8 @@ def shardwise_once(layers: int, devices: int) -> dict[str, float]:
     mesh = sw.Mesh({"data": data, "model": model})
     gradient = {"seconds": 0.0}
     step = sw.jit(
-        make_step(np, lambda x: sw.split(x, 0, "data"), lambda w: sw.shard(w, P(None, "model")), sw.value_and_grad), mesh=mesh
+        make_step(np, lambda x: sw.split(x, 0, "data"), lambda w: sw.shard(w, P(None, "model")), sw.value_and_grad),
+        mesh=mesh,
     )
     args = avals(sw.ShapeDtypeStruct, layers)
     start = time.perf_counter()

@@ -33,8 +33,8 @@ LIMIT_FROM = 512
 
 def mlp(lib, split, shard):
     def forward(x, w1, w2):
-        h = lib.maximum(lib.einsum("bm,mh->bh", split(x), shard(w1)), 0)
-        return lib.einsum("bh,hm->bm", h, w2)
+        h = lib.maximum(split(x) @ shard(w1), 0)
+        return h @ w2
 
     return forward
 
@@ -54,9 +54,7 @@ def measure(size: int, rounds: int) -> dict[str, object]:
     constrain = jax.lax.with_sharding_constraint
     theirs = jax.jit(mlp(jnp, lambda a: constrain(a, place(("data",))), lambda a: constrain(a, place((None, "model")))))
     jax_args = [jax.device_put(a, place(s)) for a, s in ((x, ("data",)), (w1, (None, "model")), (w2, ("model",)))]
-    our_args = [
-        sw.device_put(a, s) for a, s in zip((x, w1, w2), ours.lower(x, w1, w2).compile().input_shardings)
-    ]
+    our_args = [sw.device_put(a, s) for a, s in zip((x, w1, w2), ours.lower(x, w1, w2).compile().input_shardings)]
     difference = float(np.max(np.abs(np.asarray(ours(*our_args)) - plain(x, w1, w2))))
     functions = {
         "numpy": lambda: plain(x, w1, w2),
@@ -78,8 +76,13 @@ def main() -> None:
         seconds: dict[str, float] = result["seconds"]  # type: ignore[assignment]
         ratio = seconds["shardwise"] / seconds["numpy"]
         rows.append(
-            [result["size"], *(seconds[n] * 1e3 for n in ("numpy", "shardwise", "jax")), ratio,
-             seconds["jax"] / seconds["numpy"], result["difference"]]
+            [
+                result["size"],
+                *(seconds[n] * 1e3 for n in ("numpy", "shardwise", "jax")),
+                ratio,
+                seconds["jax"] / seconds["numpy"],
+                result["difference"],
+            ]
         )
         if result["size"] >= LIMIT_FROM and ratio > LIMIT:  # type: ignore[operator]
             problems.append(f"size {result['size']}: {ratio:.2f}x NumPy, above {LIMIT}")

@@ -31,7 +31,12 @@ def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[st
 def write(name: str, rows: Any) -> None:
     """Write the data of a benchmark to results/NAME.json."""
     RESULTS.mkdir(exist_ok=True)
-    data = {"benchmark": name, "machine": platform.processor() or platform.machine(), "numpy": np.__version__, "rows": rows}
+    data = {
+        "benchmark": name,
+        "machine": platform.processor() or platform.machine(),
+        "numpy": np.__version__,
+        "rows": rows,
+    }
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(data, indent=1))
     print(f"written: {path}")
