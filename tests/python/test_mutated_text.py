@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program text with pieces changed, dropped or swapped is read, or refused with its place; it never crashes."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_programs import Program, programs
+from strategies import meshes
+
+from shardwise import _core
+
+TOKEN = re.compile(r'\d+|"[^"]*"|%\w+|[a-zA-Z_.]+|\S')
+NUMBERS = ("0", "1", "2", "3", "-1", "7", str(2**31), str(2**63 - 1), "1" + "0" * 25)
+SCRAPS = ('"', "<", "}", "[", "?", "x", "tensor<", "%0", "dense<", "0x")
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    for _ in range(rng.randint(1, 3)):
+        tokens = list(TOKEN.finditer(text))
+        at, other = rng.choice(tokens), rng.choice(tokens)
+        numbers = NUMBERS if at.group().isdigit() else SCRAPS
+        new = rng.choice([other.group(), "", rng.choice(numbers), at.group() + other.group(), rng.choice(SCRAPS)])
+        text = text[: at.start()] + new + text[at.end() :]
+    return text
+
+
+@given(meshes().flatmap(programs), st.integers(0, 2**32))
+def test_mutated_programs_are_read_or_refused(program: Program, seed: int) -> None:
+    rng = random.Random(seed)
+    module = program.record()
+    compiled = _core.passes.compile(module, program.mesh)
+    texts = [module.text(), module.text(generic=True), compiled.stages["local"].text()]
+    for text in texts * 4:
+        read = read_or_refuse(mutated(text, rng))
+        if read is None:
+            continue
+        read.verify()
+        if text is not texts[2]:
+            compile_or_refuse(read, program)
+
+
+def read_or_refuse(text: str) -> Any:
+    """The program, or None when it was refused with line and column."""
+    refused = None
+    try:
+        return _core.ir.parse(text)
+    except _core.error.ParseError as error:
+        refused = error.line, error.column
+    assert min(refused) >= 1
+    return None
+
+
+def compile_or_refuse(module: Any, program: Program) -> None:
+    """What is wrong with a program that could be read is the user's, not "a bug in shardwise"."""
+    refused = None
+    try:
+        for stage in _core.passes.compile(module, program.mesh).stages.values():
+            assert stage.text()
+    except _core.error.Error as error:
+        refused = error
+    assert not isinstance(refused, _core.error.InternalError), refused
+
+
+@pytest.mark.parametrize("text", ["module", "\0", "module {", "{}" * 1000, "(" * 10_000, "module @m {" * 2000])
+def test_no_program_at_all_is_refused(text: str) -> None:
+    with pytest.raises(_core.error.ParseError):
+        _core.ir.parse(text)
