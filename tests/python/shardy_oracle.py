@@ -25,7 +25,7 @@ class OracleError(Exception):
     """Shardy refused the text."""
 
 
-class OracleDied(Exception):
+class OracleDiedError(Exception):
     """Shardy ended its process on this input."""
 
 
@@ -41,16 +41,12 @@ class ShardyOracle:
         return self._ask({"do": "run", "text": text, "passes": passes})
 
     def parse(self, text: str, unregistered: bool = False) -> str:
-        """The module in MLIR's generic form."""
+        """The module in MLIR's generic form, without locations and JAX's labels."""
         return str(self._ask({"do": "parse", "text": text, "unregistered": unregistered})["text"])
 
-    def difference(self, text: str, other: str) -> str:
-        """The first line in which two modules differ, locations aside; empty when they are the same."""
-        reply = self._ask({"do": "same", "texts": [text, other]})
-        if reply["same"]:
-            return ""
-        rows = zip(*(t.splitlines() for t in reply["texts"]))
-        return next((f"{a.strip()}\n{b.strip()}" for a, b in rows if a != b), "one is longer")
+    def lower(self, name: str, locations: bool = False) -> str:
+        """A function of jax_programs.py as JAX prints it."""
+        return str(self._ask({"do": "lower", "name": name, "locations": locations})["text"])
 
     def close(self) -> None:
         if self._process is not None:
@@ -65,7 +61,11 @@ class ShardyOracle:
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+                [sys.executable, str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -81,7 +81,7 @@ class ShardyOracle:
             self._process.stdout.close()
             self._process = None
             self._errors.seek(0)
-            raise OracleDied(self._errors.read()[-2000:])
+            raise OracleDiedError(self._errors.read()[-2000:])
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise OracleError(reply["error"])
@@ -111,9 +111,7 @@ def shardings_of(reply: dict[str, Any]) -> Shardings:
 
 
 def differences(ours: Shardings, theirs: Shardings) -> list[str]:
-    return [
-        f"{name}: {ours.get(name)}, Shardy {sharding}" for name, sharding in theirs.items() if ours.get(name) != sharding
-    ]
+    return [f"{name}: {ours.get(name)}, Shardy {want}" for name, want in theirs.items() if ours.get(name) != want]
 
 
 _LISTS = re.compile(r"(reduction|need_replication|permutation|blocked_propagation)?=?\{([^}]*)\}")

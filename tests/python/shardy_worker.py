@@ -4,12 +4,14 @@
 Some of Shardy's passes end the process on input they do not expect, so it runs here and not in the tests' process.
 
     {"do": "run", "text": "module …", "passes": "sdy-basic-propagate"}
-    → {"arguments": ["<@mesh, …>", null], "ops": [["stablehlo.add", ["…"]], null], "results": […], "rules": […], "text": …}
-    {"do": "same", "texts": ["module …", "module …"]}     whether both are one module, locations aside
-    → {"same": true}
+    → {"arguments": ["#sdy.sharding<@mesh, …>", null], "ops": [["stablehlo.add", "…"], null], "results": […], "rules": […]}
+    {"do": "parse", "text": "module …"}         in generic form, without locations and JAX's labels
+    → {"text": "…"}
+    {"do": "lower", "name": "mlp", "locations": false}      a function of jax_programs.py, as JAX prints it
+    → {"text": "…"}
 
-Ops are numbered in the order of the text before the passes; an op that a pass removed is null. An error of the parser or
-verifier is the answer {"error": "…"}.
+Ops are numbered in the order of the text before the passes; an op that a pass removed is null. An error of the parser
+or verifier is the answer {"error": "…"}.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import sys
 from typing import Any
 
+import jax
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 
@@ -54,15 +57,15 @@ def sharding_of(op: Any) -> str | None:
 def run(text: str, passes: str) -> dict[str, Any]:
     module = ir.Module.parse(text)
     ops = body_ops(main_function(module))
-    names = [op.name for op in ops]
+    count = len(ops)
     for i, op in enumerate(ops):
         op.attributes[MARK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
     del ops
     if passes:
         passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
     function = main_function(module)
-    rows: list[Any] = [None] * len(names)
-    rules: list[Any] = [None] * len(names)
+    rows: list[Any] = [None] * count
+    rules: list[Any] = [None] * count
     for op in body_ops(function):
         if MARK not in op.attributes:
             continue
@@ -74,19 +77,44 @@ def run(text: str, passes: str) -> dict[str, Any]:
     return {
         "arguments": of_dictionaries(function, "arg_attrs", len(kind.inputs)),
         "ops": rows,
-        "names": names,
         "results": of_dictionaries(function, "res_attrs", len(kind.results)),
         "rules": rules,
-        "text": str(module),
     }
 
 
+def drop_labels(module: Any) -> None:
+    """JAX's notes to itself: how many partitions, where in a tree a result goes, the mesh in StableHLO's words."""
+    for name in list(module.operation.attributes):
+        if name.startswith("mhlo."):
+            del module.operation.attributes[name]
+    for op in module.body.operations:
+        if "stablehlo.mesh" in op.attributes:
+            del op.attributes["stablehlo.mesh"]
+        for lists in ("arg_attrs", "res_attrs"):
+            if lists not in op.attributes:
+                continue
+            entries = [
+                {e.name: e.attr for e in entry if not e.name.startswith(("jax.", "mhlo."))}
+                for entry in map(ir.DictAttr, ir.ArrayAttr(op.attributes[lists]))
+            ]
+            del op.attributes[lists]
+            if any(entries):
+                op.attributes[lists] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in entries])
+
+
 def generic_text(text: str) -> str:
-    """A spelling of the module in which only values are named, in order."""
+    """A spelling of the module in which values are numbered in order."""
     module = ir.Module.parse(text)
+    drop_labels(module)
     if not module.operation.verify():
         raise ValueError("the module does not verify")
-    return module.operation.get_asm(print_generic_op_form=True, use_local_scope=True)
+    return str(module.operation.get_asm(print_generic_op_form=True, use_local_scope=True))
+
+
+def lower(name: str, locations: bool) -> str:
+    import jax_programs
+
+    return jax_programs.lower(name, locations)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -94,11 +122,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return run(request["text"], request["passes"])
     if request["do"] == "parse":
         return {"text": generic_text(request["text"])}
-    texts = [generic_text(text) for text in request["texts"]]
-    return {"same": texts[0] == texts[1], "texts": texts}
+    return {"text": lower(request["name"], request["locations"])}
 
 
 def serve() -> None:
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 8)
     context = jax_mlir.make_ir_context()
     with context, ir.Location.unknown(context):
         for line in sys.stdin:

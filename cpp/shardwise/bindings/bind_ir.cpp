@@ -120,7 +120,12 @@ void bind_attributes(py::module_& module) {
       .def("__repr__", [](const EnumAttr& self) { return value_text(self.mnemonic, self.value); });
   py::class_<StructAttr>(module, "Struct")
       .def(py::init([](const std::string& name, const py::dict& fields) {
-        return StructAttr{name, attrs_from_python(fields).entries()};
+        StructAttr value{name, attrs_from_python(fields).entries()};
+        std::erase_if(value.fields, [](const NamedAttribute& field) {
+          const auto* list = std::get_if<IntArray>(&field.second);
+          return list != nullptr && list->empty();
+        });
+        return value;
       }));
 }
 
