@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
-from .errors import MeshError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, UnsupportedError, message
 from .mesh import Mesh, get_mesh
 from .methods import ArrayMethods
 from .sharding import NamedSharding, PartitionSpec
 
-__all__ = ["Array", "Shard", "ShapeDtypeStruct", "device_put"]
+__all__ = ["Array", "ShapeDtypeStruct", "Shard", "device_put"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,12 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding")
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, *, sharding: NamedSharding | None = None) -> None:
-        self.shape = tuple(int(size) for size in shape)
+    def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: NamedSharding | None = None) -> None:
+        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        if any(size < 0 for size in self.shape):
+            raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
+        if sharding is not None and not isinstance(sharding, NamedSharding):
+            raise ShardingError(message("ShapeDtypeStruct", "sharding must be a NamedSharding or None", repr(sharding)))
         self.dtype = numpy_dtype(dtype_name(np.dtype(dtype)))
         self.sharding = sharding
 
@@ -52,6 +57,16 @@ class ShapeDtypeStruct:
     def ndim(self) -> int:
         """The number of dims."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a shape without dims")
+        return self.shape[0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.sharding) == (
@@ -74,7 +89,7 @@ class Array(ArrayMethods):
     ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and give Arrays.
     """
 
-    __slots__ = ("_data", "dtype", "shape")
+    __slots__ = ("_data", "_sharding", "dtype", "shape")
 
     __shardwise_array__ = True
     shape: tuple[int, ...]
@@ -82,13 +97,16 @@ class Array(ArrayMethods):
 
     def __init__(self, data: Any) -> None:
         self._data = data  # _core.runtime.ShardedArray
+        self._sharding: NamedSharding | None = None
         self.shape = tuple(data.shape)
         self.dtype = numpy_dtype(data.dtype)
 
     @property
     def sharding(self) -> NamedSharding:
         """How the devices hold this array."""
-        return NamedSharding._wrap(self._data.sharding)
+        if self._sharding is None:
+            self._sharding = NamedSharding._wrap(self._data.sharding)
+        return self._sharding
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -103,8 +121,12 @@ class Array(ArrayMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         gathered = self._data.gather()
         if dtype is not None and np.dtype(dtype) != gathered.dtype:
+            if copy is False:
+                raise ValueError(
+                    message("np.asarray", f"a {self.dtype.name} array as {dtype} needs a copy", "copy=False")
+                )
             return gathered.astype(dtype)
-        return gathered.copy() if copy or copy is None else gathered
+        return gathered if copy is False else gathered.copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _eager(getattr(ufunc, method), inputs, kwargs)
@@ -113,7 +135,12 @@ class Array(ArrayMethods):
         return _eager(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
-        return _eager(_getitem_of(index), (self,), {})
+        return _eager(_getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise UnsupportedError(
+            message("indexing", "an Array is never written", None, "build a new one, for example with np.where")
+        )
 
     def __bool__(self) -> bool:
         return bool(np.asarray(self))
@@ -124,8 +151,27 @@ class Array(ArrayMethods):
     def __int__(self) -> int:
         return int(np.asarray(self))
 
+    def __complex__(self) -> complex:
+        return complex(np.asarray(self))
+
     def __index__(self) -> int:
         return np.asarray(self).__index__()
+
+    def __format__(self, spec: str) -> str:
+        return format(np.asarray(self), spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device_put, (np.asarray(self), self.sharding)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Any:
+        """The array converted to ``dtype``, on the same mesh."""
+        return _eager(_astype, (self, np.dtype(dtype)), {})
 
     def item(self, *args: Any) -> Any:
         """The element as a Python number; see numpy.ndarray.item."""
@@ -147,12 +193,12 @@ class Array(ArrayMethods):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _getitem_of(index: Any) -> Callable[[Any], Any]:
-    def getitem(x: Any) -> Any:
-        return x[index]
+def _getitem(x: Any, index: Any) -> Any:
+    return x[index]
 
-    getitem.__qualname__ = f"getitem[{index!r}]"
-    return getitem
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype)
 
 
 def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -177,7 +223,11 @@ def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
     if isinstance(sharding, PartitionSpec):
         mesh = get_mesh()
         if mesh is None:
-            raise MeshError(message("device_put", "a spec needs a mesh", repr(sharding), "use NamedSharding(mesh, spec) or set_mesh"))
+            raise MeshError(
+                message(
+                    "device_put", "a spec needs a mesh", repr(sharding), "use NamedSharding(mesh, spec) or set_mesh"
+                )
+            )
         sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, NamedSharding):
         raise ShardingError(message("device_put", "takes a NamedSharding, a spec or a mesh", repr(sharding)))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .array import Array
-from .errors import DTypeError, MeshError, ShapeError, message
-from .mesh import Mesh, get_mesh
-from .tracing import Trace, Tracer, current_trace
+from .errors import DTypeError, ShapeError, message
+from .jit import jit
+from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
 
 __all__ = ["grad", "value_and_grad"]
@@ -39,9 +39,7 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            from .jit import jit
-
-            return jit(wrapped, mesh=_mesh_of(args))(*args, **kwargs)
+            return _run(wrapped, args, kwargs)
         for i in positions:
             if not -len(args) <= i < len(args):
                 raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
@@ -70,11 +68,17 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return wrapped
 
 
-def _mesh_of(args: Any) -> Mesh | None:
-    for leaf in flatten(args)[0]:
-        if isinstance(leaf, Array):
-            return leaf.sharding.mesh
-    return get_mesh()
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``function`` as a program of its own; what is no array among the arguments is part of the program."""
+    leaves, tree = flatten((args, kwargs))
+    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
+
+    def run(*arrays: Any) -> Any:
+        values = iter(arrays)
+        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(leaves, is_array)])
+        return function(*call_args, **call_kwargs)
+
+    return jit(run)(*[leaf for leaf, array in zip(leaves, is_array) if array])
 
 
 def _differentiate(
@@ -95,9 +99,14 @@ def _differentiate(
         for tracer, path in zip(tracers, leaf_names(args[i])):
             if tracer.dtype.kind != "f" and tracer.dtype.name != "bfloat16":
                 raise DTypeError(
-                    message("grad", "an argument to differentiate by must be floating", f"{tracer.dtype.name} for argument {i}{path}", "convert it with astype, or leave it out of argnums")
+                    message(
+                        "grad",
+                        "an argument to differentiate by must be floating",
+                        f"{tracer.dtype.name} for argument {i}{path}",
+                        "convert it with astype, or leave it out of argnums",
+                    )
                 )
-        variables = [Tracer(trace, trace.core.variable(x._value), x.shape, x.dtype) for x in tracers]
+        variables = [_variable(trace, x) for x in tracers]
         lifted[i] = unflatten(tree, variables)
         trees.append((tree, len(tracers)))
         values += tracers
@@ -106,7 +115,14 @@ def _differentiate(
     value, aux = out if has_aux else (out, None)
     value = trace.lift(value)
     if value.shape != ():
-        raise ShapeError(message("grad", "the function must return a scalar", f"shape {value.shape}", "reduce it, for example with .sum()"))
+        raise ShapeError(
+            message(
+                "grad",
+                "the function must return a scalar",
+                f"shape {value.shape}",
+                "reduce it, for example with .sum()",
+            )
+        )
     if value.dtype.kind != "f" and value.dtype.name != "bfloat16":
         raise DTypeError(message("grad", "the function must return a floating scalar", value.dtype.name))
     seed = trace.constant(np.ones((), value.dtype))
@@ -119,6 +135,11 @@ def _differentiate(
         out_trees.append(unflatten(tree, gradients[begin : begin + count]))
         begin += count
     return value, aux, out_trees
+
+
+def _variable(trace: Trace, x: Tracer) -> Tracer:
+    variable = Tracer(trace, trace.core.variable(x._value), x.shape, x.dtype)
+    return WeakTracer.of(variable, x.weak) if isinstance(x, WeakTracer) else variable
 
 
 def _append_vjp(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:

@@ -6,25 +6,39 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any, overload
+from types import MethodType
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 
 from .array import Array, ShapeDtypeStruct
 from .errors import DTypeError, MeshError, ShardingError, message
 from .mesh import Mesh, get_mesh
+from .numpy._registry import FUNCTIONS
 from .sharding import NamedSharding, PartitionSpec
 from .stages import Lowered, Program, Traced
-from .tracing import Trace, Tracer, current_trace, recording
+from .tracing import Trace, Tracer, WeakTracer, current_trace, recording, refuse_escaped
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["JitFunction", "jit"]
 
 
+class _Options(TypedDict, total=False):
+    mesh: Mesh | None
+    in_shardings: Any
+    out_shardings: Any
+    static_argnums: int | Sequence[int]
+    static_argnames: str | Sequence[str]
+    strategy: str
+
+
 @overload
-def jit(fun: Callable[..., Any], **options: Any) -> JitFunction: ...
+def jit(fun: Callable[..., Any], **options: Unpack[_Options]) -> JitFunction: ...
 @overload
-def jit(fun: None = None, **options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
+def jit(fun: None = None, **options: Unpack[_Options]) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -57,14 +71,14 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    options = dict(
-        mesh=mesh,
-        in_shardings=in_shardings,
-        out_shardings=out_shardings,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        strategy=strategy,
-    )
+    options: _Options = {
+        "mesh": mesh,
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "strategy": strategy,
+    }
     if fun is None:
         return lambda f: JitFunction(f, **options)
     return JitFunction(fun, **options)
@@ -75,15 +89,21 @@ class _Call:
 
     __slots__ = ("dynamic_args", "dynamic_kwargs", "leaves", "static", "tree")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], static_nums: set[int], static_names: set[str]) -> None:
-        static_nums = {i % len(args) if args else i for i in static_nums}
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], static_nums: set[int], static_names: set[str]
+    ) -> None:
+        static_nums = {i + len(args) if i < 0 else i for i in static_nums}
         self.static = (
-            tuple((i, args[i]) for i in sorted(static_nums) if i < len(args)),
+            tuple((i, args[i]) for i in sorted(static_nums) if 0 <= i < len(args)),
             tuple((k, kwargs[k]) for k in sorted(static_names) if k in kwargs),
         )
         self.dynamic_args = tuple(a for i, a in enumerate(args) if i not in static_nums)
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
         self.leaves, self.tree = flatten((self.dynamic_args, self.dynamic_kwargs))
+
+    def static_key(self) -> Any:
+        """The static values with their types: ``1``, ``1.0`` and ``True`` are equal, but not the same program."""
+        return tuple([tuple([(name, _typed(value)) for name, value in group]) for group in self.static])
 
     def rebuild(self, leaves: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments of the user's function with ``leaves`` in place of the arrays."""
@@ -95,18 +115,21 @@ class _Call:
 
 
 class JitFunction:
-    """A function that runs as one SPMD program; made by :func:`jit`. Programs are cached by shapes, dtypes and shardings."""
+    """A function that runs as one SPMD program; made by :func:`jit`.
+
+    Programs are cached by shapes, dtypes and shardings.
+    """
 
     def __init__(
         self,
         fun: Callable[..., Any],
         *,
-        mesh: Mesh | None,
-        in_shardings: Any,
-        out_shardings: Any,
-        static_argnums: int | Sequence[int],
-        static_argnames: str | Sequence[str],
-        strategy: str,
+        mesh: Mesh | None = None,
+        in_shardings: Any = None,
+        out_shardings: Any = None,
+        static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Sequence[str] = (),
+        strategy: str = "basic",
     ) -> None:
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
@@ -116,7 +139,7 @@ class JitFunction:
             raise ValueError(message("jit", "strategy must be 'basic' or 'aggressive'", repr(strategy)))
         self._fun = fun
         self._mesh = mesh
-        self._in_shardings = in_shardings
+        self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
         self._out_shardings = out_shardings
         nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
@@ -126,8 +149,10 @@ class JitFunction:
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_trace() is not None:
-            return self._fun(*args, **kwargs)  # inside another program: recorded inline
+        """Run on the virtual mesh; inside another traced function the ops are recorded there."""
+        outer = current_trace()
+        if outer is not None:
+            return self._inline(outer, args, kwargs)
         call = self._call(args, kwargs)
         return self._program(call)._call_flat(call.leaves)
 
@@ -144,6 +169,21 @@ class JitFunction:
         """Forget the compiled programs."""
         self._cache.clear()
 
+    def _inline(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record the function in another program, with this function's shardings as constraints."""
+        if self._mesh is not None and self._mesh != trace.mesh:
+            raise MeshError(
+                message("jit", f"a nested function must be on the program's mesh, {trace.mesh!r}", repr(self._mesh))
+            )
+        if self._in_shardings is None and self._out_shardings is None:
+            return self._fun(*args, **kwargs)
+        call = self._call(args, kwargs)
+        inner_args, inner_kwargs = call.rebuild(_constrained(trace, call.leaves, self._wanted(call), "in_shardings"))
+        result = self._fun(*inner_args, **inner_kwargs)
+        leaves, tree = flatten(result)
+        wanted = broadcast_prefix(self._out_shardings, result, "out_shardings")
+        return unflatten(tree, _constrained(trace, leaves, wanted, "out_shardings"))
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         return _Call(args, kwargs, self._static_nums, self._static_names)
 
@@ -155,25 +195,37 @@ class JitFunction:
                 candidates.append(sharding.mesh)
         mesh = candidates[0] if candidates else get_mesh()
         if mesh is None:
-            raise MeshError(message("jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"))
+            raise MeshError(
+                message(
+                    "jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"
+                )
+            )
         for other in candidates:
             if other != mesh:
-                raise MeshError(message("jit", f"all arguments must be on one mesh, {mesh!r}", repr(other), "move them with device_put"))
+                raise MeshError(
+                    message(
+                        "jit", f"all arguments must be on one mesh, {mesh!r}", repr(other), "move them with device_put"
+                    )
+                )
         return mesh
 
     def _program(self, call: _Call) -> Program:
         mesh = self._mesh_for(call)
-        key = (call.tree, tuple(_leaf_key(leaf) for leaf in call.leaves), call.static, mesh)
         try:
+            key = (call.tree, tuple([_leaf_key(leaf) for leaf in call.leaves]), call.static_key(), mesh)
             program = self._cache.get(key)
         except TypeError as error:
+            if "unhashable" not in str(error):
+                raise
             raise TypeError(message("jit", "static arguments must be hashable", str(error))) from None
         if program is None:
             program = self._cache[key] = self._trace(call, mesh).lower().compile()
         return program
 
     def _trace(self, call: _Call, mesh: Mesh) -> Traced:
-        avals = [_aval(leaf, path) for leaf, path in zip(call.leaves, leaf_names((call.dynamic_args, call.dynamic_kwargs)))]
+        avals = [
+            _aval(leaf, path) for leaf, path in zip(call.leaves, leaf_names((call.dynamic_args, call.dynamic_kwargs)))
+        ]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
         names = _argument_names(self._fun, call)
@@ -182,7 +234,7 @@ class JitFunction:
                 trace.argument(aval.shape, aval.dtype, name, sharding)
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
-            args, kwargs = call.rebuild(tracers)
+            args, kwargs = call.rebuild([_as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
             result = self._fun(*args, **kwargs)
             out_leaves, out_tree = flatten(result)
             outputs = [trace.lift(leaf) for leaf in out_leaves]
@@ -193,14 +245,22 @@ class JitFunction:
         return Traced(module, mesh, call.tree, avals, out_tree, trace.hoisted, self._strategy)
 
     def _argument_shardings(self, call: _Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
-        specs: list[Any] = [None] * len(avals)
-        if self._in_shardings is not None:
-            wanted = broadcast_prefix(self._in_shardings, call.dynamic_args, "in_shardings")
-            specs[: len(wanted)] = wanted
+        specs = self._wanted(call)
         return [
             _core_of(spec if spec is not None else aval.sharding, mesh, aval.ndim, "in_shardings")
             for spec, aval in zip(specs, avals)
         ]
+
+    def _wanted(self, call: _Call) -> list[Any]:
+        """What in_shardings says of every leaf; of keyword arguments it says nothing."""
+        specs: list[Any] = [None] * len(call.leaves)
+        if self._in_shardings is not None:
+            wanted = broadcast_prefix(self._in_shardings, call.dynamic_args, "in_shardings")
+            specs[: len(wanted)] = wanted
+        return specs
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<jit of {getattr(self._fun, '__qualname__', self._fun)}>"
@@ -209,11 +269,43 @@ class JitFunction:
 def _static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -> tuple[set[int], set[str]]:
     """Static arguments by position and by name, however they were given, as JAX infers them."""
     try:
-        parameters = list(inspect.signature(fun).parameters)
+        parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
         return nums, names
-    names = names | {parameters[i] for i in nums if -len(parameters) <= i < len(parameters)}
-    return nums | {parameters.index(n) for n in names if n in parameters}, names
+    kinds = {p.kind for p in parameters}
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for i in nums:
+            if not -len(positional) <= i < len(positional):
+                raise ValueError(message("jit", f"static_argnums must be below the {len(positional)} parameters", i))
+        nums = {i % len(positional) for i in nums}
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in sorted(names - {p.name for p in parameters}):
+            raise ValueError(message("jit", "static_argnames must name parameters", repr(name)))
+    by_position = {positional[i] for i in nums if 0 <= i < len(positional)}
+    return nums | {positional.index(n) for n in names if n in positional}, names | by_position
+
+
+def _typed(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple([_typed(item) for item in value])
+    return type(value), value.hex() if type(value) is float else value
+
+
+def _as_weak(x: Tracer, leaf: Any) -> Tracer:
+    return WeakTracer.of(x, type(leaf)) if type(leaf) in (int, float) else x
+
+
+def _constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -> list[Any]:
+    """The leaves of a nested function with the shardings that its jit states."""
+    out = []
+    for leaf, spec in zip(leaves, specs):
+        if spec is not None and trace.mesh is not None:
+            x = trace.lift(leaf)
+            leaf = trace.constrain(x, _core_of(spec, trace.mesh, x.ndim, what))
+            trace.implied.add(leaf._value)
+        out.append(leaf)
+    return out
 
 
 def _argument_names(fun: Callable[..., Any], call: _Call) -> list[str]:
@@ -237,11 +329,20 @@ def _argument_names(fun: Callable[..., Any], call: _Call) -> list[str]:
 def _aval(leaf: Any, path: str) -> ShapeDtypeStruct:
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
+    if isinstance(leaf, Tracer):
+        refuse_escaped(leaf)
     if isinstance(leaf, Array):
         return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
     array = np.asarray(leaf)
     if array.dtype.kind in "OSUVMmc" and array.dtype.name != "bfloat16":
-        raise DTypeError(message("jit", "an argument must be an array of numbers", f"{array.dtype} for {type(leaf).__name__} at {path}", "make it static, or pass arrays"))
+        raise DTypeError(
+            message(
+                "jit",
+                "an argument must be an array of numbers",
+                f"{array.dtype} for {type(leaf).__name__} at {path}",
+                "make it static, or pass arrays",
+            )
+        )
     return ShapeDtypeStruct(array.shape, array.dtype)
 
 
@@ -249,11 +350,13 @@ def _leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         return leaf.shape, leaf.dtype
     if isinstance(leaf, Array):
-        return leaf.shape, leaf.dtype, leaf.sharding
+        return leaf.shape, leaf.dtype, leaf._data.sharding
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf.shape, leaf.dtype, leaf.sharding
+    if isinstance(leaf, Tracer):
+        refuse_escaped(leaf)
     array = np.asarray(leaf)
-    return array.shape, array.dtype
+    return array.shape, array.dtype, type(leaf) if type(leaf) in (int, float) else None
 
 
 def _core_of(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:
@@ -269,6 +372,7 @@ def _core_of(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:
 
 def _check_constraints(trace: Trace, outputs: list[Tracer]) -> None:
     unused = trace.core.unused_constraints([x._value for x in outputs])
+    unused = [row for row in unused if row[0] not in trace.implied]
     if unused:
         _, file, line = unused[0]
         raise ShardingError(
@@ -278,30 +382,57 @@ def _check_constraints(trace: Trace, outputs: list[Tracer]) -> None:
 
 
 _eager_cache: dict[Any, JitFunction] = {}
+_MAX_EAGER_PROGRAMS = 4096
+_MAX_STATIC_ELEMENTS = 16
 
 
 def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program."""
+    """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program.
+
+    The program's arguments are the arrays; numbers, axes, indices and small integer arrays are part of the program.
+    """
     leaves, tree = flatten((args, kwargs))
-    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic)) for leaf in leaves]
-    arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
-    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
-    if current_trace() is not None:
-        trace = current_trace()
-        lifted = iter([trace.lift(a) for a in arrays])  # type: ignore[union-attr]
-        call_args, call_kwargs = unflatten(tree, [next(lifted) if array else leaf for leaf, array in zip(leaves, is_array)])
+    trace = current_trace()
+    if trace is not None:
+        lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
+        call_args, call_kwargs = unflatten(tree, lifted)
         return function(*call_args, **call_kwargs)
+    if function in (np.shape, np.ndim, np.size):
+        return FUNCTIONS[function](*args, **kwargs)
+    is_argument = [_is_eager_argument(leaf) for leaf in leaves]
+    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
 
     def run(*tracers: Any) -> Any:
         values = iter(tracers)
-        call_args, call_kwargs = unflatten(tree, [next(values) if array else leaf for leaf, array in zip(rest, is_array)])
+        call_args, call_kwargs = unflatten(
+            tree, [next(values) if argument else leaf for leaf, argument in zip(rest, is_argument)]
+        )
         return function(*call_args, **call_kwargs)
 
     run.__name__ = getattr(function, "__name__", "op")
-    key = (getattr(function, "__qualname__", repr(function)), getattr(function, "__self__", None), tree, tuple(map(repr, rest)), tuple(is_array))
+    key = (function, tree, tuple(map(_static_leaf_key, rest)), tuple(is_argument))
     jitted = _eager_cache.get(key)
     if jitted is None:
-        if len(_eager_cache) >= 4096:
+        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
             _eager_cache.clear()
         jitted = _eager_cache[key] = jit(run)
-    return jitted(*arrays)
+    return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
+
+
+def _is_eager_argument(leaf: Any) -> bool:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        # A small integer may be an axis, a size or an index, which must be known while recording.
+        return leaf.size > _MAX_STATIC_ELEMENTS or leaf.dtype.kind not in "iu"
+    return isinstance(leaf, Array)
+
+
+def _static_leaf_key(leaf: Any) -> Any:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return type(leaf), leaf.dtype, leaf.shape, leaf.tobytes()
+    if isinstance(leaf, slice):
+        return slice, *map(_static_leaf_key, (leaf.start, leaf.stop, leaf.step))
+    try:
+        hash(leaf)
+    except TypeError:
+        return type(leaf), repr(leaf)
+    return _typed(leaf)

@@ -83,15 +83,15 @@ class PartitionSpec:
     """Per dim the axes that split it: None, an axis, a tuple of axes (major to minor), or :func:`open`. Alias ``P``.
 
     As in JAX a spec may be shorter than the array's shape; the remaining dims are not sharded. Immutable, hashable, and
-    a leaf of trees; not a tuple.
+    a leaf of trees; not a tuple. A tuple of one axis is that axis, an empty one None.
 
-    >>> P("data", None, ("x", "y"))
-    P('data', None, ('x', 'y'))
+    >>> P("data", None, ("x", "y"), ("z",))
+    P('data', None, ('x', 'y'), 'z')
     """
 
     __slots__ = ("_dims",)
 
-    def __init__(self, *dims: None | Axis | Sequence[Axis] | OpenDim) -> None:
+    def __init__(self, *dims: Axis | Sequence[Axis] | OpenDim | None) -> None:
         for dim in dims:
             axes = dim if isinstance(dim, (tuple, list)) else (dim,)
             for axis in axes:
@@ -99,7 +99,7 @@ class PartitionSpec:
                     raise ShardingError(
                         message("P", "a dim must be None, an axis name, a tuple of names, or open(...)", repr(dim))
                     )
-        self._dims = tuple(tuple(dim) if isinstance(dim, list) else dim for dim in dims)
+        self._dims = tuple(_one_form(dim) for dim in dims)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._dims)
@@ -121,6 +121,12 @@ class PartitionSpec:
 
 
 P = PartitionSpec
+
+
+def _one_form(dim: Any) -> Any:
+    if not isinstance(dim, (tuple, list)):
+        return dim
+    return None if not dim else dim[0] if len(dim) == 1 else tuple(dim)
 
 
 def _core_axis(axis: Axis) -> Any:
@@ -177,16 +183,20 @@ class NamedSharding:
     def __init__(self, mesh: Mesh, spec: PartitionSpec | str) -> None:
         if not isinstance(mesh, Mesh):
             raise ShardingError(message("NamedSharding", "mesh must be a Mesh", repr(mesh)))
+        if not isinstance(spec, (PartitionSpec, str)):
+            raise ShardingError(message("NamedSharding", "spec must be P(...) or text", repr(spec)))
+        self._set(mesh, _core.mesh.Sharding.parse(mesh._core, spec) if isinstance(spec, str) else None, spec)
+
+    def _set(self, mesh: Mesh, core: Any, spec: Any = None) -> None:
         self.mesh = mesh
-        self._fixed = _core.mesh.Sharding.parse(mesh._core, spec) if isinstance(spec, str) else None
-        self.spec = spec_of(self._fixed) if isinstance(spec, str) else spec
+        self.spec = spec if core is None else spec_of(core)
+        # Kept only where it says more than the spec: replicated or unreduced axes, priorities.
+        self._fixed = None if core is None or core_sharding(mesh, self.spec, core.ndim) == core else core
 
     @classmethod
     def _wrap(cls, core: Any) -> NamedSharding:
         sharding = cls.__new__(cls)
-        sharding.mesh = Mesh._wrap(core.mesh)
-        sharding._fixed = core
-        sharding.spec = spec_of(core)
+        sharding._set(Mesh._wrap(core.mesh), core)
         return sharding
 
     def core(self, ndim: int) -> Any:
@@ -215,8 +225,18 @@ class NamedSharding:
             for device, dims in zip(self.mesh.device_ids, slices)
         }
 
+    def is_equivalent_to(self, other: NamedSharding, ndim: int) -> bool:
+        """Whether both hold an array of ``ndim`` dims in the same way; as in JAX."""
+        return self.core(ndim) == other.core(ndim)
+
     def _key(self) -> tuple[Any, ...]:
-        return (self.mesh, self.spec, None if self._fixed is None else self._fixed.text())
+        dims = self.spec._dims
+        while dims and dims[-1] is None:
+            dims = dims[:-1]
+        return (self.mesh, dims, None if self._fixed is None else self._fixed.text())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NamedSharding, (self.mesh, self.spec if self._fixed is None else _short_text(self._fixed))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NamedSharding) and self._key() == other._key()
@@ -225,7 +245,13 @@ class NamedSharding:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+        spec = repr(self.spec) if self._fixed is None else repr(_short_text(self._fixed))
+        return f"NamedSharding(mesh={self.mesh!r}, spec={spec})"
+
+
+def _short_text(core: Any) -> str:
+    """Shardy's text without the mesh, which :class:`NamedSharding` reads: ``[{"x"}, {}], replicated={"y"}``."""
+    return core.text().partition(", ")[2].removesuffix(">")
 
 
 def axes_for_parts(mesh: Mesh, parts: int) -> tuple[Axis, ...]:
@@ -319,7 +345,9 @@ def _digits_of_line(mesh: Mesh, line: np.ndarray) -> tuple[Axis, ...]:
     while step < len(line):  # minor to major: line[step] is the stride of the next digit
         found = strides.get(int(line[step]))
         if found is None or len(line) % (step * found[2]):
-            raise ShardingError(message("shard", f"a device assignment must follow the axes of {mesh!r}", line.tolist()))
+            raise ShardingError(
+                message("shard", f"a device assignment must follow the axes of {mesh!r}", line.tolist())
+            )
         digits.insert(0, found)
         step *= found[2]
     merged: list[tuple[str, int, int]] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from .array import Array, ShapeDtypeStruct, put
-from .errors import ShapeError, message
+from .errors import DTypeError, ShapeError, message
 from .mesh import Mesh
 from .reports import Explanation, Ledger, ledger_of
 from .sharding import NamedSharding
@@ -30,7 +30,7 @@ class Traced:
         in_tree: Any,
         avals: list[ShapeDtypeStruct],
         out_tree: Any,
-        hoisted: list[np.ndarray],
+        hoisted: list[Any],
         strategy: str,
     ) -> None:
         self._module = module
@@ -44,7 +44,10 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
-        return unflatten(self.out_tree, [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._module.result_types])
+        return unflatten(
+            self.out_tree,
+            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._module.result_types],
+        )
 
     def as_text(self, *, locations: bool = False) -> str:
         """StableHLO text of the recorded program."""
@@ -146,15 +149,24 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
-        leaves, tree = flatten((args, kwargs))
-        if tree != self._traced.in_tree:
-            raise ShapeError(message("call", "arguments must have the tree of the compiled program", str(tree), f"it was compiled for {self._traced.in_tree}"))
-        return self._call_flat(leaves)
+        return self._call_flat(self._leaves(args, kwargs))
 
     def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
         """Run with options: ``faithful`` computes every device separately, ``poison`` fills padding with NaN."""
-        leaves, _ = flatten((args, kwargs))
-        return self._call_flat(leaves, faithful=faithful, poison=poison)
+        return self._call_flat(self._leaves(args, kwargs), faithful=faithful, poison=poison)
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        leaves, tree = flatten((args, kwargs))
+        if tree != self._traced.in_tree:
+            raise ShapeError(
+                message(
+                    "call",
+                    "arguments must have the tree of the compiled program",
+                    str(tree),
+                    f"it was compiled for {self._traced.in_tree}; static arguments are part of it and left out",
+                )
+            )
+        return leaves
 
     def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
         if self._executable is None:
@@ -166,7 +178,7 @@ class Program:
         ]
         if self._hidden is None:
             hidden = shardings[len(self._traced.in_avals) :]
-            self._hidden = [put(array, sharding)._data for array, sharding in zip(self._traced._hoisted, hidden)]
+            self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
         return unflatten(self._traced.out_tree, [Array(result) for result in results])
@@ -176,7 +188,8 @@ class Program:
             raise ShapeError(message("call", "a program runs on arrays", repr(leaf), "pass arrays, or only compile it"))
         array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
         if array.shape != aval.shape or array.dtype != aval.dtype:
-            raise ShapeError(
+            wrong = ShapeError if array.shape != aval.shape else DTypeError
+            raise wrong(
                 message(
                     "call",
                     f"an argument must be {aval.dtype.name}{list(aval.shape)} as compiled",
@@ -185,8 +198,7 @@ class Program:
                 )
             )
         if isinstance(array, Array):
-            data = array._data
-            return data if data.sharding == sharding else data.reshard(sharding)
+            return _placed(array, sharding)
         return _core.runtime.ShardedArray.scatter(array, sharding, poison=poison, borrow=True)
 
     def __repr__(self) -> str:
@@ -200,3 +212,10 @@ class Program:
         from .viz.html import program_html
 
         return program_html(self)
+
+
+def _placed(array: Any, sharding: Any) -> Any:
+    """The extension's array of a NumPy array or an Array, sharded as a program wants it."""
+    if not isinstance(array, Array):
+        return put(array, sharding)._data
+    return array._data if array._data.sharding == sharding else array._data.reshard(sharding)

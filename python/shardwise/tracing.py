@@ -16,11 +16,19 @@ import numpy as np
 
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
-from .errors import DTypeError, ShardingError, TracerBoolConversionError, TracerConversionError, UnsupportedError, message
+from .errors import (
+    DTypeError,
+    MeshError,
+    ShardingError,
+    TracerBoolConversionError,
+    TracerConversionError,
+    UnsupportedError,
+    message,
+)
 from .mesh import Mesh
 from .methods import ArrayMethods
 
-__all__ = ["Trace", "Tracer", "current_trace"]
+__all__ = ["Trace", "Tracer", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -57,7 +65,12 @@ class Tracer(ArrayMethods):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(
-            message("indexing", "a traced array cannot be written in place", None, "build a new one, for example with np.where or np.concatenate")
+            message(
+                "indexing",
+                "a traced array cannot be written in place",
+                None,
+                "build a new one, for example with np.where or np.concatenate",
+            )
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -95,13 +108,33 @@ class Tracer(ArrayMethods):
 
     def _refuse(self, what: str, wanted: str) -> NoReturn:
         raise TracerConversionError(
-            message(what, f"{wanted} exists only when the program runs", f"the traced {self!r}", "return the value from the jitted function")
+            message(
+                what,
+                f"{wanted} exists only when the program runs",
+                f"the traced {self!r}",
+                "return the value from the jitted function",
+            )
         )
 
     def __repr__(self) -> str:
         return f"Tracer<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
     __hash__ = object.__hash__
+
+
+class WeakTracer(Tracer):
+    """A Python number that was an argument: as in NumPy, the dtype of an array beside it wins."""
+
+    __slots__ = ("weak",)
+
+    weak: type[int] | type[float]
+
+    @classmethod
+    def of(cls, x: Tracer, weak: type[int] | type[float]) -> WeakTracer:
+        """The scalar ``x`` as a number of this Python type."""
+        tracer = cls(x._trace, x._value, x.shape, x.dtype)
+        tracer.weak = weak
+        return tracer
 
 
 _numpy_module: Any = None
@@ -117,16 +150,24 @@ def _numpy() -> Any:
     return _numpy_module
 
 
+def refuse_escaped(x: Tracer) -> NoReturn:
+    """Raise UnsupportedError for a tracer that is used outside the program it belongs to."""
+    rule = "a traced value must not leave the function that recorded it"
+    raise UnsupportedError(message("trace", rule, repr(x), "return it instead"))
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
-    __slots__ = ("core", "hoisted", "_hoisted_ids", "mesh")
+    __slots__ = ("_hoisted_ids", "core", "hoisted", "implied", "mesh")
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
         self.mesh = mesh
-        self.hoisted: list[np.ndarray] = []  # closed-over arrays, in the order of their hidden arguments
-        self._hoisted_ids: dict[int, tuple[Any, Tracer]] = {}  # id → (the array, kept alive, and its tracer)
+        self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
+        # id → (the array, kept alive; what it held when it was read; its tracer)
+        self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
+        self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
 
     def require_mesh(self, what: str) -> Mesh:
         """The program's mesh; ShardingError when there is none."""
@@ -171,12 +212,10 @@ class Trace:
         """``x`` as a tracer of this program: small arrays become constants, larger ones hidden arguments."""
         if isinstance(x, Tracer):
             if x._trace is not self:
-                raise UnsupportedError(
-                    message("trace", "a traced value must not leave the function that recorded it", repr(x), "return it instead")
-                )
+                refuse_escaped(x)
             return x
         if hasattr(x, "__shardwise_array__"):
-            x = np.asarray(x)
+            return self._lift_sharded(x)
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
@@ -185,13 +224,31 @@ class Trace:
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)
         known = self._hoisted_ids.get(id(x))
-        if known is None:
+        if known is None or not _same_bytes(known[1], array):  # an array written between two uses has two values
             snapshot = array.copy()
             snapshot.flags.writeable = False
-            tracer = self.argument(array.shape, array.dtype)
+            known = self._hoisted_ids[id(x)] = (x, snapshot, self.argument(array.shape, array.dtype))
             self.hoisted.append(snapshot)
-            known = self._hoisted_ids[id(x)] = (x, tracer)
-        return known[1]
+        return known[2]
+
+    def _lift_sharded(self, x: Any) -> Tracer:
+        """A closed-over Array: a hidden argument that keeps its sharding."""
+        if x.size <= _MAX_CONSTANT_ELEMENTS:
+            return self.constant(np.asarray(x))
+        known = self._hoisted_ids.get(id(x))
+        if known is None:
+            if x.sharding.mesh != self.mesh:
+                raise MeshError(
+                    message(
+                        "jit",
+                        f"all arrays of a program must be on its mesh, {self.mesh!r}",
+                        f"a closed-over Array on {x.sharding.mesh!r}",
+                        "move it with device_put",
+                    )
+                )
+            known = self._hoisted_ids[id(x)] = (x, None, self.argument(x.shape, x.dtype, "", x._data.sharding))
+            self.hoisted.append(x)
+        return known[2]
 
     def constrain(self, x: Tracer, sharding: Any) -> Tracer:
         """``x`` with a user's sharding (an sdy.sharding_constraint)."""
@@ -200,6 +257,12 @@ class Trace:
     def set_name(self, x: Tracer, name: str) -> None:
         """Name a value in program text and reports."""
         self.core.set_name(x._value, name)
+
+
+def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(np.array_equal(*(np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))))
 
 
 class _Stack(threading.local):
@@ -215,7 +278,7 @@ def current_trace() -> Trace | None:
     return _stack.traces[-1] if _stack.traces else None
 
 
-class recording:
+class recording:  # noqa: N801
     """Context manager: the given trace is the current one inside."""
 
     __slots__ = ("_trace",)

@@ -16,8 +16,9 @@ import numpy as np
 
 from ..dtypes import bfloat16, dtype_name
 from ..errors import DTypeError, message
+from ..tracing import WeakTracer
 
-__all__ = ["is_float", "is_integer", "loop_dtypes", "result_dtype", "sum_dtype", "weak_kind"]
+__all__ = ["is_float", "is_integer", "is_weak", "loop_dtypes", "result_dtype", "sum_dtype", "weak_kind"]
 
 _WEAK = (int, float, complex)
 _BOOL = np.dtype(np.bool_)
@@ -38,10 +39,17 @@ def weak_kind(x: Any) -> Any:
     """The dtype of ``x``; of a Python number its type, which NumPy takes as weak."""
     if type(x) in _WEAK:
         return type(x)
+    if type(x) is WeakTracer:
+        return x.weak
     if type(x) is bool:
         return _BOOL
     dtype = getattr(x, "dtype", None)
     return np.asarray(x).dtype if dtype is None else dtype
+
+
+def is_weak(x: Any) -> bool:
+    """A Python number, given here or as an argument of the program."""
+    return isinstance(weak_kind(x), type)
 
 
 def loop_dtypes(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any = None) -> tuple[np.dtype[Any], ...]:

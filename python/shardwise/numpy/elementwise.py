@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer
+from ..tracing import Tracer, WeakTracer
 from ._primitives import broadcast_shape, common_trace, compare, convert, operand, select, shape_of, splat, truth
-from ._promote import is_float, is_integer, loop_dtypes
+from ._promote import is_float, is_integer, is_weak, loop_dtypes
 
 __all__ = ["RULES", "call", "call_options"]
 
@@ -28,6 +28,13 @@ _BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32),
 def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record ``ufunc(*inputs)`` with NumPy's dtypes and broadcasting."""
     dtypes = loop_dtypes(ufunc, inputs, dtype)
+    if WeakTracer in map(type, inputs) and dtype is None and ufunc in _WEAK and all(map(is_weak, inputs)):
+        weak = float if dtypes[-1].kind == "f" else int
+        return WeakTracer.of(_call(ufunc, rule, inputs, dtypes), weak)
+    return _call(ufunc, rule, inputs, dtypes)
+
+
+def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...]) -> Any:
     if len(inputs) == 1:
         x = inputs[0]
         if x.dtype != dtypes[0]:
@@ -47,6 +54,23 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
         return special(operand(trace, lhs, dtypes[0], shape))
     lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
     return trace.emit(rule, (lhs, rhs)) if isinstance(rule, str) else rule(lhs, rhs)
+
+
+# What Python's operators on numbers give is a Python number again.
+_WEAK = frozenset(
+    (
+        np.add,
+        np.subtract,
+        np.multiply,
+        np.true_divide,
+        np.floor_divide,
+        np.remainder,
+        np.power,
+        np.negative,
+        np.positive,
+        np.absolute,
+    )
+)
 
 
 def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
