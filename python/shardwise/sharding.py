@@ -185,19 +185,21 @@ class NamedSharding:
             raise ShardingError(message("NamedSharding", "mesh must be a Mesh", repr(mesh)))
         if not isinstance(spec, (PartitionSpec, str)):
             raise ShardingError(message("NamedSharding", "spec must be P(...) or text", repr(spec)))
-        self._set(mesh, _core.mesh.Sharding.parse(mesh._core, spec) if isinstance(spec, str) else None, spec)
-
-    def _set(self, mesh: Mesh, core: Any, spec: Any = None) -> None:
         self.mesh = mesh
-        self.spec = spec if core is None else spec_of(core)
-        # Kept only where it says more than the spec: replicated or unreduced axes, priorities.
-        self._fixed = None if core is None or core_sharding(mesh, self.spec, core.ndim) == core else core
+        self._fixed = _core.mesh.Sharding.parse(mesh._core, spec) if isinstance(spec, str) else None
+        self.spec = spec_of(self._fixed) if isinstance(spec, str) else spec
 
     @classmethod
     def _wrap(cls, core: Any) -> NamedSharding:
         sharding = cls.__new__(cls)
-        sharding._set(Mesh._wrap(core.mesh), core)
+        sharding.mesh = Mesh._wrap(core.mesh)
+        sharding.spec = spec_of(core)
+        sharding._fixed = core if sharding._says_more(core) else None
         return sharding
+
+    def _says_more(self, core: Any) -> bool:
+        """Whether ``core`` has what a spec does not: replicated or unreduced axes, priorities."""
+        return core is not None and core_sharding(self.mesh, self.spec, core.ndim) != core
 
     def core(self, ndim: int) -> Any:
         """The extension's form for an array of ``ndim`` dims; raises ShardingError when they do not fit."""
@@ -233,7 +235,7 @@ class NamedSharding:
         dims = self.spec._dims
         while dims and dims[-1] is None:
             dims = dims[:-1]
-        return (self.mesh, dims, None if self._fixed is None else self._fixed.text())
+        return (self.mesh, dims, self._fixed.text() if self._says_more(self._fixed) else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedSharding, (self.mesh, self.spec if self._fixed is None else _short_text(self._fixed))
