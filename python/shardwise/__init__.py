@@ -24,7 +24,7 @@ _core.ir.hide_frames_of([_os.path.dirname(__file__) + _os.sep, _os.path.dirname(
 
 from . import errors, numpy, testing  # noqa: E402
 from .annotations import name, replicate, shard, split, with_sharding_constraint  # noqa: E402
-from .array import Array, Shard, ShapeDtypeStruct, device_put  # noqa: E402
+from .array import Array, ShapeDtypeStruct, Shard, device_put  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
     DTypeError,
@@ -61,9 +61,9 @@ __all__ = [
     "ParseError",
     "PartitionSpec",
     "Program",
-    "Shard",
     "ShapeDtypeStruct",
     "ShapeError",
+    "Shard",
     "ShardingError",
     "Traced",
     "TracerBoolConversionError",

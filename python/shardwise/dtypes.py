@@ -10,16 +10,17 @@ import numpy as np
 
 from .errors import DTypeError, message
 
-__all__ = ["bfloat16", "dtype_name", "numpy_dtype"]
+__all__ = ["bfloat16", "dtype_name", "is_float", "numpy_dtype"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
 _BY_NAME: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
     for name in (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "float32", "float64",
     )
-}
+}  # fmt: skip
 _BY_NAME["bfloat16"] = bfloat16
 _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
 
@@ -32,10 +33,17 @@ def dtype_name(dtype: Any) -> str:
     found = np.dtype(dtype)
     name = _NAMES.get(found.newbyteorder("="))
     if name is None:
-        raise DTypeError(message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype"))
+        raise DTypeError(
+            message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype")
+        )
     return name
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The NumPy dtype of an extension name."""
     return _BY_NAME[name]
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """A floating dtype, bfloat16 included."""
+    return dtype.kind == "f" or dtype == bfloat16

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from .array import Array
+from .dtypes import is_float
 from .errors import DTypeError, ShapeError, message
-from .jit import jit
+from .jit import JitFunction, jit, static_leaf_key
+from .mesh import Mesh
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
 
@@ -35,11 +38,13 @@ def value_and_grad(
     """
     positions = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
 
+    programs: dict[Any, JitFunction] = {}
+
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return _run(wrapped, args, kwargs)
+            return _run(wrapped, getattr(fun, "_mesh", None), programs, args, kwargs)
         for i in positions:
             if not -len(args) <= i < len(args):
                 raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
@@ -68,17 +73,27 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return wrapped
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(
+    function: Callable[..., Any],
+    mesh: Mesh | None,
+    programs: dict[Any, JitFunction],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
     """Run ``function`` as a program of its own; what is no array among the arguments is part of the program."""
     leaves, tree = flatten((args, kwargs))
     is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
+    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
 
     def run(*arrays: Any) -> Any:
         values = iter(arrays)
-        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(leaves, is_array)])
+        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
         return function(*call_args, **call_kwargs)
 
-    return jit(run)(*[leaf for leaf, array in zip(leaves, is_array) if array])
+    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
+    if key not in programs:
+        programs[key] = jit(run, mesh=mesh)
+    return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
 
 
 def _differentiate(
@@ -90,30 +105,47 @@ def _differentiate(
     has_aux: bool,
 ) -> tuple[Tracer, Any, list[Any]]:
     lifted = list(args)
-    trees = []
+    distinct = list(dict.fromkeys(i % len(args) for i in positions))
+    trees: dict[int, tuple[Any, int]] = {}  # position → structure and number of leaves
     values: list[Tracer] = []
     wrt: list[Tracer] = []  # a variable for each value, so that f(x, x) has two
-    for i in positions:
-        leaves, tree = flatten(args[i])
-        tracers = [trace.lift(leaf) for leaf in leaves]
-        for tracer, path in zip(tracers, leaf_names(args[i])):
-            if tracer.dtype.kind != "f" and tracer.dtype.name != "bfloat16":
-                raise DTypeError(
-                    message(
-                        "grad",
-                        "an argument to differentiate by must be floating",
-                        f"{tracer.dtype.name} for argument {i}{path}",
-                        "convert it with astype, or leave it out of argnums",
-                    )
+    try:
+        for i in distinct:
+            leaves, tree = flatten(args[i])
+            tracers = [trace.lift(leaf) for leaf in leaves]
+            _check_floating(tracers, i, args[i])
+            values += tracers
+            variables = [_variable(trace, x) for x in tracers]
+            wrt += variables
+            lifted[i] = unflatten(tree, variables)
+            trees[i] = (tree, len(tracers))
+        out = fun(*lifted, **kwargs)
+        value, aux = out if has_aux else (out, None)
+        value = trace.lift(value)
+        _check_scalar(value)
+        results = _append_vjp(trace, value, trace.constant(np.ones((), value.dtype)), wrt)
+    finally:  # also when the function raised: its caller may catch that and go on recording
+        for variable, x in zip(wrt, values):
+            trace.core.substitute(variable._value, x._value)
+    gradients = iter(Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt))
+    by_position = {i: unflatten(tree, list(islice(gradients, count))) for i, (tree, count) in trees.items()}
+    return value, aux, [by_position[i % len(args)] for i in positions]
+
+
+def _check_floating(tracers: list[Tracer], position: int, argument: Any) -> None:
+    for tracer, path in zip(tracers, leaf_names(argument)):
+        if not is_float(tracer.dtype):
+            raise DTypeError(
+                message(
+                    "grad",
+                    "an argument to differentiate by must be floating",
+                    f"{tracer.dtype.name} for argument {position}{path}",
+                    "convert it with astype, or leave it out of argnums",
                 )
-        variables = [_variable(trace, x) for x in tracers]
-        lifted[i] = unflatten(tree, variables)
-        trees.append((tree, len(tracers)))
-        values += tracers
-        wrt += variables
-    out = fun(*lifted, **kwargs)
-    value, aux = out if has_aux else (out, None)
-    value = trace.lift(value)
+            )
+
+
+def _check_scalar(value: Tracer) -> None:
     if value.shape != ():
         raise ShapeError(
             message(
@@ -123,18 +155,8 @@ def _differentiate(
                 "reduce it, for example with .sum()",
             )
         )
-    if value.dtype.kind != "f" and value.dtype.name != "bfloat16":
+    if not is_float(value.dtype):
         raise DTypeError(message("grad", "the function must return a floating scalar", value.dtype.name))
-    seed = trace.constant(np.ones((), value.dtype))
-    results = _append_vjp(trace, value, seed, wrt)
-    for variable, x in zip(wrt, values):
-        trace.core.substitute(variable._value, x._value)
-    gradients = [Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt)]
-    out_trees, begin = [], 0
-    for tree, count in trees:
-        out_trees.append(unflatten(tree, gradients[begin : begin + count]))
-        begin += count
-    return value, aux, out_trees
 
 
 def _variable(trace: Trace, x: Tracer) -> Tracer:

@@ -410,7 +410,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return function(*call_args, **call_kwargs)
 
     run.__name__ = getattr(function, "__name__", "op")
-    key = (function, tree, tuple(map(_static_leaf_key, rest)), tuple(is_argument))
+    key = (function, tree, tuple(map(static_leaf_key, rest)), tuple(is_argument))
     jitted = _eager_cache.get(key)
     if jitted is None:
         if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
@@ -426,11 +426,12 @@ def _is_eager_argument(leaf: Any) -> bool:
     return isinstance(leaf, Array)
 
 
-def _static_leaf_key(leaf: Any) -> Any:
+def static_leaf_key(leaf: Any) -> Any:
+    """What tells a leaf that is part of a program, and no argument of it, from others: type and value."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return type(leaf), leaf.dtype, leaf.shape, leaf.tobytes()
     if isinstance(leaf, slice):
-        return slice, *map(_static_leaf_key, (leaf.start, leaf.stop, leaf.step))
+        return slice, *map(static_leaf_key, (leaf.start, leaf.stop, leaf.step))
     try:
         hash(leaf)
     except TypeError:

@@ -129,15 +129,19 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices:
     """A mesh from sizes and names, as ``jax.make_mesh``; ``devices`` are ids.
 
     Raises:
-        MeshError: as many names as sizes are needed.
+        MeshError: as many names as sizes are needed, all different, and an id per device.
 
     >>> make_mesh((4, 2), ("data", "model"))
     Mesh('data': 4, 'model': 2)
     """
     if len(axis_shapes) != len(axis_names):
         raise MeshError(
-            message("make_mesh", "as many axis names as sizes are needed", f"{tuple(axis_shapes)} and {tuple(axis_names)}")
+            message(
+                "make_mesh", "as many axis names as sizes are needed", f"{tuple(axis_shapes)} and {tuple(axis_names)}"
+            )
         )
+    if len(set(axis_names)) != len(axis_names):
+        raise MeshError(message("make_mesh", "axis names must differ", tuple(axis_names)))
     if devices is not None and len(devices) != math.prod(axis_shapes):
         raise MeshError(
             message("make_mesh", f"sizes {tuple(axis_shapes)} need {math.prod(axis_shapes)} devices", len(devices))

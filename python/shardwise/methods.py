@@ -43,14 +43,23 @@ class ArrayMethods(NDArrayOperatorsMixin):
         return self.dtype.itemsize
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Any:  # noqa: N802
         """The array with its dims reversed."""
         return np.transpose(self)  # type: ignore[call-overload]
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Any:  # noqa: N802
         """The array with its last two dims swapped."""
         return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
+
+    def __eq__(self, other: Any) -> Any:
+        # `x == None` asks about identity, as in JAX; text is never equal to a number.
+        return NotImplemented if other is None or isinstance(other, (str, bytes)) else np.equal(self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return NotImplemented if other is None or isinstance(other, (str, bytes)) else np.not_equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         if not self.shape:
@@ -76,7 +85,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     def transpose(self, *axes: Any) -> Any:
         """The array with its dims permuted."""
-        order = None if not axes or axes == (None,) else axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return np.transpose(self, order)  # type: ignore[call-overload]
 
     def copy(self) -> Any:
@@ -115,6 +124,7 @@ for _name, _doc in {
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))
 
+
 def _in_place(function: Any) -> Any:
     # `x += y` binds x to a new array: nothing is written.
     def operator(self: Any, other: Any) -> Any:
@@ -127,6 +137,6 @@ for _name, _function in {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
     "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "lshift": np.left_shift, "rshift": np.right_shift,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}.items():
+}.items():  # fmt: skip
     setattr(ArrayMethods, f"__i{_name}__", _in_place(_function))
 ArrayMethods.flatten = ArrayMethods.ravel  # type: ignore[attr-defined]

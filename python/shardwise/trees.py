@@ -34,6 +34,21 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, (NamedSharding, PartitionSpec, str))
 
 
+class _Shape:
+    """A leaf of a tree in an error: ``float32[8, 6]`` in place of all its numbers."""
+
+    def __init__(self, leaf: Any) -> None:
+        shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+        self._text = type(leaf).__name__ if shape is None else f"{dtype}{list(shape)}"
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _shapes(tree: Any) -> str:
+    return repr(optree.tree_map(_Shape, tree))
+
+
 def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
     """One spec per leaf of ``tree``; ``specs`` may be a prefix of it, and None stands for "not said".
 
@@ -44,7 +59,9 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
         return [specs] * len(flatten(tree)[0])
     try:
         broadcast = optree.broadcast_prefix(specs, tree, is_leaf=_is_spec, none_is_leaf=True)
-    except ValueError as error:
-        raise ShardingError(message(what, "must be a prefix of the tree it describes", None, str(error))) from None
+    except ValueError:
+        got = f"{specs!r} for {_shapes(tree)}"
+        way_out = "give one spec for everything below a point of the tree, or one for each leaf"
+        raise ShardingError(message(what, "must be a prefix of the tree it describes", got, way_out)) from None
     leaves = optree.tree_leaves(tree, none_is_leaf=True)
     return [spec for spec, leaf in zip(broadcast, leaves) if leaf is not None]

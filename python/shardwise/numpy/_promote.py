@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, dtype_name
+from ..dtypes import dtype_name, is_float
 from ..errors import DTypeError, message
 from ..tracing import WeakTracer
 
@@ -23,11 +23,6 @@ __all__ = ["is_float", "is_integer", "is_weak", "loop_dtypes", "result_dtype", "
 _WEAK = (int, float, complex)
 _BOOL = np.dtype(np.bool_)
 _loops: dict[Any, tuple[np.dtype[Any], ...]] = {}
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """A floating dtype, bfloat16 included."""
-    return dtype.kind == "f" or dtype == bfloat16
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:

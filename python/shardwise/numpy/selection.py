@@ -193,7 +193,7 @@ def _masked(square: Tracer, zero: Any) -> Any:
     return select(mask, square, splat(square._trace, zero, square.shape, square.dtype))
 
 
-@implements("diagonal", "linalg.diagonal")
+@implements("diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """``numpy.diagonal``: a mask and a sum, so that both dims may be sharded."""
     square = _square_part("np.diagonal", a, offset, axis1, axis2)
@@ -203,13 +203,25 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     return reduce(_masked(square, zero), "add", (square.ndim - 2,), zero)
 
 
-@implements("trace", "linalg.trace")
+@implements("trace")
 def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
     """``numpy.trace``."""
     refuse("trace", out=(out, None))
     square = _square_part("np.trace", a, offset, axis1, axis2)
     wide = convert(square, sum_dtype(a.dtype) if dtype is None else np.dtype(dtype))
     return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)
+
+
+@implements("linalg.diagonal")
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """``numpy.linalg.diagonal``: of the last two dims, unlike ``numpy.diagonal``."""
+    return diagonal(x, offset, -2, -1)
+
+
+@implements("linalg.trace")
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """``numpy.linalg.trace``: of the last two dims, unlike ``numpy.trace``."""
+    return trace_(x, offset, -2, -1, dtype)
 
 
 @implements("diag")

@@ -1,0 +1,11 @@
+# Written by `make stubs`; do not edit.
+"""
+The compiled core of shardwise: one submodule per layer. Private: use the shardwise package.
+"""
+from __future__ import annotations
+from . import error
+from . import mesh
+from . import ir
+from . import passes
+from . import runtime
+__all__: list[str] = ['error', 'ir', 'mesh', 'passes', 'runtime']

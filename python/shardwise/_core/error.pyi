@@ -1,0 +1,34 @@
+# Written by `make stubs`; do not edit.
+"""
+Exceptions
+"""
+from __future__ import annotations
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError']
+class Error(Exception):
+    """
+    Base of all errors of shardwise.
+    """
+class MeshError(Error, ValueError):
+    """
+    A mesh that cannot be, or that is missing.
+    """
+class ShardingError(Error, ValueError):
+    """
+    A sharding that does not fit its mesh or tensor.
+    """
+class ShapeError(Error, ValueError):
+    """
+    Shapes or attributes that do not fit an op.
+    """
+class DTypeError(Error, TypeError):
+    """
+    A dtype that an op does not take.
+    """
+class ParseError(Error, ValueError):
+    """
+    Malformed text; has .line and .column.
+    """
+class InternalError(Error, RuntimeError):
+    """
+    A bug in shardwise.
+    """
