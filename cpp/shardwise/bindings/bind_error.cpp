@@ -3,6 +3,8 @@
 // The one place where C++ errors become Python exceptions of the same name.
 #include "shardwise/base/error.h"
 
+#include <string_view>
+
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/source_frame.h"
 
@@ -44,8 +46,17 @@ void locate(Error& error) {
   if (!source.file.empty()) error.at(source.file + ":" + std::to_string(source.line));
 }
 
-void set_parse_error(ParseError& error) {
-  py::object exception = py::handle(types().parse)(error.what());
+// A message that quotes part of a text may have cut a character in two.
+py::object text_of(const Error& error) {
+  const std::string_view text = error.what();
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+void set_error(PyObject* type, const Error& error) { PyErr_SetObject(type, text_of(error).ptr()); }
+
+void set_parse_error(const ParseError& error) {
+  py::object exception = py::handle(types().parse)(text_of(error));
   exception.attr("line") = error.line();
   exception.attr("column") = error.column();
   PyErr_SetObject(types().parse, exception.ptr());
@@ -56,21 +67,22 @@ void translate(std::exception_ptr pointer) {
   try {
     std::rethrow_exception(pointer);
   } catch (ParseError& error) {
+    locate(error);
     set_parse_error(error);
   } catch (MeshError& error) {
     locate(error);
-    PyErr_SetString(types().mesh, error.what());
+    set_error(types().mesh, error);
   } catch (ShardingError& error) {
     locate(error);
-    PyErr_SetString(types().sharding, error.what());
+    set_error(types().sharding, error);
   } catch (ShapeError& error) {
     locate(error);
-    PyErr_SetString(types().shape, error.what());
+    set_error(types().shape, error);
   } catch (DTypeError& error) {
     locate(error);
-    PyErr_SetString(types().dtype, error.what());
+    set_error(types().dtype, error);
   } catch (Error& error) {
-    PyErr_SetString(types().internal, error.what());
+    set_error(types().internal, error);
   }
 }
 

@@ -17,7 +17,10 @@ Trace::Trace(const std::string& name) : module_(std::make_shared<Module>(std::ma
 }
 
 Builder Trace::builder_here() {
-  if (finished_) fail<ShapeError>("trace", "a finished program takes no more ops", {}, "trace the function again");
+  if (finished_) {
+    fail<ShapeError>("trace", "a traced value must not leave the function that recorded it",
+                     "one of a finished program", "return it instead");
+  }
   return Builder(*module_, body_, current_location(context()));
 }
 

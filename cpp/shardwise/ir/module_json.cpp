@@ -18,6 +18,12 @@ constexpr int64_t kVersion = 1;
   throw ParseError(error_message("program", must_hold, got, way_out), 1, 1);
 }
 
+// What stands in the place of a field; only scalars in full, for an array may be nested without end.
+std::string described(const nlohmann::json* field) {
+  if (field == nullptr) return "none";
+  return field->is_structured() ? field->type_name() : field->dump();
+}
+
 nlohmann::json parse_json(std::string_view text) {
   try {
     return nlohmann::json::parse(text);
@@ -46,11 +52,11 @@ Module module_from_json(std::string_view text, std::shared_ptr<Context> context)
   };
   const nlohmann::json* format = field("format");
   if (format == nullptr || *format != "shardwise") {
-    fail_json("must be an object with \"format\": \"shardwise\"", format == nullptr ? "none" : format->dump());
+    fail_json("must be an object with \"format\": \"shardwise\"", described(format));
   }
   const nlohmann::json* version = field("version");
   if (version == nullptr || !version->is_number_integer() || version->get<int64_t>() < 1) {
-    fail_json("\"version\" must be a number from 1 on", version == nullptr ? "none" : version->dump());
+    fail_json("\"version\" must be a number from 1 on", described(version));
   }
   if (version->get<int64_t>() > kVersion) {
     fail_json(str("\"version\" must be at most ", kVersion), version->dump(), "read it with a newer shardwise");

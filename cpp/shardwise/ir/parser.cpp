@@ -33,6 +33,7 @@ class ModuleParser : public OpParser {
 
   void run() {
     while (!at_end()) parse_item(true);
+    if (module().functions.empty()) fail_here("expected a module with a function");
   }
 
  private:
