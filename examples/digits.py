@@ -43,7 +43,7 @@ def sgd_step(params, x, labels, rate):
 
 
 def load_shuffled() -> tuple[np.ndarray, np.ndarray]:
-    """Images as rows of 64 numbers in [0, 1], and their digits; shuffled, because the writers come one after another."""
+    """Images as rows of 64 numbers in [0, 1], and their digits; shuffled: the writers come one after another."""
     digits = load_digits()
     order = np.random.default_rng(2).permutation(len(digits.target))
     return (digits.data[order] / 16).astype(np.float32), digits.target[order]

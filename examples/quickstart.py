@@ -35,8 +35,10 @@ def main() -> None:
     forward = sw.jit(mlp, mesh=mesh)
     y = forward(x, w1, w2)
     expected = mlp(x, w1, w2)  # the same function is plain NumPy
-    console.print(f"result {y.shape} as {y.sharding.spec}; max |difference| to NumPy "
-                  f"{np.max(np.abs(np.asarray(y) - expected)):.2e}")
+    console.print(
+        f"result {y.shape} as {y.sharding.spec}; max |difference| to NumPy "
+        f"{np.max(np.abs(np.asarray(y) - expected)):.2e}"
+    )
     program = forward.lower(x, w1, w2).compile()
     console.print(program.as_text("propagated"), highlight=False, markup=False, soft_wrap=True)
     console.print(program.as_text("local"), highlight=False, markup=False, soft_wrap=True)
@@ -48,8 +50,10 @@ def main() -> None:
     step = sw.jit(sw.value_and_grad(loss), mesh=mesh)
     target = rng.standard_normal((BATCH, MODEL), dtype=np.float32)
     value, (g1, g2) = step((w1, w2), x, target)
-    console.print(f"loss {float(value):.4f} (NumPy {loss((w1, w2), x, target):.4f}); "
-                  f"gradients as {g1.sharding.spec} and {g2.sharding.spec}")
+    console.print(
+        f"loss {float(value):.4f} (NumPy {loss((w1, w2), x, target):.4f}); "
+        f"gradients as {g1.sharding.spec} and {g2.sharding.spec}"
+    )
     console.print(step.lower((w1, w2), x, target).compile().collectives())
 
 

@@ -95,7 +95,7 @@ class Array(ArrayMethods):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: _core.runtime.ShardedArray) -> None:
         self._data = data  # _core.runtime.ShardedArray
         self._sharding: NamedSharding | None = None
         self.shape = tuple(data.shape)
@@ -236,7 +236,7 @@ def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
     return put(np.asarray(x), sharding.core(np.ndim(x)))
 
 
-def put(array: np.ndarray, core_sharding: Any) -> Array:
+def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
     """A NumPy array as an :class:`Array`, sharded by an extension sharding (closed)."""
     dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
     native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

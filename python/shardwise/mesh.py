@@ -45,14 +45,15 @@ class Mesh:
     ) -> None:
         if not isinstance(axes, Mapping):
             raise MeshError(message("Mesh", "axes must be a mapping from names to sizes", repr(axes)))
-        for axis, size in axes.items():
+        entries: list[tuple[Any, Any]] = list(axes.items())
+        for axis, size in entries:
             if not isinstance(axis, str) or isinstance(size, bool) or not isinstance(size, (int, np.integer)):
                 raise MeshError(message("Mesh", "axes must map names to integers", f"{axis!r}: {size!r}"))
         ids = [] if device_ids is None else [int(i) for i in np.asarray(device_ids).reshape(-1)]
-        self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in axes.items()], ids)
+        self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in entries], ids)
 
     @classmethod
-    def _wrap(cls, core: Any) -> Mesh:
+    def _wrap(cls, core: _core.mesh.Mesh) -> Mesh:
         mesh = cls.__new__(cls)
         mesh._core = core
         return mesh

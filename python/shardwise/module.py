@@ -16,16 +16,16 @@ class Module:
 
     __slots__ = ("_core",)
 
-    def __init__(self, core: object) -> None:
-        self._core: object = core
+    def __init__(self, core: _core.ir.Module) -> None:
+        self._core = core
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
         """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
-        return self._core.text(locations=locations, generic=generic)  # type: ignore[attr-defined]
+        return self._core.text(locations=locations, generic=generic)
 
     def to_json(self) -> str:
         """``{"format": "shardwise", "version": 1, "stablehlo": …}``; :meth:`from_json` reads it back."""
-        return self._core.to_json()  # type: ignore[attr-defined]
+        return self._core.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Module:
@@ -34,10 +34,10 @@ class Module:
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""
-        self._core.verify()  # type: ignore[attr-defined]
+        self._core.verify()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Module) and self._core.structurally_equal(other._core)  # type: ignore[attr-defined]
+        return isinstance(other, Module) and self._core.structurally_equal(other._core)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -45,7 +45,7 @@ class Module:
         return self.as_text()
 
     def __repr__(self) -> str:
-        return f"<module of {self._core.op_count} ops>"  # type: ignore[attr-defined]
+        return f"<module of {self._core.op_count} ops>"
 
 
 def parse(text: str) -> Module:

@@ -142,7 +142,7 @@ def _core_dim(dim: Any) -> tuple[list[Any], bool, int | None]:
     return [_core_axis(axis) for axis in axes], False, None
 
 
-def core_sharding(mesh: Mesh, spec: PartitionSpec, ndim: int) -> Any:
+def core_sharding(mesh: Mesh, spec: PartitionSpec, ndim: int) -> _core.mesh.Sharding:
     """The extension's TensorSharding of ``spec`` on an array of ``ndim`` dims."""
     if len(spec) > ndim:
         raise ShardingError(
@@ -152,7 +152,7 @@ def core_sharding(mesh: Mesh, spec: PartitionSpec, ndim: int) -> Any:
     return _core.mesh.Sharding.make(mesh._core, dims)
 
 
-def spec_of(core: Any) -> PartitionSpec:
+def spec_of(core: _core.mesh.Sharding) -> PartitionSpec:
     """The spec that says the same as the extension's TensorSharding; open dims keep ``open``."""
     sizes = dict(zip(core.mesh.axis_names, core.mesh.axis_sizes))
     dims: list[Any] = []
@@ -186,22 +186,26 @@ class NamedSharding:
         if not isinstance(spec, (PartitionSpec, str)):
             raise ShardingError(message("NamedSharding", "spec must be P(...) or text", repr(spec)))
         self.mesh = mesh
-        self._fixed = _core.mesh.Sharding.parse(mesh._core, spec) if isinstance(spec, str) else None
-        self.spec = spec_of(self._fixed) if isinstance(spec, str) else spec
+        self._fixed: _core.mesh.Sharding | None = None
+        if isinstance(spec, str):
+            self._fixed = _core.mesh.Sharding.parse(mesh._core, spec)
+            self.spec = spec_of(self._fixed)
+        else:
+            self.spec = spec
 
     @classmethod
-    def _wrap(cls, core: Any) -> NamedSharding:
+    def _wrap(cls, core: _core.mesh.Sharding) -> NamedSharding:
         sharding = cls.__new__(cls)
         sharding.mesh = Mesh._wrap(core.mesh)
         sharding.spec = spec_of(core)
         sharding._fixed = core if sharding._says_more(core) else None
         return sharding
 
-    def _says_more(self, core: Any) -> bool:
+    def _says_more(self, core: _core.mesh.Sharding) -> bool:
         """Whether ``core`` has what a spec does not: replicated or unreduced axes, priorities."""
-        return core is not None and core_sharding(self.mesh, self.spec, core.ndim) != core
+        return core_sharding(self.mesh, self.spec, core.ndim) != core
 
-    def core(self, ndim: int) -> Any:
+    def core(self, ndim: int) -> _core.mesh.Sharding:
         """The extension's form for an array of ``ndim`` dims; raises ShardingError when they do not fit."""
         if self._fixed is None:
             return core_sharding(self.mesh, self.spec, ndim)
@@ -235,7 +239,7 @@ class NamedSharding:
         dims = self.spec._dims
         while dims and dims[-1] is None:
             dims = dims[:-1]
-        return (self.mesh, dims, self._fixed.text() if self._says_more(self._fixed) else None)
+        return (self.mesh, dims, self._fixed.text() if self._fixed and self._says_more(self._fixed) else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedSharding, (self.mesh, self.spec if self._fixed is None else _short_text(self._fixed))
@@ -251,7 +255,7 @@ class NamedSharding:
         return f"NamedSharding(mesh={self.mesh!r}, spec={spec})"
 
 
-def _short_text(core: Any) -> str:
+def _short_text(core: _core.mesh.Sharding) -> str:
     """Shardy's text without the mesh, which :class:`NamedSharding` reads: ``[{"x"}, {}], replicated={"y"}``."""
     return core.text().partition(", ")[2].removesuffix(">")
 

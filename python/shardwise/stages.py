@@ -25,7 +25,7 @@ class Traced:
 
     def __init__(
         self,
-        module: Any,
+        module: _core.ir.Module,
         mesh: Mesh,
         in_tree: Any,
         avals: list[ShapeDtypeStruct],
@@ -90,7 +90,7 @@ class Program:
         self._traced = traced
         self.mesh = traced.mesh
         self._compiled = _core.passes.compile(traced._module, traced.mesh._core, traced._strategy)
-        self._executable: Any = None
+        self._executable: _core.runtime.Executable | None = None
         self._hidden: list[Any] | None = None
 
     @property
@@ -124,7 +124,8 @@ class Program:
         """
         if kind not in _KINDS:
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
-        return self._compiled.stages[kind].text(locations=locations, generic=generic)
+        stage: _core.ir.Module = self._compiled.stages[kind]
+        return stage.text(locations=locations, generic=generic)
 
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""

@@ -262,7 +262,8 @@ class Trace:
 def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    return bool(np.array_equal(*(np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))))
+    first, second = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
+    return bool(np.array_equal(first, second))
 
 
 class _Stack(threading.local):

@@ -34,8 +34,10 @@ def cpp_functions(path: Path) -> Iterator[tuple[str, int]]:
     start, name = None, ""
     for number, line in enumerate(path.read_text().splitlines()):
         if start is None:
-            opens = line.rstrip().endswith("{") and not line.startswith((" ", "}", "namespace", "extern", "struct", "class", "enum", "union", "#", "//"))
-            if opens and "(" in line or (opens and line.startswith(")")):
+            opens = line.rstrip().endswith("{") and not line.startswith(
+                (" ", "}", "namespace", "extern", "struct", "class", "enum", "union", "#", "//")
+            )
+            if (opens and "(" in line) or (opens and line.startswith(")")):
                 match = re.search(r"([\w:~]+|operator\S+)\(", line)
                 start, name = number, match.group(1) if match else line
         elif line.startswith("}"):

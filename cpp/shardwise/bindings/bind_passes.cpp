@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pybind11/stl.h>
-
+#include <algorithm>
 #include <set>
 
+#include <pybind11/stl.h>
+
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
@@ -43,6 +45,24 @@ CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& me
   return result;
 }
 
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass& pass : pipeline()) names.emplace_back(pass.name);
+  return names;
+}
+
+// One pass alone, on a copy: what a golden text shows.
+std::shared_ptr<Module> run_named_pass(const std::string& name, const Module& module, const std::string& strategy) {
+  const std::span<const Pass> passes = pipeline();
+  const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+  if (found == passes.end()) {
+    throw py::value_error(str("run_pass: must be one of ", join(pass_names(), ", "), ", got ", name));
+  }
+  Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
+  run_pass(*found, program, static_cast<int>(found - passes.begin()) + 1);
+  return std::make_shared<Module>(std::move(program.module));
+}
+
 LocId loc_of(const Module& module, ValueId id) {
   const Value& value = module.value(id);
   return value.op ? module.op(value.op).loc : value.loc;
@@ -60,7 +80,8 @@ std::vector<bool> inner_values(const Module& module) {
   for (OpId op : module.region(module.main().body).ops) {
     const LocId call = call_of(module, module.op(op).loc);
     for (ValueId operand : module.operands(op)) {
-      if (call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call) inner[operand.index] = true;
+      if (call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call)
+        inner[operand.index] = true;
     }
   }
   return inner;
@@ -72,7 +93,8 @@ std::vector<std::string> names_of(const Module& module, ValueId id, const std::v
   const LocId loc = loc_of(module, id);
   if (std::string given = module.context().name_of(loc); !given.empty()) names.push_back(std::move(given));
   if (!module.value(id).op || inner[id.index]) return names;
-  if (std::string variable = module.context().resolve(loc).variable; !variable.empty()) names.push_back(std::move(variable));
+  if (std::string variable = module.context().resolve(loc).variable; !variable.empty())
+    names.push_back(std::move(variable));
   return names;
 }
 
@@ -156,7 +178,8 @@ py::dict stages(const CompiledProgram& compiled) {
 
 TensorSharding sharding_of(const CompiledProgram& compiled, ShardingId id, ValueId value) {
   const Module& module = *compiled.propagated;
-  return id ? module.context().sharding(id) : TensorSharding::fully_replicated(compiled.mesh, module.type(value).ndim());
+  return id ? module.context().sharding(id)
+            : TensorSharding::fully_replicated(compiled.mesh, module.type(value).ndim());
 }
 
 py::list argument_shardings(const CompiledProgram& compiled) {
@@ -196,7 +219,8 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("counters",
                              [](const CompiledProgram& self) {
                                py::dict counters;
-                               for (const auto& [name, count] : self.counters.entries()) counters[py::str(name)] = count;
+                               for (const auto& [name, count] : self.counters.entries())
+                                 counters[py::str(name)] = count;
                                return counters;
                              })
       .def_property_readonly("argument_shardings", &argument_shardings)
@@ -204,6 +228,8 @@ void bind_passes(py::module_& module) {
       .def("collectives", &ledger)
       .def("explain", &explain_name)
       .def("names", &all_names);
+  module.def("pass_names", &pass_names);
+  module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = "basic");
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = "basic",
              py::arg("deterministic") = false);
 }

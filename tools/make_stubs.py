@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the type stubs of the extension: ``python tools/make_stubs.py [FOLDER]`` (default: ``python``).
+
+pybind11-stubgen reads the extension; what ``mypy --strict`` needs beyond that is added: elements of bare containers are
+``Any``, and the exceptions, which call themselves ``shardwise.ShapeError``, are defined here and not imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import re
+import sys
+from pathlib import Path
+
+import pybind11_stubgen
+
+HEADER = "# Written by `make stubs`; do not edit.\n"
+GENERIC = {"tuple": "tuple[typing.Any, ...]", "list": "list[typing.Any]", "dict": "dict[typing.Any, typing.Any]"}
+
+
+def with_elements(text: str) -> str:
+    """``text`` with ``-> list:`` as ``-> list[typing.Any]:``."""
+    complete = re.sub(r"(?<=[ \[])(tuple|list|dict)(?=[:,)\] ]|$)", lambda m: GENERIC[m[1]], text, flags=re.MULTILINE)
+    if "typing.Any" in complete and "import typing" not in complete:
+        complete = complete.replace("__all__", "import typing\n__all__", 1)
+    return complete
+
+
+def main(folder: str = "python") -> None:
+    """Write ``FOLDER/shardwise/_core/*.pyi``."""
+    error = importlib.import_module("shardwise._core.error")
+    kinds = [vars(error)[name] for name in dir(error) if not name.startswith("_")]
+    modules = [kind.__module__ for kind in kinds]
+    for kind in kinds:
+        kind.__module__ = error.__name__
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            pybind11_stubgen.main(["shardwise._core", "-o", folder, "--exit-code"])
+    finally:
+        for kind, module in zip(kinds, modules):
+            kind.__module__ = module
+    for path in sorted((Path(folder) / "shardwise" / "_core").glob("*.pyi")):
+        path.write_text(HEADER + with_elements(path.read_text()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
