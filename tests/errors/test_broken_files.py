@@ -124,6 +124,7 @@ def test_deeply_nested_json_is_refused(kind: str, opening: str) -> None:
     read = FILES[kind][1]
     closing = "".join({"[": "]", "{": "}"}.get(c, "") for c in reversed(opening))
     nested = opening * 100_000 + "0" + closing * 100_000
-    for text in (nested, opening * 100_000, *(f'{{"{key}": {nested}}}' for key in ("format", "version", "axes", "mesh"))):
+    keys = ("format", "version", "axes", "mesh")
+    for text in (nested, opening * 100_000, *(f'{{"{key}": {nested}}}' for key in keys)):
         with pytest.raises(sw.ParseError):
             read(text)

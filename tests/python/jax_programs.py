@@ -81,7 +81,15 @@ def movement(x: Any, i: Any) -> Any:
     c = lax.concatenate([x, lax.rev(x, (0, 1))], 1)
     d = lax.dynamic_slice(x, (i, i), (2, 3))
     e = lax.dynamic_update_slice(x, d, (i, i))
-    return a, b, lax.transpose(c, (1, 0)), d, e, lax.reshape(x, (2, 4, 3, 2)), lax.broadcast_in_dim(x, (2, 8, 6), (1, 2))
+    return (
+        a,
+        b,
+        lax.transpose(c, (1, 0)),
+        d,
+        e,
+        lax.reshape(x, (2, 4, 3, 2)),
+        lax.broadcast_in_dim(x, (2, 8, 6), (1, 2)),
+    )
 
 
 def reductions(x: Any, m: Any) -> Any:
@@ -96,7 +104,10 @@ def constants(x: Any) -> Any:
 INTS = jax.ShapeDtypeStruct((4, 6), jnp.int32)
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "mlp": (mlp, [sharded(P("data"), 8, 16), f32(16, 32), sharded(P("model", None), 32, 16)]),
-    "mlp_gradient": (jax.value_and_grad(loss, (0, 1)), [f32(16, 32), f32(32, 16), sharded(P(("data", "model")), 8, 16)]),
+    "mlp_gradient": (
+        jax.value_and_grad(loss, (0, 1)),
+        [f32(16, 32), f32(32, 16), sharded(P(("data", "model")), 8, 16)],
+    ),
     "softmax_cross_entropy": (softmax_cross_entropy, [f32(32, 10), f32(32, 10)]),
     "softmax_gradient": (jax.grad(softmax_cross_entropy), [sharded(P("data"), 32, 10), f32(32, 10)]),
     "attention": (attention, [f32(2, 8, 4, 16), f32(2, 8, 4, 16), f32(2, 8, 4, 16)]),

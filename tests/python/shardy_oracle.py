@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """jaxlib's Shardy, asked from tests; the worker is one process, started anew when Shardy has ended it.
 
-    oracle = ShardyOracle()
-    oracle.run(text, "sdy-basic-propagate")["ops"]
+oracle = ShardyOracle()
+oracle.run(text, "sdy-basic-propagate")["ops"]
 """
 
 from __future__ import annotations

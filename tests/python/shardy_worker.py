@@ -4,7 +4,8 @@
 Some of Shardy's passes end the process on input they do not expect, so it runs here and not in the tests' process.
 
     {"do": "run", "text": "module …", "passes": "sdy-basic-propagate"}
-    → {"arguments": ["#sdy.sharding<@mesh, …>", null], "ops": [["stablehlo.add", "…"], null], "results": […], "rules": […]}
+    → {"arguments": ["#sdy.sharding<@mesh, …>", null], "ops": [["stablehlo.add", "…"], null], "results": […],
+       "rules": […]}
     {"do": "parse", "text": "module …"}         in generic form, without locations and JAX's labels
     → {"text": "…"}
     {"do": "lower", "name": "mlp", "locations": false}      a function of jax_programs.py, as JAX prints it

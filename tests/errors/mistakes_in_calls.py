@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes around a program: its arguments, its shardings, its text and files."""
+
+from __future__ import annotations
+
+import numpy as np
+from mistakes import MESH, N, X, on_mesh, row
+
+import shardwise as sw
+from shardwise import P
+
+double = on_mesh(lambda x: x + x)
+
+
+# ---- jit and its arguments ------------------------------------------------------------------------------------------
+
+
+@row(
+    sw.ShardingError,
+    r"in_shardings: must be a prefix of the tree it describes, got \(P\(\), P\(\)\) for \(float32\[8, 6\],\); give",
+)
+def in_shardings_that_are_no_prefix() -> None:
+    on_mesh(lambda x: x, in_shardings=(P(), P())).trace(X)
+
+
+@row(
+    sw.ShardingError,
+    r"must be a prefix of the tree it describes, got \({'b': P\(\)},\) for \({'a': float32\[8, 6\]},\)",
+)
+def in_shardings_with_another_key() -> None:
+    on_mesh(lambda x: x, in_shardings=({"b": P()},)).trace({"a": X})
+
+
+@row(
+    sw.ShardingError,
+    r"out_shardings: must be a prefix of the tree it describes, got \(P\(\), P\(\)\) for float32\[8, 6\]",
+)
+def out_shardings_that_are_no_prefix() -> None:
+    on_mesh(lambda x: x, out_shardings=(P(), P())).trace(X)
+
+
+@row(sw.ShardingError, r"in_shardings: takes P\(...\), NamedSharding or text, got 3")
+def in_shardings_of_a_number() -> None:
+    on_mesh(lambda x: x, in_shardings=3).trace(X)
+
+
+@row(TypeError, r"jit: static arguments must be hashable, got unhashable type: 'list'")
+def static_argument_that_is_not_hashable() -> None:
+    on_mesh(lambda x, n: x, static_argnums=1)(X, [1])
+
+
+@row(TypeError, r"jit: takes a function, got 3")
+def jit_of_a_number() -> None:
+    sw.jit(3)  # type: ignore[call-overload]
+
+
+@row(sw.MeshError, r"jit: mesh must be a Mesh, got 3")
+def jit_on_a_number() -> None:
+    sw.jit(lambda x: x, mesh=3)
+
+
+@row(ValueError, r"jit: strategy must be 'basic' or 'aggressive', got 'fast'")
+def unknown_strategy() -> None:
+    on_mesh(lambda x: x, strategy="fast")
+
+
+@row(sw.DTypeError, r"jit: an argument must be an array of numbers, got <U1 for .*; make it static, or pass arrays")
+def argument_of_text() -> None:
+    on_mesh(lambda x: x).trace(np.array(["a"]))
+
+
+@row(
+    sw.DTypeError, r"jit: an argument must be an array of numbers, got complex64 for .*; make it static, or pass arrays"
+)
+def argument_of_complex_numbers() -> None:
+    on_mesh(lambda x: x).trace(np.ones(3, np.complex64))
+
+
+@row(sw.DTypeError, r"an array must have a numeric dtype, got <U1")
+def result_of_text() -> None:
+    on_mesh(lambda x: "a").trace(X)
+
+
+# ---- compiled programs ----------------------------------------------------------------------------------------------
+
+
+@row(
+    sw.ShapeError,
+    r"an argument must be float32\[8, 6\] as compiled, got float32\[8, 5\]; compile the function for these",
+)
+def array_of_another_shape() -> None:
+    double.lower(X).compile()(X[:, :5])
+
+
+@row(
+    sw.DTypeError, r"an argument must be float32\[8, 6\] as compiled, got int32\[8, 6\]; compile the function for these"
+)
+def array_of_another_dtype() -> None:
+    double.lower(X).compile()(N)
+
+
+@row(
+    sw.ShapeError,
+    r"arguments must have the tree of the compiled program, got PyTreeSpec\(.*; it was compiled for PyTreeSpec",
+)
+def arguments_of_another_tree() -> None:
+    double.lower(X).compile()((X, X))
+
+
+@row(sw.ShapeError, r"arguments must have the tree of the compiled program, got")
+def too_many_arguments_to_run() -> None:
+    double.lower(X).compile().run(X, X, faithful=True)
+
+
+@row(
+    sw.ShapeError,
+    r"a program runs on arrays, got ShapeDtypeStruct\(shape=\(8, 6\), dtype=float32\); pass arrays, or only",
+)
+def call_without_data() -> None:
+    double.lower(X).compile()(sw.ShapeDtypeStruct((8, 6), np.float32))
+
+
+@row(KeyError, r"why: no value of the program is called 'y'", located=False)
+def why_of_an_unknown_name() -> None:
+    double.lower(X).compile().why("y")
+
+
+@row(ValueError, r"as_text: kind must be one of global, propagated, resharded, local, got 'final'")
+def unknown_stage() -> None:
+    double.lower(X).compile().as_text("final")
+
+
+# ---- device_put -----------------------------------------------------------------------------------------------------
+
+
+@row(sw.MeshError, r"device_put: a spec needs a mesh, got P\('data'\); use NamedSharding\(mesh, spec\) or set_mesh")
+def device_put_by_a_spec_without_a_mesh() -> None:
+    sw.device_put(X, P("data"))
+
+
+@row(sw.ShardingError, r"device_put: takes a NamedSharding, a spec or a mesh, got 3")
+def device_put_by_a_number() -> None:
+    sw.device_put(X, 3)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"must have at most 2 entries, got P\('data', None, None\); drop the extra ones")
+def device_put_by_too_many_dims() -> None:
+    sw.device_put(X, sw.NamedSharding(MESH, P("data", None, None)))
+
+
+@row(sw.ShardingError, r'an axis must be of mesh @mesh, got "x"; use one of "data", "model"')
+def device_put_over_an_unknown_axis() -> None:
+    sw.device_put(X, sw.NamedSharding(MESH, P("x")))
+
+
+@row(sw.DTypeError, r"dtype: must be one of bool, int8, .*, got <U3; convert the array with astype")
+def device_put_of_text() -> None:
+    sw.device_put("abc", MESH)
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+@row(sw.ParseError, r"^3:8: program text: an op must be one that shardwise knows, got 'stablehlo.foo'")
+def program_with_an_unknown_op() -> None:
+    sw.parse("module {\n  func.func @main() {\n  %0 = stablehlo.foo %1\n}")
+
+
+@row(sw.ParseError, r"^1:1: program text: what a module holds must be func.func or sdy.mesh, got 'hello'")
+def program_that_is_none() -> None:
+    sw.parse("hello")
+
+
+@row(sw.ParseError, r"^1:1: program text: expected a module with a function, got the end of the text")
+def empty_program() -> None:
+    sw.parse("")
+
+
+@row(sw.ParseError, r"^4:10: stablehlo.add: operands must have the same shape, got tensor<4xf32>, tensor<5xf32>; broad")
+def program_with_shapes_that_differ() -> None:
+    sw.parse(
+        "module {\n"
+        "  func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<5xf32>) -> tensor<4xf32> {\n"
+        "    %0 = stablehlo.abs %arg0 : tensor<4xf32>\n"
+        '    %1 = "stablehlo.add"(%0, %arg1) : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>\n'
+        "    return %1 : tensor<4xf32>\n  }\n}\n"
+    )
+
+
+@row(sw.ParseError, r"^3:\d+: .*%7")
+def program_with_an_unknown_value() -> None:
+    sw.parse(
+        "module {\n  func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "    %0 = stablehlo.abs %7 : tensor<4xf32>\n    return %0 : tensor<4xf32>\n  }\n}\n"
+    )
+
+
+@row(sw.ParseError, r'^1:13: sharding text: an axis must be a string, such as "x" or "x":\(1\)2, got "]"')
+def malformed_sharding() -> None:
+    on_mesh(lambda x: sw.shard(x, '[{"data"}, {]')).trace(X)
+
+
+@row(sw.ShardingError, r'an axis must be of mesh @mesh, got "dta"; use one of "data", "model"')
+def sharding_text_over_an_unknown_axis() -> None:
+    on_mesh(lambda x: sw.shard(x, '[{"data"}, {"dta"}]')).trace(X)
+
+
+@row(sw.ParseError, r"^1:2: program: must be JSON, got .*")
+def json_that_is_none() -> None:
+    sw.Module.from_json("{")
+
+
+@row(sw.ParseError, r'program: must be an object with "format": "shardwise", got none')
+def json_of_something_else() -> None:
+    sw.Module.from_json("{}")
+
+
+@row(sw.ParseError, r'"version" must be at most 1, got 99; read it with a newer shardwise')
+def json_of_a_newer_version() -> None:
+    sw.Module.from_json('{"format": "shardwise", "version": 99, "stablehlo": ""}')
+
+
+@row(sw.ParseError, r'the document must have no other keys than name, axes, device_ids, got "a"')
+def json_of_no_mesh() -> None:
+    sw.Mesh.from_json('{"a": 1}')
