@@ -188,6 +188,8 @@ class Program:
         if isinstance(leaf, ShapeDtypeStruct):
             raise ShapeError(message("call", "a program runs on arrays", repr(leaf), "pass arrays, or only compile it"))
         array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         if array.shape != aval.shape or array.dtype != aval.dtype:
             wrong = ShapeError if array.shape != aval.shape else DTypeError
             raise wrong(

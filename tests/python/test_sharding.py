@@ -31,7 +31,9 @@ def test_a_spec_is_immutable_hashable_and_no_tuple() -> None:
     assert spec != P("x", None)
 
 
-@pytest.mark.parametrize(("said", "same"), [(P(("x",)), P("x")), (P(()), P(None)), (P([]), P(None)), (P(["x"]), P("x"))])
+@pytest.mark.parametrize(
+    ("said", "same"), [(P(("x",)), P("x")), (P(()), P(None)), (P([]), P(None)), (P(["x"]), P("x"))]
+)
 def test_a_tuple_of_one_axis_is_that_axis(said: P, same: P) -> None:
     assert said == same
     assert hash(said) == hash(same)
