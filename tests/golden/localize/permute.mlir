@@ -1,0 +1,16 @@
+// A permute of digits: device (y1, y2, x) receives from the device whose x, y1, y2 are those numbers.
+module @jit_permute {
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(%arg0: tensor<16x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> (tensor<16x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}, {}]>}) {
+    %0 = sdy.collective_permute %arg0 out_sharding=<@mesh, [{"y", "x"}, {}]> {cause = "annotation"} : tensor<16x3xf32>
+    return %0 : tensor<16x3xf32>
+  }
+}
+// ---- after localize ----
+module @jit_permute {
+  sdy.mesh @mesh = <["x"=2, "y"=4]>
+  func.func public @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xf32> {
+    %0 = "shardwise.collective_permute"(%arg0) <{from = #sdy<axis_ref_list{"x", "y":(1)2, "y":(2)2}>, mesh = @mesh, to = #sdy<axis_ref_list{"y":(1)2, "y":(2)2, "x"}>, cause = "annotation"}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    return %0 : tensor<2x3xf32>
+  }
+}

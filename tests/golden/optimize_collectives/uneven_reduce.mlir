@@ -1,0 +1,53 @@
+// Both masks of 17 rows are one.
+module @jit_uneven_reduce {
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+    %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh}> : () -> tensor<i32>
+    %2 = stablehlo.constant dense<5> : tensor<i32>
+    %3 = stablehlo.multiply %1, %2 : tensor<i32>
+    %4 = stablehlo.constant dense<17> : tensor<i32>
+    %5 = stablehlo.subtract %4, %3 : tensor<i32>
+    %6 = stablehlo.iota dim = 0 : tensor<5xi32>
+    %7 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<i32>) -> tensor<5xi32>
+    %8 = stablehlo.compare LT, %6, %7 : (tensor<5xi32>, tensor<5xi32>) -> tensor<5xi1>
+    %9 = stablehlo.broadcast_in_dim %8, dims = [0] : (tensor<5xi1>) -> tensor<5x3xi1>
+    %10 = stablehlo.constant dense<0.000000e+00> : tensor<5x3xf32>
+    %11 = stablehlo.select %9, %arg0, %10 : tensor<5x3xi1>, tensor<5x3xf32>
+    %12 = stablehlo.reduce(%11 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<5x3xf32>, tensor<f32>) -> tensor<3xf32>
+    %13 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %14 = stablehlo.broadcast_in_dim %8, dims = [0] : (tensor<5xi1>) -> tensor<5x3xi1>
+    %15 = stablehlo.constant dense<0xFF800000> : tensor<5x3xf32>
+    %16 = stablehlo.select %14, %arg0, %15 : tensor<5x3xi1>, tensor<5x3xf32>
+    %17 = stablehlo.reduce(%16 init: %13) applies stablehlo.maximum across dimensions = [0] : (tensor<5x3xf32>, tensor<f32>) -> tensor<3xf32>
+    %18 = "shardwise.all_reduce"(%12) <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh, reducer = "sum", cause = "reduction in reduce"}> : (tensor<3xf32>) -> tensor<3xf32>
+    %19 = "shardwise.all_reduce"(%17) <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh, reducer = "max", cause = "reduction in reduce"}> : (tensor<3xf32>) -> tensor<3xf32>
+    return %18, %19 : tensor<3xf32>, tensor<3xf32>
+  }
+}
+// ---- after optimize_collectives ----
+module @jit_uneven_reduce {
+  sdy.mesh @mesh = <["data"=4, "model"=2]>
+  func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+    %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh}> : () -> tensor<i32>
+    %2 = stablehlo.constant dense<5> : tensor<i32>
+    %3 = stablehlo.multiply %1, %2 : tensor<i32>
+    %4 = stablehlo.constant dense<17> : tensor<i32>
+    %5 = stablehlo.subtract %4, %3 : tensor<i32>
+    %6 = stablehlo.iota dim = 0 : tensor<5xi32>
+    %7 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<i32>) -> tensor<5xi32>
+    %8 = stablehlo.compare LT, %6, %7 : (tensor<5xi32>, tensor<5xi32>) -> tensor<5xi1>
+    %9 = stablehlo.broadcast_in_dim %8, dims = [0] : (tensor<5xi1>) -> tensor<5x3xi1>
+    %10 = stablehlo.constant dense<0.000000e+00> : tensor<5x3xf32>
+    %11 = stablehlo.select %9, %arg0, %10 : tensor<5x3xi1>, tensor<5x3xf32>
+    %12 = stablehlo.reduce(%11 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<5x3xf32>, tensor<f32>) -> tensor<3xf32>
+    %13 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %14 = stablehlo.constant dense<0xFF800000> : tensor<5x3xf32>
+    %15 = stablehlo.select %9, %arg0, %14 : tensor<5x3xi1>, tensor<5x3xf32>
+    %16 = stablehlo.reduce(%15 init: %13) applies stablehlo.maximum across dimensions = [0] : (tensor<5x3xf32>, tensor<f32>) -> tensor<3xf32>
+    %17 = "shardwise.all_reduce"(%12) <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh, reducer = "sum", cause = "reduction in reduce"}> : (tensor<3xf32>) -> tensor<3xf32>
+    %18 = "shardwise.all_reduce"(%16) <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh, reducer = "max", cause = "reduction in reduce"}> : (tensor<3xf32>) -> tensor<3xf32>
+    return %17, %18 : tensor<3xf32>, tensor<3xf32>
+  }
+}
