@@ -12,7 +12,7 @@ import shardwise as sw
 from shardwise import P
 from shardwise.trees import broadcast_prefix, flatten, leaf_names, unflatten
 
-Pair = namedtuple("Pair", ["w", "b"])  # noqa: PYI024
+Pair = namedtuple("Pair", ["w", "b"])
 
 
 @pytest.mark.parametrize(
