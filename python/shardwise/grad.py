@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array
 from .dtypes import is_float
 from .errors import DTypeError, ShapeError, message
-from .jit import JitFunction, jit, static_leaf_key
-from .mesh import Mesh
+from .jit import JitFunction, run_as_program
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
 
@@ -44,7 +42,7 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return _run(wrapped, getattr(fun, "_mesh", None), programs, args, kwargs)
+            return run_as_program(wrapped, getattr(fun, "_mesh", None), programs, args, kwargs)
         for i in positions:
             if not -len(args) <= i < len(args):
                 raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
@@ -71,29 +69,6 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
-
-
-def _run(
-    function: Callable[..., Any],
-    mesh: Mesh | None,
-    programs: dict[Any, JitFunction],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Run ``function`` as a program of its own; what is no array among the arguments is part of the program."""
-    leaves, tree = flatten((args, kwargs))
-    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
-    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
-
-    def run(*arrays: Any) -> Any:
-        values = iter(arrays)
-        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
-        return function(*call_args, **call_kwargs)
-
-    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
-    if key not in programs:
-        programs[key] = jit(run, mesh=mesh)
-    return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
 
 
 def _differentiate(
