@@ -34,6 +34,8 @@ def value_and_grad(
     Ops without derivative (comparisons, rounding, integer ops, …) contribute none. Inside :func:`shardwise.jit` the
     gradient is recorded in the same program; outside it runs as a program of its own on the arguments' mesh.
     """
+    if not callable(fun):
+        raise TypeError(message("grad", "takes a function", repr(fun)))
     positions = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
 
     programs: dict[Any, JitFunction] = {}
@@ -95,6 +97,7 @@ def _differentiate(
             lifted[i] = unflatten(tree, variables)
             trees[i] = (tree, len(tracers))
         out = fun(*lifted, **kwargs)
+        _check_form(out, has_aux)
         value, aux = out if has_aux else (out, None)
         value = trace.lift(value)
         _check_scalar(value)
@@ -118,6 +121,21 @@ def _check_floating(tracers: list[Tracer], position: int, argument: Any) -> None
                     "convert it with astype, or leave it out of argnums",
                 )
             )
+
+
+def _check_form(out: Any, has_aux: bool) -> None:
+    if has_aux and not (isinstance(out, (tuple, list)) and len(out) == 2):
+        raise TypeError(message("grad", "with has_aux=True the function must return (value, aux)", type(out).__name__))
+    value = out[0] if has_aux else out
+    if value is None or isinstance(value, (tuple, list, dict)):
+        raise ShapeError(
+            message(
+                "grad",
+                "the function must return a scalar",
+                type(value).__name__,
+                "return (value, aux) and say has_aux=True for further results",
+            )
+        )
 
 
 def _check_scalar(value: Tracer) -> None:

@@ -290,13 +290,13 @@ def test_a_training_step_with_annotations_matches_numpy() -> None:
         (lambda x: x, {}, (3,), sw.DTypeError, "must be floating"),
         (lambda x: x, {"argnums": 1}, (X,), sw.ShapeError, "argnums must be below the 1 positional arguments, got 1"),
         (lambda x: x, {"argnums": (0, -2)}, (X,), sw.ShapeError, "argnums"),
-        (lambda x: None, {}, (X,), sw.Error, ""),
-        (lambda x: (x.sum(), 1), {}, (X,), sw.Error, ""),
-        (lambda x: x.sum(), {"has_aux": True}, (X,), sw.Error, "has_aux"),
+        (lambda x: None, {}, (X,), sw.ShapeError, "must return a scalar, got NoneType"),
+        (lambda x: (x.sum(), 1), {}, (X,), sw.ShapeError, "must return a scalar, got tuple; .*has_aux=True"),
+        (lambda x: x.sum(), {"has_aux": True}, (X,), TypeError, r"must return \(value, aux\), got Tracer"),
     ],
 )
 def test_what_has_no_gradient_is_refused(fun: Any, options: Any, args: Any, kind: type[Exception], text: str) -> None:
-    with pytest.raises(kind, match=text or None):
+    with pytest.raises(kind, match=text):
         jitted(sw.grad(fun, **options))(*args)
     assert current_trace() is None
 
