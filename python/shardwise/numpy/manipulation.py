@@ -108,6 +108,8 @@ def _at_least(ndim: int, place: Any) -> Any:
         grown = [reshape(x, place(x.shape)) if x.ndim < ndim else x for x in map(trace.lift, arys)]
         return grown[0] if len(grown) == 1 else tuple(grown)
 
+    function.__name__ = f"atleast_{ndim}d"
+    function.__doc__ = f"``numpy.atleast_{ndim}d``."
     return function
 
 
