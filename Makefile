@@ -23,7 +23,7 @@ ASAN_PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-
 # The sanitizers of GCC 12 and 13 stop at start where the kernel randomises more than 28 bits of an address.
 FIXED_ADDRESSES = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null || echo 0)" -gt 28 && \
   setarch "$$(uname -m)" -R true 2> /dev/null && echo setarch "$$(uname -m)" -R)
-ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.py
+ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.py tests/python/test_mutated_text.py
 
 .PHONY: help setup build demo test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
   stubs bench clean
