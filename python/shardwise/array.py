@@ -190,7 +190,7 @@ class Array(ArrayMethods):
 
         return array_html(self)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def _getitem(x: Any, index: Any) -> Any:

@@ -54,12 +54,16 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     def __eq__(self, other: Any) -> Any:
         # `x == None` asks about identity, as in JAX; text is never equal to a number.
-        return NotImplemented if other is None or isinstance(other, (str, bytes)) else np.equal(self, other)
+        if other is None or isinstance(other, (str, bytes)):
+            return NotImplemented
+        return np.equal(self, other)  # type: ignore[call-overload]
 
     def __ne__(self, other: Any) -> Any:
-        return NotImplemented if other is None or isinstance(other, (str, bytes)) else np.not_equal(self, other)
+        if other is None or isinstance(other, (str, bytes)):
+            return NotImplemented
+        return np.not_equal(self, other)  # type: ignore[call-overload]
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: Any = None
 
     def __len__(self) -> int:
         if not self.shape:
