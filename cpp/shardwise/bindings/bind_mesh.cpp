@@ -143,7 +143,8 @@ void bind_sharding_class(py::module_& module) {
       .def_static("make", &make_sharding, py::arg("mesh"), py::arg("dims"), py::arg("replicated") = py::list(),
                   py::arg("unreduced") = py::list(), py::arg("reducer") = "")
       .def_static("parse", &parse_any_sharding)
-      .def_static("replicated", [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::fully_replicated(mesh, ndim); })
+      .def_static("replicated",
+                  [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::fully_replicated(mesh, ndim); })
       .def_static("open", [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::open(mesh, ndim); })
       .def_static("from_json", [](const std::string& json) { return sharding_from_json(json); })
       .def_property_readonly("mesh", [](const TensorSharding& s) { return std::const_pointer_cast<Mesh>(s.mesh); })
@@ -154,18 +155,16 @@ void bind_sharding_class(py::module_& module) {
       .def("verify", [](const TensorSharding& s, py::handle shape) { verify(s, shape_from_python(shape)); })
       .def("text", [](const TensorSharding& s) { return bare_text(s); })
       .def("dims_text", [](const TensorSharding& s) { return short_text(s); })
-      .def("local_shape",
-           [](const TensorSharding& s, py::handle shape) { return shape_tuple(local_shape(s, shape_from_python(shape))); })
+      .def("local_shape", [](const TensorSharding& s,
+                             py::handle shape) { return shape_tuple(local_shape(s, shape_from_python(shape))); })
       .def("slices",
            [](const TensorSharding& s, py::handle shape) {
              py::list all;
              for (const LocalSlice& slice : slices(s, shape_from_python(shape))) all.append(slice_tuple(slice));
              return all;
            })
-      .def("slice_of",
-           [](const TensorSharding& s, py::handle shape, int64_t logical) {
-             return slice_tuple(slice_of(s, shape_from_python(shape), logical));
-           })
+      .def("slice_of", [](const TensorSharding& s, py::handle shape,
+                          int64_t logical) { return slice_tuple(slice_of(s, shape_from_python(shape), logical)); })
       .def("to_json", &sharding_to_json)
       .def("__eq__", [](const TensorSharding& a, const TensorSharding& b) { return a == b; })
       .def("__eq__", [](const TensorSharding&, py::handle) { return false; })

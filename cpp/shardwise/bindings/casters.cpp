@@ -62,8 +62,8 @@ NdArray from_numpy(const py::array& array) {
 py::array to_numpy(const NdArray& array) {
   auto* owner = new std::shared_ptr<void>(array.owner());
   py::capsule base(owner, [](void* pointer) { delete static_cast<std::shared_ptr<void>*>(pointer); });
-  py::array result(py::reinterpret_borrow<py::dtype>(numpy_dtype_object(array.dtype())), array.shape(),
-                   array.strides(), array.data(), base);
+  py::array result(py::reinterpret_borrow<py::dtype>(numpy_dtype_object(array.dtype())), array.shape(), array.strides(),
+                   array.data(), base);
   py::detail::array_proxy(result.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return result;
 }

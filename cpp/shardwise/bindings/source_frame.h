@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The user's place in Python code. Recording an op stores the nearest frame's code object and bytecode offset; file, line
-// and variable are resolved by shardwise._sources when somebody asks.
+// The user's place in Python code. Recording an op stores the nearest frame's code object and bytecode offset; file,
+// line and variable are resolved by shardwise._sources when somebody asks.
 #pragma once
-
-#include <pybind11/pybind11.h>
 
 #include <string>
 #include <vector>
+
+#include <pybind11/pybind11.h>
 
 #include "shardwise/ir/context.h"
 

@@ -18,7 +18,8 @@ size_t hash_string(std::string_view text) { return std::hash<std::string_view>()
 
 size_t hash_fields(const std::vector<NamedAttribute>& fields) {
   size_t seed = fields.size();
-  for (const auto& [name, value] : fields) seed = hash_combine(hash_combine(seed, hash_string(name)), hash_value(value));
+  for (const auto& [name, value] : fields)
+    seed = hash_combine(hash_combine(seed, hash_string(name)), hash_value(value));
   return seed;
 }
 
@@ -26,7 +27,9 @@ size_t hash_axes(const std::vector<RawAxisRef>& axes) {
   size_t seed = axes.size();
   for (const RawAxisRef& axis : axes) {
     seed = hash_combine(seed, hash_string(axis.name));
-    if (axis.sub) seed = hash_combine(hash_combine(seed, static_cast<size_t>(axis.sub->first)), static_cast<size_t>(axis.sub->second));
+    if (axis.sub)
+      seed =
+          hash_combine(hash_combine(seed, static_cast<size_t>(axis.sub->first)), static_cast<size_t>(axis.sub->second));
   }
   return seed;
 }
@@ -40,8 +43,12 @@ NdArray significant_bytes(const NdArray& data) {
 struct HashVisitor {
   size_t operator()(Unit) const { return 1; }
   size_t operator()(bool value) const { return value ? 3 : 2; }
-  size_t operator()(const IntAttr& a) const { return hash_combine(static_cast<size_t>(a.value), static_cast<size_t>(a.bits)); }
-  size_t operator()(const FloatAttr& a) const { return hash_combine(std::bit_cast<uint64_t>(a.value), static_cast<size_t>(a.dtype)); }
+  size_t operator()(const IntAttr& a) const {
+    return hash_combine(static_cast<size_t>(a.value), static_cast<size_t>(a.bits));
+  }
+  size_t operator()(const FloatAttr& a) const {
+    return hash_combine(std::bit_cast<uint64_t>(a.value), static_cast<size_t>(a.dtype));
+  }
   size_t operator()(const std::string& text) const { return hash_string(text); }
   size_t operator()(const IntArray& values) const { return hash_bytes(values.data(), values.size() * sizeof(int64_t)); }
   size_t operator()(const AttrArray& values) const {
@@ -51,14 +58,16 @@ struct HashVisitor {
   }
   size_t operator()(const DenseAttr& a) const {
     const NdArray bytes = significant_bytes(a.data);
-    return hash_combine(hash_bytes(bytes.data(), static_cast<size_t>(bytes.nbytes())), static_cast<size_t>(a.data.dtype()));
+    return hash_combine(hash_bytes(bytes.data(), static_cast<size_t>(bytes.nbytes())),
+                        static_cast<size_t>(a.data.dtype()));
   }
   size_t operator()(const EnumAttr& a) const { return hash_combine(hash_string(a.mnemonic), hash_string(a.value)); }
   size_t operator()(const StructAttr& a) const { return hash_combine(hash_string(a.name), hash_fields(a.fields)); }
   size_t operator()(const AttrDict& a) const { return hash_fields(a.fields); }
   size_t operator()(const Symbol& a) const { return hash_string(a.name); }
   size_t operator()(const TypeAttr& a) const {
-    return hash_combine(hash_bytes(a.type.shape.data(), a.type.shape.size() * sizeof(int64_t)), static_cast<size_t>(a.type.dtype));
+    return hash_combine(hash_bytes(a.type.shape.data(), a.type.shape.size() * sizeof(int64_t)),
+                        static_cast<size_t>(a.type.dtype));
   }
   size_t operator()(const AxesAttr& a) const { return hash_axes(a.axes); }
   size_t operator()(const AxesPerDimAttr& a) const {
@@ -84,8 +93,7 @@ bool operator==(const DenseAttr& a, const DenseAttr& b) {
   if (a.data.size() == 0) return true;
   const NdArray lhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? a.data : a.data.contiguous());
   const NdArray rhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? b.data : b.data.contiguous());
-  return lhs.nbytes() == rhs.nbytes() &&
-         std::memcmp(lhs.data(), rhs.data(), static_cast<size_t>(lhs.nbytes())) == 0;
+  return lhs.nbytes() == rhs.nbytes() && std::memcmp(lhs.data(), rhs.data(), static_cast<size_t>(lhs.nbytes())) == 0;
 }
 
 size_t hash_value(const Attribute& attribute) {

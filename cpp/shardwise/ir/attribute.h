@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes: a closed set of value kinds, held in ordered dictionaries. Nothing here knows an op: an op's meaning is in
-// its OpDef, and the printer and the parser work from the kind alone.
+// Attributes: a closed set of value kinds, held in ordered dictionaries. Nothing here knows an op: an op's meaning is
+// in its OpDef, and the printer and the parser work from the kind alone.
 //
 //   Attrs attrs{{"dimensions", IntArray{0, 2}}, {"mesh", Symbol{"mesh"}}};
 //   attrs.get<IntArray>("dimensions")      // {0, 2}; a missing or differently typed one is an InternalError
@@ -12,10 +12,10 @@
 //   IntAttr         3 : i64                             AttrArray        [#stablehlo<precision DEFAULT>, …]
 //   FloatAttr       1.5 : f32                           DenseAttr        dense<[1, 2]> : tensor<2xi32>
 //   std::string     "text"                              EnumAttr         #stablehlo<comparison_direction LT>
-//   Symbol          @mesh                               StructAttr       #stablehlo.dot<lhs_contracting_dimensions = [1]>
-//   TypeAttr        tensor<2xf32>                       AxesAttr         #sdy<axis_ref_list{"x", "y":(1)2}>
-//   Unit            unit                                AxesPerDimAttr   #sdy<list_of_axis_ref_lists[{"x"}, {}]>
-//   AttrDict        {a = 1 : i64}                       TensorSharding   #sdy.sharding<@mesh, [{"x"}]>
+//   Symbol          @mesh                               StructAttr       #stablehlo.dot<lhs_contracting_dimensions =
+//   [1]> TypeAttr        tensor<2xf32>                       AxesAttr         #sdy<axis_ref_list{"x", "y":(1)2}> Unit
+//   unit                                AxesPerDimAttr   #sdy<list_of_axis_ref_lists[{"x"}, {}]> AttrDict        {a = 1
+//   : i64}                       TensorSharding   #sdy.sharding<@mesh, [{"x"}]>
 #pragma once
 
 #include <memory>

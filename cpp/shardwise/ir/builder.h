@@ -47,8 +47,10 @@ class InferContext {
   void expect_regions(size_t count) const;
   const TensorType& declared_result(size_t i = 0) const;  // for ops whose result type is not implied
   std::string operand_types_text() const;                 // "tensor<4xf32>, tensor<5xf32>"
-  [[noreturn]] void fail_shape(std::string_view must_hold, std::string_view got = {}, std::string_view way_out = {}) const;
-  [[noreturn]] void fail_dtype(std::string_view must_hold, std::string_view got = {}, std::string_view way_out = {}) const;
+  [[noreturn]] void fail_shape(std::string_view must_hold, std::string_view got = {},
+                               std::string_view way_out = {}) const;
+  [[noreturn]] void fail_dtype(std::string_view must_hold, std::string_view got = {},
+                               std::string_view way_out = {}) const;
 
  private:
   [[noreturn]] void fail_attr(std::string_view attr_name) const;
@@ -87,8 +89,8 @@ class Builder {
   LocId loc_;
 };
 
-// The definition of an op by name, from the registry of ops/; null when there is none. ir/ is below ops/, so the registry
-// installs its lookup here once (see ops/registry.h).
+// The definition of an op by name, from the registry of ops/; null when there is none. ir/ is below ops/, so the
+// registry installs its lookup here once (see ops/registry.h).
 const OpDef* find_op(std::string_view name);
 const OpDef& get_op(std::string_view name);  // an unknown name is a ShapeError that names it
 using OpLookup = const OpDef* (*)(std::string_view);

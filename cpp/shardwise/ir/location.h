@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an op comes from. Recording must cost nanoseconds, so a traced op stores a SourceFrame (one per code object) and a
-// bytecode offset; file, line and variable names are resolved only when somebody asks.
+// Where an op comes from. Recording must cost nanoseconds, so a traced op stores a SourceFrame (one per code object)
+// and a bytecode offset; file, line and variable names are resolved only when somebody asks.
 //
 //   loc(unknown)                       kUnknown
 //   loc("train.py":31:5)               kFile, or kSource once resolved
@@ -32,11 +32,11 @@ class SourceFrame {
 struct Location {
   enum class Kind : uint8_t { kUnknown, kFile, kName, kSource };
   Kind kind = Kind::kUnknown;
-  std::string text = {}; // kFile: file; kName: name
-  int32_t line = 0;      // kFile: line; kSource: bytecode offset
-  int32_t column = 0;    // kFile
-  LocId child = {};      // kName
-  SourceId source = {};  // kSource
+  std::string text = {};  // kFile: file; kName: name
+  int32_t line = 0;       // kFile: line; kSource: bytecode offset
+  int32_t column = 0;     // kFile
+  LocId child = {};       // kName
+  SourceId source = {};   // kSource
   friend bool operator==(const Location&, const Location&) = default;
 };
 

@@ -29,10 +29,10 @@ struct OpDef;
 struct Value {
   TypeId type = {};
   ShardingId sharding = {};
-  OpId op = {};       // the defining op, or none for a region argument
-  RegionId region = {}; // for an argument: its region
-  uint32_t index = 0; // which result or argument
-  LocId loc = {};     // for an argument: its name and place
+  OpId op = {};          // the defining op, or none for a region argument
+  RegionId region = {};  // for an argument: its region
+  uint32_t index = 0;    // which result or argument
+  LocId loc = {};        // for an argument: its name and place
 };
 
 struct Operation {
@@ -69,9 +69,9 @@ class Module {
   std::string name = "main_module";
   std::vector<MeshPtr> meshes;  // declared meshes, in order
   std::vector<Function> functions;
-  MeshPtr find_mesh(std::string_view name) const;        // null when not declared
-  MeshPtr declare_mesh(const MeshPtr& mesh);             // adds it once; a different mesh of that name is a MeshError
-  Function& main();                                      // the function named main, or the only one
+  MeshPtr find_mesh(std::string_view name) const;  // null when not declared
+  MeshPtr declare_mesh(const MeshPtr& mesh);       // adds it once; a different mesh of that name is a MeshError
+  Function& main();                                // the function named main, or the only one
   const Function& main() const;
 
   RegionId add_region();
@@ -98,7 +98,7 @@ class Module {
   const Dims* blocks(ValueId id) const;
   void set_blocks(ValueId id, Dims blocks);
 
-  size_t value_count() const { return values_.size(); }    // ids are below these counts
+  size_t value_count() const { return values_.size(); }  // ids are below these counts
   size_t op_count() const { return ops_.size(); }
   size_t region_count() const { return regions_.size(); }
 

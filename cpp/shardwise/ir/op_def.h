@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// THE contract of an op: one value of type OpDef says everything that shardwise knows about it. Passes, executor, printer
-// and parser know ops only through these fields.
+// THE contract of an op: one value of type OpDef says everything that shardwise knows about it. Passes, executor,
+// printer and parser know ops only through these fields.
 //
 //   constexpr OpDef kTranspose{
 //       .name = "stablehlo.transpose",
@@ -15,8 +15,8 @@
 //   };
 //   static_assert(kTranspose.complete());
 //
-// .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only through
-// the interfaces below, which runtime/ and passes/ implement.
+// .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only
+// through the interfaces below, which runtime/ and passes/ implement.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class TileBuilder;  // ops/tile.h: programs of the tile evaluator
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// One device's work on one op of the local program. Operands may have any strides (0 and negative included). A kernel sets
-// every result, either to an array it allocated or to a view of an operand; it never writes an operand.
+// One device's work on one op of the local program. Operands may have any strides (0 and negative included). A kernel
+// sets every result, either to an array it allocated or to a view of an operand; it never writes an operand.
 class KernelContext {
  public:
   virtual ~KernelContext() = default;
@@ -51,10 +51,10 @@ class KernelContext {
 
 // How one dim of a global value lies on the devices: shard i of `axes` holds rows [i·block, min((i+1)·block, size)).
 struct DimLayout {
-  int64_t size = 0;   // global
-  AxisList axes;      // major to minor; empty: not sharded
-  int64_t shards = 1; // product of axes
-  int64_t block = 0;  // the local size: ≥ ceil(size / shards), or size when not sharded
+  int64_t size = 0;    // global
+  AxisList axes;       // major to minor; empty: not sharded
+  int64_t shards = 1;  // product of axes
+  int64_t block = 0;   // the local size: ≥ ceil(size / shards), or size when not sharded
   bool uneven() const { return block * shards != size; }
   friend bool operator==(const DimLayout&, const DimLayout&) = default;
 };
@@ -90,8 +90,8 @@ class PartitionContext {
   virtual const LocalLayout& result_layout(size_t i) const = 0;
   virtual TypeId local_result_type(size_t i) const = 0;
   virtual ValueId operand(size_t i) = 0;  // the local operand, padding as it is
-  // The local operand with the padding of the dims that carry `factor` replaced by `fill`; nothing to do when the padding
-  // is none or already that value.
+  // The local operand with the padding of the dims that carry `factor` replaced by `fill`; nothing to do when the
+  // padding is none or already that value.
   virtual ValueId masked_operand(size_t i, FactorId factor, Scalar fill) = 0;
   // Position of this device along `axes`, row-major in list order: tensor<i32>.
   virtual ValueId axis_index(const AxisList& axes) = 0;
@@ -110,8 +110,8 @@ class VjpContext {
   virtual Builder& builder() = 0;
   virtual ValueId operand(size_t i) const = 0;
   virtual ValueId result(size_t i = 0) const = 0;
-  virtual ValueId cotangent(size_t i = 0) = 0;    // of result i; zeros when nothing flows into it
-  virtual bool needs(size_t i) const = 0;         // whether operand i's cotangent is wanted
+  virtual ValueId cotangent(size_t i = 0) = 0;  // of result i; zeros when nothing flows into it
+  virtual bool needs(size_t i) const = 0;       // whether operand i's cotangent is wanted
   virtual void set(size_t i, ValueId cotangent) = 0;
 };
 
@@ -141,24 +141,33 @@ struct OpCost {
 //   kEach   in each operand while the others hold still               multiply, dot_general (sum)
 enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach };
 using ReducerSet = uint8_t;
-constexpr ReducerSet reducer_bit(Reducer reducer) { return static_cast<ReducerSet>(1u << static_cast<unsigned>(reducer)); }
+constexpr ReducerSet reducer_bit(Reducer reducer) {
+  return static_cast<ReducerSet>(1u << static_cast<unsigned>(reducer));
+}
 inline constexpr ReducerSet kAllReducers = 0xFE;  // every reducer but kNone
 
 enum class CollectiveKind : uint8_t {
-  kNone, kAllReduce, kAllGather, kReduceScatter, kAllToAll, kCollectivePermute, kAllSlice, kAxisIndex
+  kNone,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kCollectivePermute,
+  kAllSlice,
+  kAxisIndex
 };
 
 struct Traits {
   Linear linear = Linear::kNone;
   ReducerSet linear_reducers = 0;
-  bool elementwise = false;        // one factor per dim of the result, tile != nullptr
+  bool elementwise = false;  // one factor per dim of the result, tile != nullptr
   bool commutative = false;
-  bool constant_like = false;      // no operands that vary: cheap to make again for each use
-  bool side_effect = false;        // never removed or merged
-  bool constraint = false;         // the identity whose result carries a user's sharding
-  bool reshard = false;            // the identity that changes the sharding
-  bool fill_preserving = false;    // elementwise: padding known to be c becomes f(c)
-  bool movement = false;           // results hold copies of operand elements only: views, no arithmetic
+  bool constant_like = false;    // no operands that vary: cheap to make again for each use
+  bool side_effect = false;      // never removed or merged
+  bool constraint = false;       // the identity whose result carries a user's sharding
+  bool reshard = false;          // the identity that changes the sharding
+  bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
+  bool movement = false;         // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };
 
@@ -174,7 +183,8 @@ using BatchFn = void (*)(BatchContext& context);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
-// Defaults that follow from the rule or say why there is nothing; defined in ops/defaults.cpp (op_def.cpp for the first).
+// Defaults that follow from the rule or say why there is nothing; defined in ops/defaults.cpp (op_def.cpp for the
+// first).
 void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // takes no part in propagation; computed replicated
 void partition_by_rule(PartitionContext& context);
@@ -189,10 +199,10 @@ struct OpDef {
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
-  TileFn tile = nullptr;                  // elementwise ops only
-  std::string_view no_vjp_reason = {};    // required with not_differentiable
-  std::string_view format = {};           // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
-  std::string_view doc = {};              // one line, with its source
+  TileFn tile = nullptr;                // elementwise ops only
+  std::string_view no_vjp_reason = {};  // required with not_differentiable
+  std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
+  std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
   constexpr bool complete() const {

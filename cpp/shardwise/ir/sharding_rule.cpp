@@ -48,8 +48,10 @@ bool ShardingRule::has_factor(size_t tensor, FactorId factor) const {
 std::string ShardingRule::text() const {
   std::string out = "(";
   for (size_t t = 0; t < tensor_count(); ++t) {
-    if (t == operand_count_) out += ")->(";
-    else if (t != 0) out += ", ";
+    if (t == operand_count_)
+      out += ")->(";
+    else if (t != 0)
+      out += ", ";
     out += tensor_text(*this, t);
   }
   if (tensor_count() == operand_count_) out += ")->(";

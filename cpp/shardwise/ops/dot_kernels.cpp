@@ -20,7 +20,7 @@ const bool kOneBlasThread = [] {
 
 constexpr int64_t kParallelFlops = 1 << 22;  // a product below that runs on one thread
 constexpr int64_t kMaxPieces = 8;            // a product is cut by its shape, so that threads change no bits
-constexpr int64_t kPieceRows = 256;           // each piece packs the other operand anew: 128 rows cost a fifth more
+constexpr int64_t kPieceRows = 256;          // each piece packs the other operand anew: 128 rows cost a fifth more
 
 // One operand as a stack of matrices: `rows` are the free dims of lhs or the contracting dims of rhs. Strides in bytes.
 struct Matrices {

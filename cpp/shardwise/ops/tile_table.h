@@ -14,6 +14,7 @@
 
 namespace shardwise {
 
+// clang-format off
 enum class TileCode : uint8_t {
   // Unary; the result has the operand's dtype unless said otherwise.
   kCopy, kAbs, kNegate, kSign, kNot, kPopcnt, kCountLeadingZeros,
@@ -31,6 +32,7 @@ enum class TileCode : uint8_t {
   kSelect,  // (bool, T, T)
   kClamp,   // (min, x, max) as in StableHLO: minimum(maximum(x, min), max)
 };
+// clang-format on
 inline constexpr int kTileCodeCount = static_cast<int>(TileCode::kClamp) + 1;
 inline constexpr int kTileDTypeCount = 13;
 inline constexpr int64_t kLaneBlock = 64;  // kernels run whole blocks of lanes; tails are padded
@@ -42,8 +44,8 @@ struct TileTable {
   TileKernel convert[kTileDTypeCount][kTileDTypeCount];  // [from][to]; null: goes through float32
 };
 
-// One function per instruction set (tile_simd_*.cpp). The first needs no more than x86-64 offers; the second is the same
-// with scalar FMA, and gives the bits that AVX2 and AVX-512 give.
+// One function per instruction set (tile_simd_*.cpp). The first needs no more than x86-64 offers; the second is the
+// same with scalar FMA, and gives the bits that AVX2 and AVX-512 give.
 const TileTable* tile_table_baseline();
 const TileTable* tile_table_scalar_fma();
 const TileTable* tile_table_avx2();

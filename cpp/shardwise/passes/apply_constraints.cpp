@@ -86,8 +86,8 @@ class ConstraintApplier {
       tail = uses[0].op;
     }
     if (tail == head) return {};
-    const bool has_constraint_user = std::ranges::any_of(
-        uses_.at(module_.result(tail)), [&](const Use& use) { return is_constraint(use.op); });
+    const bool has_constraint_user =
+        std::ranges::any_of(uses_.at(module_.result(tail)), [&](const Use& use) { return is_constraint(use.op); });
     return has_constraint_user ? OpId{} : tail;
   }
 
@@ -112,9 +112,9 @@ class ConstraintApplier {
 
   Module& module_;
   Provenance& provenance_;
-  std::vector<uint32_t> order_;          // by op: position in the program
+  std::vector<uint32_t> order_;  // by op: position in the program
   std::unordered_map<ValueId, std::vector<Use>> uses_;
-  std::vector<uint32_t> returned_;       // by value: how often a region returns it
+  std::vector<uint32_t> returned_;  // by value: how often a region returns it
   std::vector<OpId> constraints_;
   uint32_t position_ = 0;
 };

@@ -8,7 +8,8 @@
 //
 // Axes fill the factors of a dim from major to minor. A factor that is not the last takes only as much as divides it
 // (an axis may be split for that). When factor and axis are coprime, this axis and all behind it are *overflow* of that
-// factor, and the factors behind it can take nothing. The last factor of a dim takes whatever is left, divisible or not.
+// factor, and the factors behind it can take nothing. The last factor of a dim takes whatever is left, divisible or
+// not.
 //
 // Back, a dim is the axes of its factors, one after another, as far as they need no strides: a factor that is not fully
 // sharded, or that has overflow, is the last one.
@@ -25,11 +26,11 @@
 namespace shardwise {
 
 struct FactorSharding {
-  AxisList axes;             // major to minor
-  AxisList overflow;         // axes that follow, which the factor's size cannot take
-  bool mapped = false;       // the tensor has this factor, and may use it
+  AxisList axes;        // major to minor
+  AxisList overflow;    // axes that follow, which the factor's size cannot take
+  bool mapped = false;  // the tensor has this factor, and may use it
   bool closed = false;
-  bool minor_most = false;   // the last factor of its dim
+  bool minor_most = false;  // the last factor of its dim
 };
 
 struct TensorFactors {

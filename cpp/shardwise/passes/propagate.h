@@ -6,9 +6,10 @@
 //     %0 = dot_general %x, %w          %0: [{"data", ?}, {?}]     along the factor of dim 0 of %x
 //     %1 = tanh %0                     %1: [{"data", ?}, {?}]
 //
-// Each op's rule says how its tensors share factors; propagate_factors.h decides what one op does. The order of visits is
-// Shardy's, since it decides conflicts: one sweep from top to bottom, in which a value that has grown brings back the op that
-// defines it, after its users. The result of main and the value returned there are made alike before and after.
+// Each op's rule says how its tensors share factors; propagate_factors.h decides what one op does. The order of visits
+// is Shardy's, since it decides conflicts: one sweep from top to bottom, in which a value that has grown brings back
+// the op that defines it, after its users. The result of main and the value returned there are made alike before and
+// after.
 //
 // An axis only ever joins a dim, so this ends; no step looks at more than axes, so the number of devices plays no part.
 #pragma once

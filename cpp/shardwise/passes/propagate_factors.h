@@ -4,8 +4,8 @@
 //
 //   dot ([i, k], [k, j])->([i, j])      lhs [{"a"}, {?}]   rhs [{?}, {"b"}]   result [{?}, {?}]
 //   i has "a" in lhs, j has "b" in rhs: the result takes both, [{"a", ?}, {"b", ?}].
-//   With rhs [{?}, {"a"}] the result cannot have "a" twice. kBasic leaves it alone; kAggressive gives it to the factor of
-//   the larger tensor.
+//   With rhs [{?}, {"a"}] the result cannot have "a" twice. kBasic leaves it alone; kAggressive gives it to the factor
+//   of the larger tensor.
 //
 // Follows Shardy's strategies of the same names: the order of factors and tensors is part of the result.
 #pragma once
@@ -36,8 +36,8 @@ class FactorPropagation {
   void grow_tensor(FactorProjection& projection, size_t tensor, bool elementwise);
 
   Strategy strategy_;
-  std::vector<char> updated_;  // by tensor
-  AxisList axes_;              // of the factor at hand
+  std::vector<char> updated_;         // by tensor
+  AxisList axes_;                     // of the factor at hand
   std::vector<AxisList> candidates_;  // by factor
   std::vector<FactorId> order_;
   struct Source {

@@ -64,7 +64,8 @@ class Historian {
   bool has(ShardingId id, size_t dim, const AxisRef& axis) const {
     if (!id) return false;
     const auto& dims = module_.context().sharding(id).dims;
-    return dim < dims.size() && std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return contains(own, axis); });
+    return dim < dims.size() &&
+           std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return contains(own, axis); });
   }
 
  private:
@@ -115,7 +116,8 @@ class Explainer {
     mesh_ = sharding.mesh.get();
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       for (const AxisRef& axis : sharding.dims[d].axes) {
-        AxisOrigin origin{.axis = axis, .axis_text = {}, .dim = static_cast<int64_t>(d), .origin = {}, .location = {}, .path = {}};
+        AxisOrigin origin{
+            .axis = axis, .axis_text = {}, .dim = static_cast<int64_t>(d), .origin = {}, .location = {}, .path = {}};
         trace(Holder{value_, 0}, d, history_.steps().size(), std::move(origin), result.axes);
       }
     }
@@ -124,15 +126,15 @@ class Explainer {
   }
 
  private:
-  // Follows `origin.axis`, which `holder` has on `dim` before `time`, back to an annotation. An axis that came in several
-  // pieces gives several origins.
+  // Follows `origin.axis`, which `holder` has on `dim` before `time`, back to an annotation. An axis that came in
+  // several pieces gives several origins.
   void trace(const Holder& holder, size_t dim, size_t time, AxisOrigin origin, std::vector<AxisOrigin>& found) {
     const size_t arrival = history_.arrival(holder, dim, origin.axis, time);
     if (arrival == history_.steps().size()) return finish(holder, std::move(origin), found);
     const Step& step = history_.steps()[arrival];
     if (!step.op) {
-      const Holder other = holder.value ? Holder{{}, step.tensor}
-                                        : Holder{module_.region(module_.main().body).results[step.tensor], 0};
+      const Holder other =
+          holder.value ? Holder{{}, step.tensor} : Holder{module_.region(module_.main().body).results[step.tensor], 0};
       return trace(other, dim, arrival, std::move(origin), found);
     }
     project(step.op, history_.visit_begin(arrival));
@@ -160,7 +162,8 @@ class Explainer {
     }
     const size_t begin = history_.visit_begin(arrival);
     if (pieces.empty()) return finish(holder, std::move(origin), found);
-    for (auto& [next, source] : pieces) trace(Holder{tensors[source.first], 0}, source.second, begin, std::move(next), found);
+    for (auto& [next, source] : pieces)
+      trace(Holder{tensors[source.first], 0}, source.second, begin, std::move(next), found);
   }
 
   PathEntry entry(OpId op, std::string from, std::string to, FactorId factor) const {
@@ -280,7 +283,8 @@ class Explainer {
     const ShardingRule& rule = projection_.rule();
     for (size_t f = 0; f < rule.factors().size(); ++f) {
       const FactorSharding* other = projection_.find(tensor, static_cast<FactorId>(f));
-      if (f == factor || other == nullptr || !(overlaps(other->axes, axis) || overlaps(other->overflow, axis))) continue;
+      if (f == factor || other == nullptr || !(overlaps(other->axes, axis) || overlaps(other->overflow, axis)))
+        continue;
       return "the axis shards " + tensor_text(rule, tensor, dim_of(rule, tensor, static_cast<FactorId>(f)));
     }
     return {};

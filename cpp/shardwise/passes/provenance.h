@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who put which axis where. Propagation appends one Step (20 bytes) whenever a value's sharding grows; everything else is
-// worked out when somebody asks, by projecting the shardings of that moment through the rule of that op again.
+// Who put which axis where. Propagation appends one Step (20 bytes) whenever a value's sharding grows; everything else
+// is worked out when somebody asks, by projecting the shardings of that moment through the rule of that op again.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
@@ -18,8 +18,9 @@
 
 namespace shardwise {
 
-// Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result `tensor`
-// of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of main.
+// Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result
+// `tensor` of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of
+// main.
 struct Step {
   OpId op = {};
   ValueId value = {};
@@ -29,27 +30,27 @@ struct Step {
 };
 
 struct Provenance {
-  std::vector<Step> steps;                       // in order of time
-  std::vector<ShardingId> initial;               // by value index: what the user wrote
-  std::vector<ShardingId> initial_results;       // what the user wrote on the results of main
+  std::vector<Step> steps;                  // in order of time
+  std::vector<ShardingId> initial;          // by value index: what the user wrote
+  std::vector<ShardingId> initial_results;  // what the user wrote on the results of main
 };
 
 // One op on the way of an axis, the nearest to its origin first.
 struct PathEntry {
-  OpId op;                // none: a result annotation of main
-  std::string name;       // "stablehlo.dot_general"
-  std::string location;   // "train.py:9", or ""
-  std::string from;       // "operand 0 dim 1", "result 0 dim 0"
+  OpId op;               // none: a result annotation of main
+  std::string name;      // "stablehlo.dot_general"
+  std::string location;  // "train.py:9", or ""
+  std::string from;      // "operand 0 dim 1", "result 0 dim 0"
   std::string to;
-  FactorId factor = 0;    // of the op's rule
+  FactorId factor = 0;  // of the op's rule
 };
 
 struct AxisOrigin {
   AxisRef axis;
-  std::string axis_text;    // "x" or "x":(1)2, in quotes as in MLIR
+  std::string axis_text;  // "x" or "x":(1)2, in quotes as in MLIR
   int64_t dim = 0;
-  std::string origin;       // "argument 0", "sdy.sharding_constraint", "result 1 of main"
-  std::string location;     // of the annotation, or ""
+  std::string origin;    // "argument 0", "sdy.sharding_constraint", "result 1 of main"
+  std::string location;  // of the annotation, or ""
   std::vector<PathEntry> path;
 };
 
@@ -58,15 +59,15 @@ struct LostAxis {
   AxisRef axis;
   std::string axis_text;
   int64_t dim = 0;
-  std::string op;         // the op that would have carried it
+  std::string op;  // the op that would have carried it
   std::string location;
-  std::string reason;     // "dim is closed", "axis already shards dim 1 of operand 0", …
+  std::string reason;  // "dim is closed", "axis already shards dim 1 of operand 0", …
 };
 
 struct Explanation {
   ValueId value;
-  std::string name;       // given by sw.name or loc("h"(…)), or ""
-  std::string sharding;   // final, as text
+  std::string name;      // given by sw.name or loc("h"(…)), or ""
+  std::string sharding;  // final, as text
   std::vector<AxisOrigin> axes;
   std::vector<LostAxis> lost;
 };

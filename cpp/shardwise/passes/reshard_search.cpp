@@ -37,8 +37,8 @@ size_t collective_count(const ReshardPlan& plan) {
                                            [](const ReshardStep& step) { return is_collective(step.move); }));
 }
 
-// Never needs a search: nothing is sent, all that is missing is received in one gather, or a reduction is completed where
-// it is, for which no fewer bytes than those of an all-reduce are known to do.
+// Never needs a search: nothing is sent, all that is missing is received in one gather, or a reduction is completed
+// where it is, for which no fewer bytes than those of an all-reduce are known to do.
 bool is_surely_best(const ReshardPlan& plan) {
   if (collective_count(plan) == 0) return true;
   if (plan.steps.size() != 1) return false;

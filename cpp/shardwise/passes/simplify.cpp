@@ -30,9 +30,7 @@ class EqualOps {
   }
 
  private:
-  ValueId replaced(ValueId value) const {
-    return replacement_[value.index] ? replacement_[value.index] : value;
-  }
+  ValueId replaced(ValueId value) const { return replacement_[value.index] ? replacement_[value.index] : value; }
 
   // Equal ops are looked for in the same region only: a value of a body is not to be had outside.
   void merge_region(RegionId region) {

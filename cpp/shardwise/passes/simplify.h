@@ -2,14 +2,14 @@
 //
 // The same program, shorter, in linear time:
 //
-//   %c = constant dense<0.0> : tensor<f32>                 %b = constant dense<0.0> : tensor<8xf32>     a moved splat is
-//   %b = broadcast_in_dim %c : tensor<8xf32>          ->   %1 = add %x, %b                              a splat
-//   %1 = add %x, %b                                        %3 = multiply %1, %1                         %2 is %1
-//   %2 = add %x, %b
-//   %3 = multiply %1, %2                                                                                what nobody uses goes
+//   %c = constant dense<0.0> : tensor<f32>                 %b = constant dense<0.0> : tensor<8xf32>     a moved splat
+//   is %b = broadcast_in_dim %c : tensor<8xf32>          ->   %1 = add %x, %b                              a splat %1 =
+//   add %x, %b                                        %3 = multiply %1, %1                         %2 is %1 %2 = add
+//   %x, %b %3 = multiply %1, %2                                                                                what
+//   nobody uses goes
 //
-// Nothing is computed here. Ops with a side effect, with regions, constraints and reshards are never merged, and ops whose
-// results have different shardings are different ops. Constraints stay even when unused: propagation reads them.
+// Nothing is computed here. Ops with a side effect, with regions, constraints and reshards are never merged, and ops
+// whose results have different shardings are different ops. Constraints stay even when unused: propagation reads them.
 #pragma once
 
 #include "shardwise/passes/pass.h"

@@ -117,8 +117,8 @@ class ConstantSplitter {
   }
 
   Module& module_;
-  std::vector<Kind> kinds_;   // by op
-  std::vector<bool> taken_;   // by op: some use owns it
+  std::vector<Kind> kinds_;  // by op
+  std::vector<bool> taken_;  // by op: some use owns it
   int64_t copies_ = 0;
 };
 

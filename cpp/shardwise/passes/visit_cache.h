@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an op does to its shardings depends only on its rule and on the shardings, and both are interned: so equal visits
-// are worked out once, and the 36th layer of a model costs 36 lookups.
+// What an op does to its shardings depends only on its rule and on the shardings, and both are interned: so equal
+// visits are worked out once, and the 36th layer of a model costs 36 lookups.
 //
 //   cache.find(rule, {s1, none, s1})   ->  {s1, s1, s1}     or null the first time
 //

@@ -173,9 +173,7 @@ TEST(VerifyDivisible, NamesDimShardsAndSize) {
   const auto sharding = of_dims({{}, {{kY, kZ}, false, {}}});
   EXPECT_EQ(sharding_error([&] { verify_divisible(sharding, Dims{3, 16}); }), "no error");
   EXPECT_EQ(
-      sharding_error([&] {
-        verify_divisible(sharding, Dims{3, 17});
-      }),
+      sharding_error([&] { verify_divisible(sharding, Dims{3, 17}); }),
       R"(sharding: the size of dim 1 must be a multiple of its 8 shards along {"y", "z"}, got 17; pad it to 24, or )"
       "use fewer axes");
   EXPECT_EQ(

@@ -125,8 +125,7 @@ TEST(ShardingTextError, MissingPunctuation) {
   EXPECT_EQ(short_error("[{}"),
             "1:4: sharding text: expected ',' or ']' after a dim of a sharding, got the end of the text");
   EXPECT_EQ(short_error("[], replicated{}"), R"(1:15: sharding text: expected '=' after 'replicated', got "{")");
-  EXPECT_EQ(short_error("[], replicated=\"a\""),
-            R"(1:16: sharding text: expected '{' before a list of axes, got '"')");
+  EXPECT_EQ(short_error("[], replicated=\"a\""), R"(1:16: sharding text: expected '{' before a list of axes, got '"')");
   EXPECT_EQ(short_error("[], replicated={\"a\"; }"),
             R"(1:20: sharding text: expected ',' or '}' after an axis, got ";")");
 }
@@ -167,8 +166,7 @@ TEST(ShardingTextError, Mesh) {
   EXPECT_EQ(error_of("<@other, [{}]>"),
             "1:2: sharding text: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
   EXPECT_EQ(error_of("<mesh[{}]>"), R"(1:6: sharding text: expected '<' before a mesh, got "[")");
-  EXPECT_EQ(error_of("<mesh<\"x\"=2>, []>"),
-            R"(1:7: sharding text: expected '[' before the axes of a mesh, got '"')");
+  EXPECT_EQ(error_of("<mesh<\"x\"=2>, []>"), R"(1:7: sharding text: expected '[' before the axes of a mesh, got '"')");
   EXPECT_EQ(error_of("<mesh<[x=2]>, []>"),
             R"(1:8: sharding text: an axis of a mesh must be a string and a size, such as "x"=2, got "x")");
   EXPECT_EQ(error_of("<mesh<[\"x\" 2]>, []>"),

@@ -117,13 +117,9 @@ std::string message_of(F&& run) {
 
 TEST(TilingError, NamesValues) {
   const auto sharding = shard(make_mesh({{"x", 4}}), {{{0, 1, 4}}});
-  EXPECT_EQ(message_of<ShardingError>([&] {
-              local_shape(sharding, Dims{5, 5});
-            }),
+  EXPECT_EQ(message_of<ShardingError>([&] { local_shape(sharding, Dims{5, 5}); }),
             "sharding: it must have one entry per dim of the tensor, got 1 for 2 dims");
-  EXPECT_EQ(message_of<ShardingError>([&] {
-              local_shape(sharding, Dims{5}, Dims{2, 2});
-            }),
+  EXPECT_EQ(message_of<ShardingError>([&] { local_shape(sharding, Dims{5}, Dims{2, 2}); }),
             "sharding: there must be one block per dim, got 2 for 1 dims");
   EXPECT_EQ(message_of<ShardingError>([&] { local_shape(sharding, Dims{5}, Dims{1}); }),
             "sharding: 4 blocks must cover dim 0 of size 5, got blocks of 1; use at least 2");

@@ -10,7 +10,7 @@ namespace {
 
 struct Case {
   std::string mesh;
-  Dims factors;         // of the one dim of the operand; the result has one dim per factor
+  Dims factors;  // of the one dim of the operand; the result has one dim per factor
   std::string operand;
   std::string factor_axes;  // per factor: axes | overflow, ! when closed
   std::string back;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/localize.h"
 
-#include <gtest/gtest.h>
-
 #include <regex>
+
+#include <gtest/gtest.h>
 
 #include "program_texts.h"
 #include "shardwise/passes/assign.h"
@@ -25,19 +25,21 @@ Program localized(std::string_view mesh, std::string_view arguments, std::string
 }
 
 Program mlp(std::string_view mesh) {
-  return localized(mesh,
-                   R"(%arg0: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
+  return localized(
+      mesh,
+      R"(%arg0: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
                       %arg1: tensor<32x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}, %arg2: tensor<64x32xf32>)",
-                   "tensor<16x32xf32>",
-                   R"(%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x64xf32>) -> tensor<16x64xf32>
+      "tensor<16x32xf32>",
+      R"(%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x64xf32>) -> tensor<16x64xf32>
                       %1 = stablehlo.dot_general %0, %arg2, contracting_dims = [1] x [0] : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
                       return %1 : tensor<16x32xf32>)");
 }
 
 TEST(Localize, DataAndModelParallelDotReducesOverModel) {
   const Program program = mlp(R"("data"=4, "model"=2)");
-  EXPECT_EQ(ops_of(program.module),
-            R"(%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
+  EXPECT_EQ(
+      ops_of(program.module),
+      R"(%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
 %1 = stablehlo.dot_general %0, %arg2, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
 %2 = "shardwise.all_reduce"(%1) <{axes = #sdy<axis_ref_list{"model"}>, mesh = @mesh, reducer = "sum", cause = "reduction in dot_general"}> : (tensor<4x32xf32>) -> tensor<4x32xf32>
 )");
@@ -60,8 +62,9 @@ TEST(Localize, TheProgramIsTheSameForAnyNumberOfDevices) {
 }
 
 TEST(Localize, MasksPaddingWithTheNeutralElement) {
-  const Program program = localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "tensor<f32>",
-                                    R"(%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  const Program program =
+      localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "tensor<f32>",
+                R"(%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
                                        %0 = stablehlo.reduce(%arg0 init: %c) applies stablehlo.maximum across dimensions = [0] : (tensor<17xf32>, tensor<f32>) -> tensor<f32>
                                        return %0 : tensor<f32>)");
   const std::string text = ops_of(program.module);
@@ -71,14 +74,17 @@ TEST(Localize, MasksPaddingWithTheNeutralElement) {
 }
 
 TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
-  const Program gathered = localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})",
-                                     R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})", "return %arg0 : tensor<17xf32>");
-  EXPECT_EQ(ops_of(gathered.module),
-            R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "result 0"}> : (tensor<5xf32>) -> tensor<20xf32>
+  const Program gathered =
+      localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})",
+                R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})", "return %arg0 : tensor<17xf32>");
+  EXPECT_EQ(
+      ops_of(gathered.module),
+      R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "result 0"}> : (tensor<5xf32>) -> tensor<20xf32>
 %1 = stablehlo.slice %0 [0:17] : (tensor<20xf32>) -> tensor<17xf32>
 )");
-  const Program sliced = localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
-                                   R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "return %arg0 : tensor<17xf32>");
+  const Program sliced =
+      localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
+                R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "return %arg0 : tensor<17xf32>");
   EXPECT_EQ(ops_of(sliced.module),
             R"(%0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 %1 = stablehlo.pad %arg0, %0, low = [0], high = [3], interior = [0] : (tensor<17xf32>, tensor<f32>) -> tensor<20xf32>
@@ -95,8 +101,9 @@ TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
 }
 
 TEST(Localize, MovesAnAxisByOneAllToAll) {
-  const Program program = localized(R"("x"=4)", R"(%arg0: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})",
-                                    R"(tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})", "return %arg0 : tensor<8x6xf32>");
+  const Program program = localized(
+      R"("x"=4)", R"(%arg0: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})",
+      R"(tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})", "return %arg0 : tensor<8x6xf32>");
   EXPECT_EQ(ops_of(program.module),
             R"(%0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 %1 = stablehlo.pad %arg0, %0, low = [0, 0], high = [0, 2], interior = [0, 0] : (tensor<2x6xf32>, tensor<f32>) -> tensor<2x8xf32>

@@ -15,16 +15,18 @@ using testing::ops_of;
 using testing::program_of;
 
 TEST(OptimizeCollectives, EqualCollectivesBecomeOneWhateverTheirCause) {
-  Program program = program_of(R"("x"=4)", "%arg0: tensor<2xf32>", "tensor<8xf32>",
-                               R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
+  Program program = program_of(
+      R"("x"=4)", "%arg0: tensor<2xf32>", "tensor<8xf32>",
+      R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
                                   %1 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 1 of add"}> : (tensor<2xf32>) -> tensor<8xf32>
                                   %2 = stablehlo.tanh %0 : tensor<8xf32>
                                   %3 = stablehlo.tanh %1 : tensor<8xf32>
                                   %4 = stablehlo.add %2, %3 : tensor<8xf32>
                                   return %4 : tensor<8xf32>)");
   optimize_collectives(program);
-  EXPECT_EQ(ops_of(program.module),
-            R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
+  EXPECT_EQ(
+      ops_of(program.module),
+      R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
 %1 = stablehlo.tanh %0 : tensor<8xf32>
 %2 = stablehlo.add %1, %1 : tensor<8xf32>
 )");

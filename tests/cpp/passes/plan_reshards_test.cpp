@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/plan_reshards.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kGarbage = -1000000;
 
-// The device that differs from `device` only in its coordinates along `axes`, which are those of row-major number `index`.
+// The device that differs from `device` only in its coordinates along `axes`, which are those of row-major number
+// `index`.
 int64_t moved(const Mesh& mesh, int64_t device, const AxisList& axes, int64_t index) {
   for (size_t i = axes.size(); i-- > 0;) {
     const AxisRef& ref = axes[i];
@@ -68,7 +69,8 @@ Tiles right_tiles(const Mesh& mesh, const Placement& placement, const Dims& shap
       position = position * shape[d] + row;
     }
     int64_t sum = 0;
-    for (int64_t i = 0; i < product(done); ++i) sum += addend(position, shard_index(mesh, first, moved(mesh, device, done, i)));
+    for (int64_t i = 0; i < product(done); ++i)
+      sum += addend(position, shard_index(mesh, first, moved(mesh, device, done, i)));
     return sum;
   });
 }
@@ -155,7 +157,8 @@ Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, co
 }
 
 std::string_view move_name(ReshardMove move) {
-  constexpr std::string_view kNames[] = {"all_slice", "all_gather", "all_to_all", "permute", "reduce_scatter", "all_reduce"};
+  constexpr std::string_view kNames[] = {"all_slice", "all_gather",     "all_to_all",
+                                         "permute",   "reduce_scatter", "all_reduce"};
   return kNames[static_cast<size_t>(move)];
 }
 
@@ -172,7 +175,10 @@ struct Case {
 };
 
 ReshardProblem problem_of(const Case& c) {
-  return {.mesh = c.mesh.get(), .shape = c.shape, .item_size = 4, .from = placement_of(c.from, c.shape),
+  return {.mesh = c.mesh.get(),
+          .shape = c.shape,
+          .item_size = 4,
+          .from = placement_of(c.from, c.shape),
           .to = placement_of(c.to, c.shape)};
 }
 
@@ -184,7 +190,8 @@ void expect_right(const Case& c, const ReshardPlan& plan) {
     tiles = run_step(*c.mesh, tiles, now, step);
     now = step.after;
     ASSERT_TRUE(holds(tiles, right_tiles(*c.mesh, now, c.shape, problem.from.unreduced)))
-        << short_text(c.from) << " -> " << short_text(c.to) << ": " << plan_text(plan) << " at " << move_name(step.move);
+        << short_text(c.from) << " -> " << short_text(c.to) << ": " << plan_text(plan) << " at "
+        << move_name(step.move);
   }
   EXPECT_EQ(now, problem.to) << short_text(c.from) << " -> " << short_text(c.to);
 }
@@ -205,8 +212,12 @@ class RandomCase {
   explicit RandomCase(unsigned seed) : random_(seed) {}
 
   Case next() {
-    static const MeshPtr meshes[] = {mesh_of({{"x", 4}, {"y", 2}}), mesh_of({{"x", 8}}), mesh_of({{"x", 2}, {"y", 2}, {"z", 2}}),
-                                     mesh_of({{"x", 3}, {"y", 4}}), mesh_of({{"x", 6}, {"y", 2}}), mesh_of({{"x", 12}}),
+    static const MeshPtr meshes[] = {mesh_of({{"x", 4}, {"y", 2}}),
+                                     mesh_of({{"x", 8}}),
+                                     mesh_of({{"x", 2}, {"y", 2}, {"z", 2}}),
+                                     mesh_of({{"x", 3}, {"y", 4}}),
+                                     mesh_of({{"x", 6}, {"y", 2}}),
+                                     mesh_of({{"x", 12}}),
                                      mesh_of({{"x", 2}, {"one", 1}, {"y", 3}})};
     const MeshPtr& mesh = meshes[pick(7)];
     Case c{mesh, {}, {}, {}};
@@ -220,7 +231,8 @@ class RandomCase {
     c.to = sharding(mesh, c.shape.size());
     c.to.unreduced.clear();
     for (const AxisRef& ref : c.from.unreduced) {
-      if (pick(4) == 0 && !overlaps(c.to.axes_used(), ref) && can_coexist(c.to.axes_used(), ref)) c.to.unreduced.push_back(ref);
+      if (pick(4) == 0 && !overlaps(c.to.axes_used(), ref) && can_coexist(c.to.axes_used(), ref))
+        c.to.unreduced.push_back(ref);
     }
     if (!c.to.unreduced.empty()) c.to.reducer = Reducer::kSum;
     return c;
@@ -281,9 +293,11 @@ TEST(SearchReshard, MovesAnAxisByAllToAll) {
 
 TEST(SearchReshard, ScattersAPendingReduction) {
   const MeshPtr mesh = mesh_of({{"x", 4}, {"y", 2}});
-  EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{}, {}], unreduced={"x", "y"})", R"([{"x"}, {"y"}])")), "reduce_scatter");
+  EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{}, {}], unreduced={"x", "y"})", R"([{"x"}, {"y"}])")),
+            "reduce_scatter");
   EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{}, {}], unreduced={"x", "y"})", R"([{}, {}])")), "all_reduce");
-  EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{"y"}, {}], unreduced={"x"})", R"([{"y", "x"}, {}])")), "reduce_scatter");
+  EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{"y"}, {}], unreduced={"x"})", R"([{"y", "x"}, {}])")),
+            "reduce_scatter");
 }
 
 TEST(SearchReshard, GathersSeveralDimsAtOnce) {
@@ -300,20 +314,31 @@ TEST(SearchReshard, SwapsEqualAxesByOnePermute) {
 
 // Bytes received by each device; XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528 and 1120.
 TEST(SearchReshard, SendsLessThanXla) {
-  EXPECT_LE(plan_of(mesh_of({{"x", 4}, {"y", 2}}), {8, 16, 8}, R"([{"y"}, {}, {"x"}])", R"([{}, {"x", "y"}, {}])").bytes, 640);
-  EXPECT_LE(plan_of(mesh_of({{"a", 2}, {"b", 2}, {"c", 2}}), {8, 8, 8}, R"([{"a"}, {"b"}, {"c"}])", R"([{"a", "b", "c"}, {}, {}])").bytes, 512);
-  EXPECT_LE(plan_of(mesh_of({{"a", 2}, {"b", 2}}), {4, 4, 4, 4}, R"([{"a", "b"}, {}, {}, {}])", R"([{"a"}, {}, {}, {"b"}])").bytes, 128);
+  EXPECT_LE(
+      plan_of(mesh_of({{"x", 4}, {"y", 2}}), {8, 16, 8}, R"([{"y"}, {}, {"x"}])", R"([{}, {"x", "y"}, {}])").bytes,
+      640);
+  EXPECT_LE(plan_of(mesh_of({{"a", 2}, {"b", 2}, {"c", 2}}), {8, 8, 8}, R"([{"a"}, {"b"}, {"c"}])",
+                    R"([{"a", "b", "c"}, {}, {}])")
+                .bytes,
+            512);
+  EXPECT_LE(
+      plan_of(mesh_of({{"a", 2}, {"b", 2}}), {4, 4, 4, 4}, R"([{"a", "b"}, {}, {}, {}])", R"([{"a"}, {}, {}, {"b"}])")
+          .bytes,
+      128);
   EXPECT_LE(plan_of(mesh_of({{"x", 2}, {"y", 4}}), {16, 16}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 192);
   EXPECT_LE(plan_of(mesh_of({{"x", 3}, {"y", 4}}), {12, 12}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 528);
   EXPECT_LE(plan_of(mesh_of({{"x", 4}, {"y", 2}}), {8, 33}, R"([{}, {"x", "y"}])", R"([{"y"}, {"x"}])").bytes, 1120);
 }
 
 TEST(SearchReshard, WorkDoesNotGrowWithTheMesh) {
-  const ReshardPlan small = plan_of(mesh_of({{"x", 4}, {"y", 2}}), {64, 64}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
-  const ReshardPlan large = plan_of(mesh_of({{"x", 1024}, {"y", 1024}}), {4096, 1 << 20}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
+  const ReshardPlan small =
+      plan_of(mesh_of({{"x", 4}, {"y", 2}}), {64, 64}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
+  const ReshardPlan large =
+      plan_of(mesh_of({{"x", 1024}, {"y", 1024}}), {4096, 1 << 20}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
   EXPECT_EQ(plan_text(small), plan_text(large));
   EXPECT_EQ(small.states, large.states);
-  const ReshardPlan cut = plan_of(mesh_of({{"x", 1 << 20}}), {1 << 20, 1 << 20}, R"([{"x"}, {}])", R"([{"x":(1)1024}, {"x":(1024)1024}])");
+  const ReshardPlan cut =
+      plan_of(mesh_of({{"x", 1 << 20}}), {1 << 20, 1 << 20}, R"([{"x"}, {}])", R"([{"x":(1)1024}, {"x":(1024)1024}])");
   EXPECT_EQ(plan_text(cut), "all_to_all");
 }
 

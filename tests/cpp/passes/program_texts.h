@@ -19,10 +19,12 @@
 
 namespace shardwise::testing {
 
-inline Program program_of(std::string_view mesh, std::string_view arguments, std::string_view results, std::string_view body) {
+inline Program program_of(std::string_view mesh, std::string_view arguments, std::string_view results,
+                          std::string_view body) {
   register_ops();
   std::string text = "module @m {\n  sdy.mesh @mesh = <[" + std::string(mesh) + "]>\n  func.func public @main(" +
-                     std::string(arguments) + ") -> (" + std::string(results) + ") {\n" + std::string(body) + "\n  }\n}\n";
+                     std::string(arguments) + ") -> (" + std::string(results) + ") {\n" + std::string(body) +
+                     "\n  }\n}\n";
   return Program{.module = parse(text, std::make_shared<Context>())};
 }
 

@@ -74,7 +74,8 @@ TEST(Propagate, AggressiveServesTheLargerTensor) {
 }
 
 TEST(Propagate, DoesNotOpenWhatAnAnnotationClosed) {
-  const Result result = propagated(R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  const Result result =
+      propagated(R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
     %0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<8xf32>
     %1 = stablehlo.sine %0 : tensor<8xf32>
     return %1 : tensor<8xf32>
@@ -93,7 +94,8 @@ TEST(Propagate, VisitsDoNotDependOnTheSizeOfAnAxis) {
 }
 
 TEST(Propagate, WorksOutEqualVisitsOnce) {
-  std::string text = R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}) -> tensor<8xf32> {
+  std::string text =
+      R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}) -> tensor<8xf32> {
     %0 = stablehlo.sine %x : tensor<8xf32>
 )";
   for (int i = 1; i < 100; ++i) {
@@ -108,8 +110,9 @@ TEST(PropagatePass, ClosesEveryValue) {
   Program program{.module = parse_program(kMesh + kDot)};
   propagate(program);
   EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}, {"b"}])", R"([{"a"}, {"b"}])"}));
-  EXPECT_NE(signature_text(program.module).find(R"(tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})"),
-            std::string::npos);
+  EXPECT_NE(
+      signature_text(program.module).find(R"(tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})"),
+      std::string::npos);
 }
 
 TEST(PropagatePass, GivesEachUseOfAConstantItsOwn) {
@@ -122,8 +125,7 @@ TEST(PropagatePass, GivesEachUseOfAConstantItsOwn) {
     return %0, %1 : tensor<8xf32>, tensor<8xf32>
   })")};
   propagate(program);
-  EXPECT_EQ(op_shardings(program.module),
-            (Texts{R"([{"a"}])", R"([{"a"}])", R"([{"b"}])", R"([{"b"}])"}));
+  EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}])", R"([{"a"}])", R"([{"b"}])", R"([{"b"}])"}));
 }
 
 TEST(PropagatePass, HearsAnUnusedConstraint) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random programs with random annotations on small meshes: what the devices compute together is what one computes alone.
-// All elements are int32, whose sums and products wrap around, so that every order of additions gives the same bits.
-#include <gtest/gtest.h>
-
+// Random programs with random annotations on small meshes: what the devices compute together is what one computes
+// alone. All elements are int32, whose sums and products wrap around, so that every order of additions gives the same
+// bits.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/printer.h"
@@ -36,7 +37,11 @@ MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims ids = {}) {
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed)
-      : random_(seed), module_(std::make_shared<Context>()), mesh_(pick_mesh()), body_(start()), builder_(module_, body_) {}
+      : random_(seed),
+        module_(std::make_shared<Context>()),
+        mesh_(pick_mesh()),
+        body_(start()),
+        builder_(module_, body_) {}
 
   Module make() {
     for (int64_t i = 0, count = 1 + pick(3); i < count; ++i) {
@@ -51,7 +56,8 @@ class RandomProgram {
       const ValueId result = values_[values_.size() - 1 - static_cast<size_t>(i)];
       module_.region(body_).results.push_back(result);
       const bool given = pick(2) == 0;
-      main.result_shardings.push_back(given ? module_.context().intern(sharding(module_.type(result).shape)) : ShardingId{});
+      main.result_shardings.push_back(given ? module_.context().intern(sharding(module_.type(result).shape))
+                                            : ShardingId{});
     }
     return std::move(module_);
   }
@@ -64,8 +70,12 @@ class RandomProgram {
     return kSizes[pick(pick(6) == 0 ? 13 : 12)];
   }
   MeshPtr pick_mesh() {
-    static const MeshPtr kMeshes[] = {mesh_of({{"x", 4}, {"y", 2}}), mesh_of({{"x", 8}}), mesh_of({{"x", 2}, {"y", 2}, {"z", 2}}),
-                                      mesh_of({{"x", 3}, {"y", 2}}), mesh_of({{"x", 2}, {"y", 2}}, {3, 1, 0, 2}), mesh_of({{"x", 2}, {"one", 1}})};
+    static const MeshPtr kMeshes[] = {mesh_of({{"x", 4}, {"y", 2}}),
+                                      mesh_of({{"x", 8}}),
+                                      mesh_of({{"x", 2}, {"y", 2}, {"z", 2}}),
+                                      mesh_of({{"x", 3}, {"y", 2}}),
+                                      mesh_of({{"x", 2}, {"y", 2}}, {3, 1, 0, 2}),
+                                      mesh_of({{"x", 2}, {"one", 1}})};
     return kMeshes[pick(6)];
   }
   RegionId start() {
@@ -87,12 +97,15 @@ class RandomProgram {
     std::shuffle(digits.begin(), digits.end(), random_);
     for (const AxisRef& digit : digits) {
       const int64_t place = pick(static_cast<int64_t>(shape.size()) + 1);
-      if (place < static_cast<int64_t>(shape.size())) append_merged(sharding.dims[static_cast<size_t>(place)].axes, digit);
+      if (place < static_cast<int64_t>(shape.size()))
+        append_merged(sharding.dims[static_cast<size_t>(place)].axes, digit);
     }
     for (DimSharding& dim : sharding.dims) dim.open = pick(2) == 0;
     return sharding;
   }
-  void annotate(ValueId value) { module_.value(value).sharding = module_.context().intern(sharding(module_.type(value).shape)); }
+  void annotate(ValueId value) {
+    module_.value(value).sharding = module_.context().intern(sharding(module_.type(value).shape));
+  }
 
   ValueId any() { return values_[static_cast<size_t>(pick(static_cast<int64_t>(values_.size())))]; }
   void keep(ValueId value) {
@@ -109,14 +122,20 @@ class RandomProgram {
       case 2: return keep(builder_.create("stablehlo.multiply", {x, same_shape(x)}));
       case 3: return keep(build_transpose(builder_, x, permutation(ndim)));
       case 4: return keep(build_reshape(builder_, x, reshaped(shape)));
-      case 5: return keep(build_reduce(builder_, x, pick(2) == 0 ? ValueId{} : build_scalar(builder_, Scalar::of_int(DType::kI32, 3)), reducer(), some_dims(ndim)));
+      case 5:
+        return keep(build_reduce(builder_, x,
+                                 pick(2) == 0 ? ValueId{} : build_scalar(builder_, Scalar::of_int(DType::kI32, 3)),
+                                 reducer(), some_dims(ndim)));
       case 6: return add_dot(x);
       case 7: return add_broadcast(x);
       case 8: return add_slice(x);
       case 9: return add_pad(x);
       case 10: return ndim == 0 ? void() : keep(build_concatenate(builder_, {x, same_shape(x)}, pick(ndim)));
       case 11: return keep(build_reverse(builder_, x, some_dims(ndim)));
-      case 12: return ndim == 0 ? void() : keep(builder_.create("stablehlo.add", {x, build_iota(builder_, DType::kI32, shape, pick(ndim))}));
+      case 12:
+        return ndim == 0
+                   ? void()
+                   : keep(builder_.create("stablehlo.add", {x, build_iota(builder_, DType::kI32, shape, pick(ndim))}));
       default: return keep(create_sharding_constraint(builder_, x, sharding(shape)));
     }
   }
@@ -143,7 +162,8 @@ class RandomProgram {
     return dims;
   }
   Reducer reducer() {
-    static const Reducer kReducers[] = {Reducer::kSum, Reducer::kMax, Reducer::kMin, Reducer::kProd, Reducer::kAnd, Reducer::kOr};
+    static const Reducer kReducers[] = {Reducer::kSum,  Reducer::kMax, Reducer::kMin,
+                                        Reducer::kProd, Reducer::kAnd, Reducer::kOr};
     return kReducers[pick(6)];
   }
   Dims reshaped(const Dims& shape) {
@@ -173,7 +193,8 @@ class RandomProgram {
     for (size_t i = 0; i < shape.size(); ++i) {
       for (size_t j = 0; j < other.size(); ++j) {
         if (shape[i] != other[j] || contains(dims.lhs_contracting, i) || contains(dims.rhs_contracting, j) ||
-            contains(dims.lhs_batching, i) || contains(dims.rhs_batching, j)) continue;
+            contains(dims.lhs_batching, i) || contains(dims.rhs_batching, j))
+          continue;
         const bool batch = pick(4) == 0;
         (batch ? dims.lhs_batching : dims.lhs_contracting).push_back(static_cast<int64_t>(i));
         (batch ? dims.rhs_batching : dims.rhs_contracting).push_back(static_cast<int64_t>(j));
@@ -269,12 +290,14 @@ void run_and_compare(unsigned seed) {
     const Executable together(std::make_shared<const Module>(program.module), program.layouts, mesh);
     arguments.clear();
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(scatter(whole[i], together.argument(i).sharding, together.argument(i).blocks, PaddingFill::kPoison));
+      arguments.push_back(
+          scatter(whole[i], together.argument(i).sharding, together.argument(i).blocks, PaddingFill::kPoison));
     }
     for (const bool faithful : {false, true}) {
       const std::vector<ShardedArray> results = together.run(arguments, {.faithful = faithful, .poison = true});
       for (size_t i = 0; i < right.size(); ++i) {
-        ASSERT_TRUE(same_bits(gather(results[i]), gather(right[i]))) << "seed " << seed << ", result " << i << "\n" << stages;
+        ASSERT_TRUE(same_bits(gather(results[i]), gather(right[i]))) << "seed " << seed << ", result " << i << "\n"
+                                                                     << stages;
         ASSERT_TRUE(replicas_agree(results[i])) << "seed " << seed << ", result " << i << "\n" << stages;
       }
     }
