@@ -221,4 +221,4 @@ def _placed(array: Any, sharding: Any) -> Any:
     """The extension's array of a NumPy array or an Array, sharded as a program wants it."""
     if not isinstance(array, Array):
         return put(array, sharding)._data
-    return array._data if array._data.sharding == sharding else array._data.reshard(sharding)
+    return array._data if array._data.sharding == sharding else array._data.reshard(sharding, for_call=True)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<SettingRow, 4> kTable{{
     {"SHARDWISE_LOG", "0", "1: each pass with its time; 2: also what it decided (to stderr)"},
-    {"SHARDWISE_DUMP_DIR", "", "a folder for the program after each pass, numbered"},
+    {"SHARDWISE_DUMP_DIR", "", "a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …"},
     {"SHARDWISE_VERIFY", "0", "1: verify the program after each pass"},
     {"SHARDWISE_THREADS", "0", "threads of the pool, the caller's included; 0: one per processor of this process"},
 }};

@@ -3,7 +3,7 @@
 // Every switch of the C++ code. They are environment variables, read once, here and nowhere else:
 //
 //   SHARDWISE_LOG        0     1: each pass with its time; 2: also what it decided                        (to stderr)
-//   SHARDWISE_DUMP_DIR         a folder for the program after each pass: 00_trace.mlir, 01_simplify.mlir, …
+//   SHARDWISE_DUMP_DIR         a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …
 //   SHARDWISE_VERIFY     0     1: verify the program after each pass
 //   SHARDWISE_THREADS    0     threads of the pool, the caller's included; 0: one per processor of this process
 //

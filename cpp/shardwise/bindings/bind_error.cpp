@@ -81,8 +81,10 @@ void translate(std::exception_ptr pointer) {
   } catch (DTypeError& error) {
     locate(error);
     set_error(types().dtype, error);
-  } catch (Error& error) {
+  } catch (InternalError& error) {
     set_error(types().internal, error);
+  } catch (Error& error) {
+    set_error(types().error, error);
   }
 }
 

@@ -7,13 +7,13 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
 #include "shardwise/ir/printer.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
-#include "shardwise/passes/graph_copy.h"
 #include "shardwise/passes/propagate.h"
 
 namespace py = pybind11;

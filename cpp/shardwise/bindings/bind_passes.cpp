@@ -10,6 +10,7 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/passes/collective_ledger.h"
+#include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
 
 namespace py = pybind11;
@@ -25,11 +26,19 @@ Strategy strategy_from_name(const std::string& name) {
   fail<ShardingError>("compile", "strategy must be 'basic' or 'aggressive'", name);
 }
 
-CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy,
-                           bool deterministic) {
+// A program runs on the mesh of its shardings. One without shardings runs on any mesh, whatever its text declares.
+void choose_mesh(Module& module, const MeshPtr& mesh) {
+  if (const MeshPtr own = main_mesh(module); own != nullptr && !own->same_devices(*mesh)) {
+    fail<MeshError>("compile", str("the mesh must be that of the program's shardings, ", own->text()), mesh->text());
+  }
+  const MeshPtr declared = module.declare_mesh(mesh);
+  std::stable_partition(module.meshes.begin(), module.meshes.end(), [&](const MeshPtr& m) { return m == declared; });
+}
+
+CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy) {
+  const CompileOptions options{.strategy = strategy_from_name(strategy)};
   Module traced = module;
-  traced.declare_mesh(mesh);
-  const CompileOptions options{.strategy = strategy_from_name(strategy), .deterministic = deterministic};
+  choose_mesh(traced, mesh);
   py::gil_scoped_release release;
   Compiled compiled = compile(std::move(traced), options);
   auto result = std::make_shared<CompiledProgram>();
@@ -230,8 +239,7 @@ void bind_passes(py::module_& module) {
       .def("names", &all_names);
   module.def("pass_names", &pass_names);
   module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = "basic");
-  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = "basic",
-             py::arg("deterministic") = false);
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = "basic");
 }
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
@@ -9,6 +10,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"
 
@@ -53,10 +55,18 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
                                         Shards(shards.axes(), owned_copy(shards.stack())));
 }
 
-// With `borrow` the shards may be views of the user's memory, which is right for the time of a call only.
+void refuse_unreduced(const TensorSharding& sharding) {
+  if (sharding.unreduced.empty()) return;
+  fail<ShardingError>("array", "an array cannot be left unreduced", bare_text(sharding),
+                      "drop unreduced= or shard a dim over these axes");
+}
+
+// With `borrow` the shards may be views of the user's memory, which is right for the time of a call only. Only a call
+// takes unreduced arguments, too.
 ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow) {
   const NdArray view = from_numpy(array);
   verify(sharding, view.shape());
+  if (!borrow) refuse_unreduced(sharding);
   py::gil_scoped_release release;
   return std::make_shared<ShardedArray>(
       scatter(borrow ? view : owned_copy(view), sharding.closed(), {}, poison ? PaddingFill::kPoison : PaddingFill::kZero));
@@ -71,16 +81,28 @@ py::array gather_numpy(const ShardedArray& array) {
   return to_numpy(whole);
 }
 
-ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding) {
+ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call) {
   verify(sharding, array.shape());
+  if (!for_call) refuse_unreduced(sharding);
   py::gil_scoped_release release;
   return std::make_shared<ShardedArray>(scatter(gather(array), sharding.closed()));
 }
 
-void check_signals() {
-  py::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
+// Lets Ctrl-C stop a run between two ops. The GIL is asked for every 10 ms at most: runs of small programs in several
+// threads would else wait for each other at every op.
+class SignalCheck {
+ public:
+  void operator()() {
+    if (std::chrono::steady_clock::now() < next_) return;
+    const py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    next_ = std::chrono::steady_clock::now() + kPause;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{10};
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kPause;
+};
 
 std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& arguments, bool faithful, bool poison,
                           bool trace, const std::vector<size_t>& borrowed) {
@@ -88,7 +110,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   for (const ArrayPtr& argument : arguments) values.push_back(*argument);
   std::unordered_set<const void*> borrowed_owners;
   for (size_t i : borrowed) collect_owners(arguments.at(i)->shards(), borrowed_owners);
-  RunOptions options{.faithful = faithful, .poison = poison, .trace = nullptr, .between_ops = check_signals};
+  RunOptions options{.faithful = faithful, .poison = poison, .trace = nullptr, .between_ops = SignalCheck()};
   std::vector<TraceRow> rows;
   if (trace) options.trace = &rows;
   std::vector<ArrayPtr> results;
@@ -121,7 +143,7 @@ void bind_runtime(py::module_& module) {
       .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false,
                   py::arg("borrow") = false)
       .def("gather", &gather_numpy)
-      .def("reshard", &reshard)
+      .def("reshard", &reshard, py::arg("sharding"), py::arg("for_call") = false)
       .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
       .def_property_readonly("dtype", [](const ShardedArray& self) { return std::string(numpy_name(self.dtype())); })
       .def_property_readonly("sharding", &ShardedArray::sharding)

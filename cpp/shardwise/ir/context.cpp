@@ -83,9 +83,14 @@ const ShardingRule& Context::sharding_rule(const OpView& op) {
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
   append_region_signature(op, key);
-  if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
+  }
+  // Made without the lock, since a rule may ask the context; where two threads make one, the first stays.
   auto rule = std::make_unique<ShardingRule>(op.def().rule(op));
-  return *rules_.emplace(std::move(key), std::move(rule)).first->second;
+  const std::scoped_lock lock(mutex_);
+  return *rules_.try_emplace(std::move(key), std::move(rule)).first->second;
 }
 
 }  // namespace shardwise

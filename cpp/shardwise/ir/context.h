@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Owns what modules share by id: interned types, attribute dictionaries, shardings, locations, and cached sharding rules.
-// All stages of one program use one Context, so ids stay valid from trace to local program. Not thread-safe: one program
-// is compiled by one thread at a time.
+// All stages of one program use one Context, so ids stay valid from trace to local program. Any number of threads may use
+// one Context: several compile a program while others print it or run what came out.
 //
 //   Context context;
 //   TypeId t = context.tensor(DType::kF32, Dims{4, 8});
@@ -10,42 +10,20 @@
 //   context.type(t).text();                                // "tensor<4x8xf32>"
 #pragma once
 
-#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/attribute.h"
 #include "shardwise/ir/ids.h"
+#include "shardwise/ir/interner.h"
 #include "shardwise/ir/location.h"
 #include "shardwise/ir/sharding_rule.h"
 #include "shardwise/ir/type.h"
 
 namespace shardwise {
-
-// Hash-consing of values of type T to ids; references stay valid for the lifetime of the interner.
-template <class T, class IdT, class Hash>
-class Interner {
- public:
-  Interner() { values_.emplace_back(); }
-  IdT intern(const T& value) {
-    auto [begin, end] = index_.equal_range(Hash()(value));
-    for (auto it = begin; it != end; ++it) {
-      if (values_[it->second] == value) return IdT{it->second};
-    }
-    const auto id = static_cast<uint32_t>(values_.size());
-    values_.push_back(value);
-    index_.emplace(Hash()(value), id);
-    return IdT{id};
-  }
-  const T& operator[](IdT id) const { return values_[id.index]; }
-  size_t size() const { return values_.size() - 1; }
-
- private:
-  std::deque<T> values_;  // element 0 stands for "none"
-  std::unordered_multimap<size_t, uint32_t> index_;
-};
 
 struct TypeHash {
   size_t operator()(const TensorType& type) const;
@@ -83,12 +61,14 @@ class Context {
   // `key` identifies the code object; `make` is called once per key.
   template <class Make>
   LocId source_location(const void* key, int32_t offset, Make make) {
-    auto [it, inserted] = source_ids_.try_emplace(key, SourceId{});
-    if (inserted) {
-      sources_.push_back(make());
-      it->second = SourceId{static_cast<uint32_t>(sources_.size())};
+    SourceId source;
+    {
+      const std::scoped_lock lock(mutex_);
+      auto [it, inserted] = source_ids_.try_emplace(key, SourceId{});
+      if (inserted) it->second = SourceId{sources_.append(make()) + 1};
+      source = it->second;
     }
-    return intern(Location{.kind = Location::Kind::kSource, .line = offset, .source = it->second});
+    return intern(Location{.kind = Location::Kind::kSource, .line = offset, .source = source});
   }
   // The user's line behind a location: names are peeled, sources resolved. Empty file when unknown.
   ResolvedSource resolve(LocId id) const;
@@ -115,7 +95,8 @@ class Context {
   Interner<Attrs, AttrsId, AttrsHash> attrs_;
   Interner<TensorSharding, ShardingId, ShardingHash> shardings_;
   Interner<Location, LocId, LocationHash> locations_;
-  std::vector<std::unique_ptr<SourceFrame>> sources_;
+  std::mutex mutex_;  // of what follows
+  StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;
   std::unordered_map<RuleKey, std::unique_ptr<ShardingRule>, RuleKeyHash> rules_;
 };

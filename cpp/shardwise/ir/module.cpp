@@ -33,7 +33,7 @@ MeshPtr Module::declare_mesh(const MeshPtr& mesh) {
 }
 
 const Function& Module::main() const {
-  check_internal(!functions.empty(), "the module has no function");
+  if (functions.empty()) fail<ShapeError>("module", "must have a function", "none");
   for (const Function& function : functions) {
     if (function.name == "main") return function;
   }

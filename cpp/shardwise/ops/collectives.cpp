@@ -253,6 +253,10 @@ Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
 
 std::span<const OpDef> collective_ops() { return kCollectiveOps; }
 
+bool is_local_collective(const OpView& op) {
+  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
+}
+
 MeshPtr collective_mesh(const OpView& op) { return mesh_of(op.module(), op.attrs(), op.name()); }
 
 AxisList collective_axes(const OpView& op) { return axes_of(*collective_mesh(op), op.attrs(), "axes", op.name()); }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/defaults.h"
+//
+// What the sharding rule of an op already implies (declared in ir/op_def.h):
+//
+//   partition_by_rule   masks the padding of uneven dims that carry a reduction factor with the neutral element of its
+//                       reducer, then runs the same op on the local operands:
+//                         custom_sum over 17 columns on 4 devices:   select(column < 17, x, 0), custom_sum
+//   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
+#include <vector>
 
-#include <unordered_map>
-
-#include "shardwise/base/error.h"
+#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 
@@ -35,44 +41,7 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
   return value;
 }
 
-// `values` maps what the region uses from outside, and gets its own values.
-RegionId copy_region(const Module& source, RegionId region, Module& target,
-                     std::unordered_map<ValueId, ValueId>& values) {
-  const RegionId copy = target.add_region();
-  // By value: `source` may be `target`, whose arrays grow here.
-  const Region original = source.region(region);
-  for (const ValueId argument : original.arguments) {
-    values[argument] = target.add_argument(copy, source.value(argument).type, source.value(argument).loc);
-  }
-  const auto mapped = [&](ValueId value) {
-    const auto it = values.find(value);
-    return it == values.end() ? value : it->second;
-  };
-  for (const OpId id : original.ops) {
-    const OpView op(source, id);
-    std::vector<ValueId> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(mapped(operand));
-    std::vector<TypeId> types;
-    for (size_t i = 0; i < op.result_count(); ++i) types.push_back(source.value(op.result(i)).type);
-    std::vector<RegionId> regions;
-    for (const RegionId nested : std::vector<RegionId>(op.regions().begin(), op.regions().end())) {
-      regions.push_back(copy_region(source, nested, target, values));
-    }
-    const OpId made = target.append_op(copy, op.def(), operands, source.op(id).attrs, types, op.loc(), regions);
-    for (size_t i = 0; i < types.size(); ++i) values[op.result(i)] = target.result(made, static_cast<uint32_t>(i));
-  }
-  for (const ValueId result : original.results) target.region(copy).results.push_back(mapped(result));
-  return copy;
-}
-
 }  // namespace
-
-std::vector<RegionId> copy_regions(const OpView& op, Module& target) {
-  std::vector<RegionId> regions;
-  std::unordered_map<ValueId, ValueId> values;
-  for (const RegionId region : op.regions()) regions.push_back(copy_region(op.module(), region, target, values));
-  return regions;
-}
 
 void partition_by_rule(PartitionContext& context) {
   const OpView op = context.op();
@@ -81,7 +50,9 @@ void partition_by_rule(PartitionContext& context) {
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(masked_for_reductions(context, i));
   std::vector<TypeId> types;
   for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
-  const std::vector<RegionId> regions = copy_regions(op, builder.module());
+  GraphCopy copy(op.module(), builder.module());
+  std::vector<RegionId> regions;
+  for (const RegionId region : op.regions()) regions.push_back(copy.region(region));
   const OpId local = builder.create_op(op.def(), operands, op.module().op(op.id()).attrs, types, regions);
   for (size_t i = 0; i < types.size(); ++i) {
     const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));

@@ -7,7 +7,6 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/create.h"
-#include "shardwise/passes/graph_copy.h"
 
 namespace shardwise {
 namespace {
@@ -153,15 +152,6 @@ void ReverseWalk::pull_back(OpId id) {
   module_.op(id).def->vjp(context);
 }
 
-void check_scalar_output(const TensorType& type) {
-  if (!type.shape.empty()) {
-    fail<ShapeError>("grad", "the function must return a scalar", type.text(), "sum it, or use vjp");
-  }
-  if (!is_float(type.dtype)) {
-    fail<DTypeError>("grad", "the function must return a floating point number", type.text(), "convert it to a float");
-  }
-}
-
 }  // namespace
 
 std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs,
@@ -175,38 +165,6 @@ std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outpu
   std::vector<ValueId> gradients;
   for (ValueId value : wrt) gradients.push_back(walk.cotangent_or_zeros(value));
   return gradients;
-}
-
-std::vector<ValueId> append_gradient(Builder& builder, ValueId output, std::span<const ValueId> wrt) {
-  const DType dtype = builder.module().type(output).dtype;
-  check_scalar_output(builder.module().type(output));
-  const ValueId one = build_scalar(builder, Scalar::of_float(dtype, 1));
-  return append_vjp(builder, std::span(&output, 1), std::span(&one, 1), wrt);
-}
-
-Function& differentiate(Module& module, size_t function, const GradientOptions& options) {
-  const Function original = module.functions[function];
-  const RegionId body = GraphCopy(module, module).region(original.body);
-  const std::vector<ValueId> arguments = module.region(body).arguments;
-  std::vector<ValueId> wrt;
-  for (size_t index : options.wrt) {
-    if (index >= arguments.size()) {
-      fail<ShapeError>("grad", "argnums must be positions of arguments", str(index, " of ", arguments.size()));
-    }
-    wrt.push_back(arguments[index]);
-  }
-  if (module.region(body).results.empty()) fail<ShapeError>("grad", "the function must return a scalar", "nothing");
-
-  Builder builder(module, body);
-  const std::vector<ValueId> gradients = append_gradient(builder, module.region(body).results[0], wrt);
-  std::vector<ValueId>& results = module.region(body).results;
-  Function made{.name = options.name, .is_public = original.is_public, .body = body, .result_shardings = {}};
-  if (options.with_value) made.result_shardings = original.result_shardings;
-  if (!options.with_value) results.clear();
-  results.insert(results.end(), gradients.begin(), gradients.end());
-  made.result_shardings.resize(results.size());
-  module.functions.push_back(std::move(made));
-  return module.functions.back();
 }
 
 }  // namespace shardwise

@@ -12,11 +12,10 @@
 // are the derivative of. What comes out is a graph like any other, so it can be differentiated again.
 //
 // A value in `wrt` is a variable of its own: nothing flows through it to what it was made of. Where one value is passed for
-// two arguments, or is also used from outside, trace the function into a region of its own and inline it (graph_copy.h).
+// two arguments, or is also used from outside, record the function on stand-ins, and substitute them afterwards.
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -27,17 +26,5 @@ namespace shardwise {
 // that output. One result per wrt value: zeros where no output depends on it. DTypeError when a wrt value is no float.
 std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs,
                                 std::span<const ValueId> cotangents, std::span<const ValueId> wrt);
-
-// The gradient of one scalar float output: append_vjp with the cotangent 1. ShapeError or DTypeError for other outputs.
-std::vector<ValueId> append_gradient(Builder& builder, ValueId output, std::span<const ValueId> wrt);
-
-// A new function `name` beside `function`, with the same arguments: it returns the gradients of the function's first result
-// with respect to the arguments `wrt`, behind all results of the function itself when `with_value`.
-struct GradientOptions {
-  std::vector<size_t> wrt = {0};
-  bool with_value = false;
-  std::string name = "gradient";
-};
-Function& differentiate(Module& module, size_t function, const GradientOptions& options);
 
 }  // namespace shardwise

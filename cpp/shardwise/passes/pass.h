@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,6 @@ enum class Strategy : uint8_t { kBasic, kAggressive };
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
   bool close_shardings = true;        // after propagation: every dim closed, replicated lists dropped
-  bool deterministic = false;         // floating reductions in an order that no mesh changes
   int64_t reshard_memory_limit = 0;   // bytes on one device while a value is resharded; 0: max(source, target) + one shard
 };
 
@@ -53,6 +53,7 @@ struct Program {
   Provenance provenance = {};          // of the propagated module: who put which axis where
   std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
   Counters counters = {};
+  std::filesystem::path dump_folder = {};  // of this compile; empty: not chosen yet, or no dumps
 };
 
 struct Pass {

@@ -4,18 +4,18 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/settings.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/printer.h"
 #include "shardwise/ir/verifier.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/collectives.h"
 #include "shardwise/passes/assign.h"
 #include "shardwise/passes/localize.h"
 #include "shardwise/passes/optimize_collectives.h"
 #include "shardwise/passes/plan_reshards.h"
+#include "shardwise/passes/program_dump.h"
 #include "shardwise/passes/propagate.h"
 #include "shardwise/passes/simplify.h"
 
@@ -26,15 +26,25 @@ constexpr std::array kPipeline{
     kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
-void dump(const Module& module, int index, std::string_view name) {
-  const std::string& folder = settings().dump_dir;
-  if (folder.empty()) return;
-  std::filesystem::create_directories(folder);
-  const std::string number = (index < 10 ? "0" : "") + std::to_string(index);
-  const std::filesystem::path path = std::filesystem::path(folder) / str(number, "_", name, ".mlir");
-  std::ofstream file(path);
-  file << print(module, {.locations = true});
-  if (!file) fail<InternalError>("SHARDWISE_DUMP_DIR", "its files must be writable", path.string());
+// What the passes take for granted, and a text or an annotation may get wrong.
+void check_input(const Module& module) {
+  const Context& context = module.context();
+  const auto refuse = [&](std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {
+    ShardingError error(error_message("compile", must_hold, got, way_out));
+    error.at(context.location_text(loc));
+    throw error;
+  };
+  const Function& main = module.main();
+  for (const OpId id : module.region(main.body).ops) {
+    const OpView op(module, id);
+    if (!is_local_collective(op)) continue;
+    refuse("the program must not be partitioned already", std::string(op.name()), "compile its global program", op.loc());
+  }
+  for (const ShardingId id : main.result_shardings) {
+    if (!id || context.sharding(id).unreduced.empty()) continue;
+    refuse("a result cannot be left unreduced", bare_text(context.sharding(id)),
+           "drop unreduced= or shard a dim of the result over these axes", {});
+  }
 }
 
 void log(const PassRecord& record, const Counters& counters) {
@@ -50,29 +60,44 @@ void log(const PassRecord& record, const Counters& counters) {
   }
 }
 
+// A bug that a pass meets becomes a report that can be sent: which pass, and a program that shows it.
+void run_or_report(const Pass& pass, Program& program) {
+  const Module before = program.module;
+  try {
+    pass.run(program);
+  } catch (const InternalError& error) {
+    const std::string path = keep_for_report(before, program.dump_folder, pass.name).string();
+    throw InternalError(str(error.message(), ", in the pass ", pass.name,
+                            path.empty() ? "" : "; please report it with the program before the pass, ", path));
+  }
+}
+
 }  // namespace
 
 std::span<const Pass> pipeline() { return kPipeline; }
 
 PassRecord run_pass(const Pass& pass, Program& program, int index) {
+  if (program.dump_folder.empty()) program.dump_folder = new_dump_folder(program.module);
   const auto start = std::chrono::steady_clock::now();
-  pass.run(program);
+  run_or_report(pass, program);
   const auto end = std::chrono::steady_clock::now();
   const Module& module = program.module;
   PassRecord record{.name = std::string(pass.name),
                     .nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count(),
                     .ops = static_cast<int64_t>(module.region(module.main().body).ops.size())};
-  dump(module, index, pass.name);
+  dump(module, program.dump_folder, index, pass.name);
   if (settings().verify) verify(module);
   log(record, program.counters);
   return record;
 }
 
 Compiled compile(Module traced, const CompileOptions& options) {
+  check_input(traced);
   Program program{.module = std::move(traced), .options = options};
   const Module nothing(program.module.shared_context());
   Compiled compiled{nothing, nothing, nothing, nothing, {}, {}, {}, {}};
-  dump(program.module, 0, "trace");
+  program.dump_folder = new_dump_folder(program.module);
+  dump(program.module, program.dump_folder, 0, "trace");
   int index = 0;
   for (const Pass& pass : kPipeline) {
     compiled.passes.push_back(run_pass(pass, program, ++index));

@@ -7,8 +7,8 @@
 //   compiled.local                          // local shapes, collectives; compiled.layouts tells what each value is
 //   compiled.passes[1].nanoseconds          // what `propagate` took
 //
-// With SHARDWISE_DUMP_DIR the program after each pass goes there (00_trace.mlir, 01_simplify.mlir, …); SHARDWISE_VERIFY
-// checks it; SHARDWISE_LOG tells of it on stderr.
+// With SHARDWISE_DUMP_DIR the program after each pass goes there (passes/program_dump.h); SHARDWISE_VERIFY checks it;
+// SHARDWISE_LOG tells of it on stderr. An InternalError names the pass and a file with the program before it.
 #pragma once
 
 #include <span>
@@ -37,6 +37,7 @@ struct Compiled {
 };
 
 std::span<const Pass> pipeline();  // in order
+// ShardingError for a program that is partitioned already, or a result that is to stay unreduced.
 Compiled compile(Module traced, const CompileOptions& options = {});
 
 // Runs one pass as `compile` does: timed, verified, dumped as number `index`.

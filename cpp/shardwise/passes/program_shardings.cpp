@@ -52,6 +52,14 @@ MeshPtr main_mesh(const Module& module) {
   return finder.found();
 }
 
+MeshPtr program_mesh(const Module& module) {
+  if (MeshPtr mesh = main_mesh(module)) return mesh;
+  for (const MeshPtr& mesh : module.meshes) {
+    if (!mesh->is_empty() && !mesh->is_maximal()) return mesh;
+  }
+  return nullptr;
+}
+
 ProgramShardings::ProgramShardings(const Module& module)
     : module_(module), context_(module.context()), mesh_(main_mesh(module)) {}
 

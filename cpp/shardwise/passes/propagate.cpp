@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "shardwise/passes/apply_constraints.h"
+#include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
@@ -243,16 +244,9 @@ class Propagation {
   int64_t visits_ = 0;
 };
 
-MeshPtr mesh_of(const Module& module) {
-  for (const MeshPtr& mesh : module.meshes) {
-    if (!mesh->is_empty() && !mesh->is_maximal()) return mesh;
-  }
-  return nullptr;
-}
-
 class Closer {
  public:
-  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(mesh_of(module)) {}
+  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(program_mesh(module)) {}
 
   void close_region(RegionId region, bool nested) {
     for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);

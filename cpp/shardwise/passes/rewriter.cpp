@@ -2,7 +2,7 @@
 #include "shardwise/passes/rewriter.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/passes/graph_copy.h"
+#include "shardwise/ir/graph_copy.h"
 
 namespace shardwise {
 namespace {

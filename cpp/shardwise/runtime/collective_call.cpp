@@ -77,10 +77,6 @@ Shards CollectiveCall::run(Communicator& communicator, const Shards& operand) co
   return operand;
 }
 
-bool is_local_collective(const OpView& op) {
-  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
-}
-
 CollectiveCall read_collective(const OpView& op) {
   CollectiveCall call{.kind = op.def().traits.collective};
   switch (call.kind) {

@@ -27,8 +27,6 @@ struct CollectiveCall {
   Shards run(Communicator& communicator, const Shards& operand) const;  // axis_index ignores the operand
 };
 
-// Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
-bool is_local_collective(const OpView& op);
 CollectiveCall read_collective(const OpView& op);
 
 }  // namespace shardwise

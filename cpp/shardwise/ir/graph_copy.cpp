@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/passes/graph_copy.h"
+#include "shardwise/ir/graph_copy.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 
 namespace shardwise {
 
@@ -56,26 +55,6 @@ Function& GraphCopy::function(const Function& from) {
   made.body = region(from.body);
   to_->functions.push_back(std::move(made));
   return to_->functions.back();
-}
-
-std::vector<ValueId> inline_region(Builder& builder, RegionId body, std::span<const ValueId> arguments) {
-  Module& module = builder.module();
-  const std::vector<ValueId> parameters = module.region(body).arguments;
-  if (parameters.size() != arguments.size()) {
-    fail<ShapeError>("call", str("the function takes ", parameters.size(), " arguments"), str(arguments.size()));
-  }
-  GraphCopy copy(module, module);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (module.value(parameters[i]).type != module.value(arguments[i]).type) {
-      fail<ShapeError>("call", str("argument ", i, " must be ", module.type(parameters[i]).text()),
-                       module.type(arguments[i]).text());
-    }
-    copy.map(parameters[i], arguments[i]);
-  }
-  copy.ops(body, builder.region());
-  std::vector<ValueId> results;
-  for (ValueId result : module.region(body).results) results.push_back(copy(result));
-  return results;
 }
 
 }  // namespace shardwise

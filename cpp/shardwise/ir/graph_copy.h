@@ -11,11 +11,10 @@
 // use values from around it.
 #pragma once
 
-#include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
+#include "shardwise/ir/module.h"
 
 namespace shardwise {
 
@@ -37,9 +36,5 @@ class GraphCopy {
   Module* to_;
   std::unordered_map<ValueId, ValueId> values_;
 };
-
-// Appends the ops of `body`, a region of the builder's module, with `arguments` for its arguments; returns its results.
-// ShapeError when a type differs.
-std::vector<ValueId> inline_region(Builder& builder, RegionId body, std::span<const ValueId> arguments);
 
 }  // namespace shardwise

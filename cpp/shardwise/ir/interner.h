@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hash-consing: equal values get one 32-bit id.
+//
+//   Interner<TensorType, TypeId, TypeHash> types;
+//   types.intern(a) == types.intern(b);   // exactly when a == b
+//   types[id]                             // the value; the reference stays valid
+//
+// Any number of threads may intern and read at once. Interning takes a lock. Reading takes none: a value never moves,
+// and it was complete before anybody got its id.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace shardwise {
+
+// Grows by pieces, each twice as large as the one before, and leaves its elements where they are. Appending needs a lock;
+// reading an element that was appended before does not.
+template <class T>
+class StableArray {
+ public:
+  uint32_t append(T value) {
+    const auto [piece, offset] = place(size_);
+    if (pieces_[piece] == nullptr) pieces_[piece] = std::make_unique<T[]>(size_t{kFirst} << piece);
+    pieces_[piece][offset] = std::move(value);
+    return size_++;
+  }
+  const T& operator[](uint32_t index) const {
+    const auto [piece, offset] = place(index);
+    return pieces_[piece][offset];
+  }
+  uint32_t size() const { return size_; }
+
+ private:
+  static constexpr uint32_t kFirst = 16;
+  // With 16 added, the indices of piece p are those whose highest bit is bit p + 4.
+  static std::pair<size_t, size_t> place(uint32_t index) {
+    const uint64_t shifted = uint64_t{index} + kFirst;
+    const auto piece = static_cast<size_t>(std::bit_width(shifted) - std::bit_width(uint64_t{kFirst}));
+    return {piece, static_cast<size_t>(shifted - (uint64_t{kFirst} << piece))};
+  }
+  std::array<std::unique_ptr<T[]>, 29> pieces_;
+  uint32_t size_ = 0;
+};
+
+template <class T, class IdT, class Hash>
+class Interner {
+ public:
+  Interner() { values_.append(T{}); }
+  IdT intern(const T& value) {
+    const size_t hash = Hash()(value);
+    const std::scoped_lock lock(mutex_);
+    auto [begin, end] = index_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (values_[it->second] == value) return IdT{it->second};
+    }
+    const uint32_t id = values_.append(value);
+    index_.emplace(hash, id);
+    return IdT{id};
+  }
+  const T& operator[](IdT id) const { return values_[id.index]; }
+
+ private:
+  std::mutex mutex_;
+  StableArray<T> values_;  // element 0 stands for "none"
+  std::unordered_multimap<size_t, uint32_t> index_;
+};
+
+}  // namespace shardwise
