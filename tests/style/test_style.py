@@ -83,6 +83,18 @@ def test_op_definitions_are_in_ops_and_reach_the_registry_through_family_tables(
     assert [path for path in users if not path.startswith("cpp/shardwise/ops/") and not path.endswith("op_def.h")] == []
 
 
+def test_no_two_headers_define_a_type_of_one_name() -> None:
+    # Two types of one name make one program with two meanings of std::vector<Name>: memory is corrupted, no tool warns.
+    places: dict[str, set[str]] = {}
+    for path in cpp_files(CORE):
+        space = re.findall(r"^namespace ([\w:]+) \{|^namespace \{", path.read_text(), re.MULTILINE)
+        if path.suffix != ".h" or "" in space:
+            continue
+        for name in re.findall(r"^(?:struct|class) (\w+)[^;\n]*\{", path.read_text(), re.MULTILINE):
+            places.setdefault(f"{space[-1]}::{name}", set()).add(relative(path))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_files_are_short() -> None:
     long = {
         relative(path): lines

@@ -68,7 +68,8 @@ class ConstraintApplier {
       if (is_constraint(use.op) && sharding_of(use.op) != sharding) return;
     }
     module_.value(value).sharding = sharding;
-    provenance_.steps.push_back(Step{.op = constraint, .value = value, .tensor = 0, .before = {}, .after = sharding});
+    provenance_.steps.push_back(
+        PropagationStep{.op = constraint, .value = value, .tensor = 0, .before = {}, .after = sharding});
   }
 
   // The last of two or more constraints in a row, each the only user of the one before; none for other constraints.

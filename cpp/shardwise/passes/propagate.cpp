@@ -31,8 +31,13 @@ const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> s
 class Propagation {
  public:
   Propagation(Module& module, Strategy strategy, Provenance& provenance)
-      : module_(module), context_(module.context()), steps_(provenance.steps), factors_(strategy),
-        states_(module.op_count()), rules_(module.op_count(), nullptr), live_uses_(module.value_count(), 0),
+      : module_(module),
+        context_(module.context()),
+        steps_(provenance.steps),
+        factors_(strategy),
+        states_(module.op_count()),
+        rules_(module.op_count(), nullptr),
+        live_uses_(module.value_count(), 0),
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
     index_uses();
@@ -61,7 +66,8 @@ class Propagation {
     for (ValueId result : module_.region(region).results) ++live_uses_[result.index];
   }
 
-  // A counting sort filled from the back: the users of a value come last one first, which is the order of notifications.
+  // A counting sort filled from the back: the users of a value come last one first, which is the order of
+  // notifications.
   void index_uses() {
     for (OpId id : order_) {
       for (ValueId operand : module_.operands(id)) ++use_begin_[operand.index], ++live_uses_[operand.index];
@@ -91,8 +97,8 @@ class Propagation {
     }
   }
 
-  // An op without users, unless it is a constraint, says nothing any more from the moment the sweep finds it; then the ops
-  // before it may be next.
+  // An op without users, unless it is a constraint, says nothing any more from the moment the sweep finds it; then the
+  // ops before it may be next.
   bool remove_if_unused(OpId id) {
     const Operation& op = module_.op(id);
     if (op.def->traits.side_effect || op.def->traits.constraint || op.result_count == 0) return false;
@@ -157,11 +163,11 @@ class Propagation {
 
   void set_sharding(OpId id, size_t tensor, ShardingId sharding) {
     Value& value = module_.value(tensors_[tensor]);
-    steps_.push_back(Step{.op = id,
-                          .value = tensors_[tensor],
-                          .tensor = static_cast<uint32_t>(tensor),
-                          .before = value.sharding,
-                          .after = sharding});
+    steps_.push_back(PropagationStep{.op = id,
+                                     .value = tensors_[tensor],
+                                     .tensor = static_cast<uint32_t>(tensor),
+                                     .before = value.sharding,
+                                     .after = sharding});
     value.sharding = sharding;
     if (value.op && value.op != id) push(value.op);
     for (OpId user : users(tensors_[tensor])) {
@@ -205,11 +211,11 @@ class Propagation {
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
-        steps_.push_back(Step{{}, {}, static_cast<uint32_t>(i), before_[1], result});
+        steps_.push_back(PropagationStep{{}, {}, static_cast<uint32_t>(i), before_[1], result});
         main.result_shardings[i] = result;
       }
       if (value == before_[0]) continue;
-      steps_.push_back(Step{{}, results[i], static_cast<uint32_t>(i), before_[0], value});
+      steps_.push_back(PropagationStep{{}, results[i], static_cast<uint32_t>(i), before_[0], value});
       module_.value(results[i]).sharding = value;
     }
   }
@@ -225,15 +231,15 @@ class Propagation {
 
   Module& module_;
   Context& context_;
-  std::vector<Step>& steps_;
+  std::vector<PropagationStep>& steps_;
   FactorPropagation factors_;
   FactorProjection projection_;
   VisitCache cache_;
-  std::vector<OpId> order_;                      // the program from top to bottom, bodies behind their op
-  std::vector<OpState> states_;                  // by op
-  std::vector<const ShardingRule*> rules_;       // by op
-  std::vector<uint32_t> live_uses_;              // by value
-  std::vector<uint32_t> use_begin_;              // by value, into users_
+  std::vector<OpId> order_;                 // the program from top to bottom, bodies behind their op
+  std::vector<OpState> states_;             // by op
+  std::vector<const ShardingRule*> rules_;  // by op
+  std::vector<uint32_t> live_uses_;         // by value
+  std::vector<uint32_t> use_begin_;         // by value, into users_
   std::vector<OpId> users_;
   std::vector<OpId> stack_;
   std::unordered_map<TypeId, std::unique_ptr<ShardingRule>> identities_;

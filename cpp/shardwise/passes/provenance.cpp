@@ -23,12 +23,12 @@ class Historian {
  public:
   Historian(const Module& module, const Provenance& provenance) : module_(module), provenance_(provenance) {
     for (size_t s = 0; s < steps().size(); ++s) {
-      const Step& step = steps()[s];
+      const PropagationStep& step = steps()[s];
       (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
     }
   }
 
-  const std::vector<Step>& steps() const { return provenance_.steps; }
+  const std::vector<PropagationStep>& steps() const { return provenance_.steps; }
 
   ShardingId initial(const Holder& holder) const {
     const auto& list = holder.value ? provenance_.initial : provenance_.initial_results;
@@ -131,7 +131,7 @@ class Explainer {
   void trace(const Holder& holder, size_t dim, size_t time, AxisOrigin origin, std::vector<AxisOrigin>& found) {
     const size_t arrival = history_.arrival(holder, dim, origin.axis, time);
     if (arrival == history_.steps().size()) return finish(holder, std::move(origin), found);
-    const Step& step = history_.steps()[arrival];
+    const PropagationStep& step = history_.steps()[arrival];
     if (!step.op) {
       const Holder other =
           holder.value ? Holder{{}, step.tensor} : Holder{module_.region(module_.main().body).results[step.tensor], 0};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who put which axis where. Propagation appends one Step (20 bytes) whenever a value's sharding grows; everything else
-// is worked out when somebody asks, by projecting the shardings of that moment through the rule of that op again.
+// Who put which axis where. Propagation appends one PropagationStep (20 bytes) whenever a value's sharding grows;
+// everything else is worked out when somebody asks, by projecting the shardings of that moment through the rule of that
+// op again.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
@@ -21,7 +22,7 @@ namespace shardwise {
 // Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result
 // `tensor` of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of
 // main.
-struct Step {
+struct PropagationStep {
   OpId op = {};
   ValueId value = {};
   uint32_t tensor = 0;
@@ -30,7 +31,7 @@ struct Step {
 };
 
 struct Provenance {
-  std::vector<Step> steps;                  // in order of time
+  std::vector<PropagationStep> steps;       // in order of time
   std::vector<ShardingId> initial;          // by value index: what the user wrote
   std::vector<ShardingId> initial_results;  // what the user wrote on the results of main
 };
