@@ -136,6 +136,10 @@ class WeakTracer(Tracer):
         tracer.weak = weak
         return tracer
 
+    def strong(self) -> Tracer:
+        """The same scalar, which keeps its dtype beside any array."""
+        return Tracer(self._trace, self._value, self.shape, self.dtype)
+
 
 _numpy_module: Any = None
 

@@ -21,6 +21,7 @@ from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import creation, elementwise, joining, linalg, manipulation, reductions, selection  # noqa: F401
 from ._primitives import convert, refuse
+from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
 from .indexing import getitem as getitem
 
@@ -43,7 +44,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     special = linalg.UFUNCS.get(ufunc)
     if special is None:
         raise _unsupported(f"np.{ufunc.__name__}", inputs)
-    return special(inputs, dtype)
+    return special(elementwise.strong(inputs) if all(map(is_weak, inputs)) else inputs, dtype)
 
 
 def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from ..tracing import Tracer, WeakTracer
 from ._primitives import broadcast_shape, common_trace, compare, convert, operand, select, shape_of, splat, truth
 from ._promote import is_float, is_integer, is_weak, loop_dtypes
 
-__all__ = ["RULES", "call", "call_options"]
+__all__ = ["RULES", "call", "call_options", "strong"]
 
 Rule: TypeAlias = str | Callable[..., Any]
 _BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -27,14 +27,16 @@ _BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32),
 
 def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record ``ufunc(*inputs)`` with NumPy's dtypes and broadcasting."""
+    if WeakTracer in map(type, inputs) and all(map(is_weak, inputs)):
+        result = _call(ufunc, rule, strong(inputs), dtype)
+        if ufunc in _WEAK and dtype is None:
+            return WeakTracer.of(result, float if result.dtype.kind == "f" else int)
+        return result
+    return _call(ufunc, rule, inputs, dtype)
+
+
+def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> Any:
     dtypes = loop_dtypes(ufunc, inputs, dtype)
-    if WeakTracer in map(type, inputs) and dtype is None and ufunc in _WEAK and all(map(is_weak, inputs)):
-        weak = float if dtypes[-1].kind == "f" else int
-        return WeakTracer.of(_call(ufunc, rule, inputs, dtypes), weak)
-    return _call(ufunc, rule, inputs, dtypes)
-
-
-def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...]) -> Any:
     if len(inputs) == 1:
         x = inputs[0]
         if x.dtype != dtypes[0]:
@@ -54,6 +56,11 @@ def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtypes: tuple[np
         return special(operand(trace, lhs, dtypes[0], shape))
     lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
     return trace.emit(rule, (lhs, rhs)) if isinstance(rule, str) else rule(lhs, rhs)
+
+
+def strong(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs with Python numbers that were arguments as scalars of their dtype."""
+    return tuple([x.strong() if type(x) is WeakTracer else x for x in inputs])
 
 
 # What Python's operators on numbers give is a Python number again.
