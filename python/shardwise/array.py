@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _core
-from .dtypes import dtype_name, numpy_dtype
+from .dtypes import dtype_name, numpy_dtype, refuse_masked
 from .errors import MeshError, ShapeError, ShardingError, UnsupportedError, message
 from .mesh import Mesh, get_mesh
 from .methods import ArrayMethods
@@ -233,6 +233,7 @@ def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
         raise ShardingError(message("device_put", "takes a NamedSharding, a spec or a mesh", repr(sharding)))
     if isinstance(x, Array):
         return Array(x._data.reshard(sharding.core(x.ndim)))
+    refuse_masked(x)
     return put(np.asarray(x), sharding.core(np.ndim(x)))
 
 

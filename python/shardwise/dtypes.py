@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import DTypeError, message
 
-__all__ = ["bfloat16", "dtype_name", "is_float", "numpy_dtype"]
+__all__ = ["bfloat16", "dtype_name", "is_float", "numpy_dtype", "refuse_masked"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -37,6 +37,14 @@ def dtype_name(dtype: Any) -> str:
             message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype")
         )
     return name
+
+
+def refuse_masked(x: Any) -> None:
+    """DTypeError for a masked array: programs would lose its mask."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise DTypeError(
+            message("array", "must not be masked", type(x).__name__, "pass x.data and the mask, and use np.where")
+        )
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

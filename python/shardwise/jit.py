@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 import numpy as np
 
 from .array import Array, ShapeDtypeStruct
+from .dtypes import refuse_masked
 from .errors import DTypeError, MeshError, ShardingError, message
 from .mesh import Mesh, get_mesh
 from .numpy._registry import FUNCTIONS
@@ -333,6 +334,7 @@ def _aval(leaf: Any, path: str) -> ShapeDtypeStruct:
         refuse_escaped(leaf)
     if isinstance(leaf, Array):
         return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
+    refuse_masked(leaf)
     array = np.asarray(leaf)
     if array.dtype.kind in "OSUVMmc" and array.dtype.name != "bfloat16":
         raise DTypeError(
@@ -348,6 +350,8 @@ def _aval(leaf: Any, path: str) -> ShapeDtypeStruct:
 
 def _leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
+        if type(leaf) is not np.ndarray:
+            refuse_masked(leaf)
         return leaf.shape, leaf.dtype
     if isinstance(leaf, Array):
         return leaf.shape, leaf.dtype, leaf._data.sharding

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _core
-from .dtypes import dtype_name, numpy_dtype
+from .dtypes import dtype_name, numpy_dtype, refuse_masked
 from .errors import (
     DTypeError,
     MeshError,
@@ -220,6 +220,7 @@ class Trace:
             return x
         if hasattr(x, "__shardwise_array__"):
             return self._lift_sharded(x)
+        refuse_masked(x)
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))

@@ -258,6 +258,27 @@ def test_arguments_that_are_no_real_numbers_are_refused(value: Any) -> None:
         sw.jit(lambda x: x, mesh=MESH)(value)
 
 
+def test_masked_arrays_are_refused_wherever_they_come_in() -> None:
+    masked = np.ma.masked_array(X, X > 3)
+    f = sw.jit(lambda x: x, mesh=MESH)
+    f(X)
+    for use in (
+        lambda: f(masked),
+        lambda: sw.jit(lambda x: x + masked, mesh=MESH)(X),
+        lambda: sw.device_put(masked, MESH),
+    ):
+        with pytest.raises(sw.DTypeError, match="must not be masked"):
+            use()
+
+
+def test_arithmetic_of_python_numbers_that_are_arguments_stays_weak() -> None:
+    def f(x: Any, s: Any, n: Any) -> Any:
+        return [x * (1 - s), x * (s / 2 + 1), x * -s, x + n // 2, x[n], (x > s), x * (n < 5), x**n, divmod(n, 2)[0] + n]
+
+    for result, expected in zip(sw.jit(f, mesh=MESH)(X, 0.25, 2), f(X, 0.25, 2)):
+        same(result, expected)
+
+
 def test_results_that_are_no_arrays_are_refused() -> None:
     for value in ("text", object(), 1j):
         with pytest.raises(sw.DTypeError):
