@@ -44,6 +44,7 @@ from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
 from .sharding import NamedSharding, P, PartitionSpec, open, sub  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
+from .vmap import vmap  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -87,5 +88,6 @@ __all__ = [
     "sub",
     "testing",
     "value_and_grad",
+    "vmap",
     "with_sharding_constraint",
 ]

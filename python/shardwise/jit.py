@@ -48,7 +48,7 @@ def jit(
     out_shardings: Any = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    strategy: str = "basic",
+    strategy: str = "aggressive",
 ) -> Any:
     """Make ``fun``, written in NumPy, one SPMD program for the devices of a mesh. Also a decorator factory.
 
@@ -59,7 +59,8 @@ def jit(
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
-        strategy: how propagation settles conflicts, ``"basic"`` or ``"aggressive"``.
+        strategy: how propagation settles conflicts: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only
+            what all tensors of an op agree on.
 
     Returns:
         A :class:`JitFunction`: call it with arrays, or ask it for stages.
@@ -130,7 +131,7 @@ class JitFunction:
         out_shardings: Any = None,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
-        strategy: str = "basic",
+        strategy: str = "aggressive",
     ) -> None:
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
@@ -441,3 +442,29 @@ def static_leaf_key(leaf: Any) -> Any:
     except TypeError:
         return type(leaf), repr(leaf)
     return _typed(leaf)
+
+
+def run_as_program(
+    function: Callable[..., Any],
+    mesh: Mesh | None,
+    programs: dict[Any, JitFunction],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Run a transformed function, called outside :func:`jit`, as a program of its own, kept in ``programs``.
+
+    What is no array among the arguments is part of the program.
+    """
+    leaves, tree = flatten((args, kwargs))
+    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
+    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
+
+    def run(*arrays: Any) -> Any:
+        values = iter(arrays)
+        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
+        return function(*call_args, **call_kwargs)
+
+    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
+    if key not in programs:
+        programs[key] = jit(run, mesh=mesh)
+    return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])

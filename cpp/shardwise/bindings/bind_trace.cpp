@@ -10,6 +10,7 @@
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/passes/batch.h"
 #include "shardwise/passes/differentiate.h"
 
 namespace py = pybind11;
@@ -71,6 +72,21 @@ py::list unused_constraints(const Trace& trace, py::handle live) {
   return unused;
 }
 
+// The ops of a region with a new leading dim, appended here: (value, whether it has that dim) per result.
+py::list batch(Trace& trace, uint32_t region, py::handle arguments, const std::vector<bool>& batched, int64_t size) {
+  Builder builder = trace.builder_here();
+  if (region == 0 || region >= trace.module().region_count()) {
+    fail<ShapeError>("trace", "a region must be one of this program", std::to_string(region));
+  }
+  const BatchedResults results =
+      append_batched(builder, RegionId{region}, values_from_python(trace, arguments), batched, size);
+  py::list list;
+  for (size_t i = 0; i < results.values.size(); ++i) {
+    list.append(py::make_tuple(results.values[i].index, static_cast<bool>(results.batched[i])));
+  }
+  return list;
+}
+
 std::shared_ptr<Module> finish(Trace& trace, py::handle outputs, const std::vector<ShardingPtr>& shardings) {
   const std::vector<ValueId> values = values_from_python(trace, outputs);
   std::vector<ShardingId> ids(values.size());
@@ -116,6 +132,13 @@ void bind_trace(py::module_& module) {
              return indices(append_vjp(builder, values_from_python(trace, outputs), values_from_python(trace, cotangents),
                                        values_from_python(trace, wrt)));
            })
+      .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
+      .def("region_argument",
+           [](Trace& trace, py::handle shape, const std::string& dtype) {
+             return trace.region_argument(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape))).index;
+           })
+      .def("end_region", [](Trace& trace, py::handle results) { trace.end_region(values_from_python(trace, results)); })
+      .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute", [](Trace& trace, uint32_t variable,
                             uint32_t value) { trace.substitute(ValueId{variable}, trace.checked(value)); })

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ops/annotations.h"
 
 namespace shardwise {
@@ -21,7 +22,7 @@ Builder Trace::builder_here() {
     fail<ShapeError>("trace", "a traced value must not leave the function that recorded it",
                      "one of a finished program", "return it instead");
   }
-  return Builder(*module_, body_, current_location(context()));
+  return Builder(*module_, current(), current_location(context()));
 }
 
 ValueId Trace::argument(TypeId type, const std::string& name, const TensorSharding* sharding) {
@@ -34,6 +35,23 @@ ValueId Trace::argument(TypeId type, const std::string& name, const TensorShardi
     module_->value(value).sharding = context().intern(*sharding);
   }
   return value;
+}
+
+RegionId Trace::begin_region() {
+  builder_here();
+  regions_.push_back(module_->add_region());
+  had_regions_ = true;
+  return regions_.back();
+}
+
+ValueId Trace::region_argument(TypeId type) {
+  return module_->add_argument(current(), type, builder_here().loc());
+}
+
+void Trace::end_region(std::span<const ValueId> results) {
+  if (regions_.empty()) fail<ShapeError>("trace", "a region must be open before it can end");
+  module_->region(regions_.back()).results.assign(results.begin(), results.end());
+  regions_.pop_back();
 }
 
 RegionId Trace::reduction_region(std::string_view op, DType dtype) {
@@ -71,20 +89,20 @@ void Trace::set_name(ValueId id, const std::string& name) {
 }
 
 ValueId Trace::variable(ValueId value) {
-  const ValueId stand_in = module_->add_argument(body_, module_->value(value).type, builder_here().loc());
-  variables_[stand_in] = static_cast<uint32_t>(module_->op_count());
+  const ValueId stand_in = module_->add_argument(current(), module_->value(value).type, builder_here().loc());
+  variables_[stand_in] = {static_cast<uint32_t>(module_->op_count()), current()};
   return stand_in;
 }
 
 void Trace::substitute(ValueId variable, ValueId value) {
   const auto found = variables_.find(variable);
   if (found == variables_.end()) fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
-  for (uint32_t op = found->second; op < module_->op_count(); ++op) {
+  for (uint32_t op = found->second.first_op; op < module_->op_count(); ++op) {
     for (ValueId& operand : module_->operands(OpId{op})) {
       if (operand == variable) operand = value;
     }
   }
-  std::vector<ValueId>& arguments = module_->region(body_).arguments;
+  std::vector<ValueId>& arguments = module_->region(found->second.region).arguments;
   std::erase(arguments, variable);
   for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
   substituted_[variable] = value;
@@ -102,10 +120,17 @@ ValueId Trace::checked(uint32_t index) const {
 
 std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings) {
   builder_here();
+  if (!regions_.empty()) fail<ShapeError>("trace", "all regions must have ended before the program does");
   module_->region(body_).results.assign(outputs.begin(), outputs.end());
   module_->main().result_shardings = std::move(shardings);
   finished_ = true;
-  return module_;
+  if (!had_regions_) return module_;
+  // Regions that vmap has consumed belong to nothing: only what main reaches is handed on.
+  auto reached = std::make_shared<Module>(module_->shared_context());
+  reached->name = module_->name;
+  reached->meshes = module_->meshes;
+  GraphCopy(*module_, *reached).function(module_->main());
+  return reached;
 }
 
 }  // namespace shardwise

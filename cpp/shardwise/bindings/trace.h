@@ -25,10 +25,16 @@ class Trace {
   Module& module() { return *module_; }
   const Module& module() const { return *module_; }
   RegionId body() const { return body_; }
+  RegionId current() const { return regions_.empty() ? body_ : regions_.back(); }
   Context& context() const { return module_->context(); }
   bool finished() const { return finished_; }
 
-  ValueId argument(TypeId type, const std::string& name, const TensorSharding* sharding);
+  ValueId argument(TypeId type, const std::string& name, const TensorSharding* sharding);  // of main
+  // A function inside the function, as vmap records it: ops between `begin_region` and `end_region` go to a region of
+  // their own, which may use values from around it, and which belongs to no op.
+  RegionId begin_region();
+  ValueId region_argument(TypeId type);
+  void end_region(std::span<const ValueId> results);
   // One op with one result. `region_op` names the op of a one-op reduction region on scalars of operand 0's dtype.
   ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, const std::string* region_op);
@@ -49,8 +55,14 @@ class Trace {
 
   std::shared_ptr<Module> module_;
   RegionId body_;
+  std::vector<RegionId> regions_;  // open ones, innermost last
   bool finished_ = false;
-  std::unordered_map<ValueId, uint32_t> variables_;      // variable → number of ops before it
+  bool had_regions_ = false;
+  struct Variable {
+    uint32_t first_op = 0;  // number of ops before it
+    RegionId region;
+  };
+  std::unordered_map<ValueId, Variable> variables_;
   std::unordered_map<ValueId, ValueId> substituted_;
 };
 
