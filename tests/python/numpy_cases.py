@@ -23,7 +23,9 @@ class Case(NamedTuple):
     arrays: tuple[np.ndarray, ...]
 
 
-def data(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0, low: float = -4, high: float = 4) -> np.ndarray:
+def data(
+    shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0, low: float = -4, high: float = 4
+) -> np.ndarray:
     """Reproducible numbers in [low, high)."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
@@ -55,9 +57,14 @@ def _unary() -> list[Case]:
                     cases.append(Case(f"{name}-{np.dtype(dtype).name}", ufunc, (x,)))
             if name in ("fabs", "conjugate"):
                 continue
-            if name in "negative positive absolute sign square floor ceil rint trunc isfinite isinf isnan logical_not exp sqrt tanh":
+            if (
+                name
+                in "negative positive absolute sign square floor ceil rint trunc isfinite isinf isnan logical_not exp sqrt tanh"
+            ):
                 low_int = 0 if name == "sqrt" else -9
-                cases.append(Case(f"{name}-int32", ufunc, (np.arange(low_int, low_int + 18, dtype=np.int32).reshape(9, 2),)))
+                cases.append(
+                    Case(f"{name}-int32", ufunc, (np.arange(low_int, low_int + 18, dtype=np.int32).reshape(9, 2),))
+                )
                 cases.append(Case(f"{name}-uint8", ufunc, (np.arange(18, dtype=np.uint8).reshape(9, 2),)))
             special = name in "absolute sign signbit floor ceil rint trunc isfinite isinf isnan tanh exp square arctan"
             if special:
@@ -65,7 +72,11 @@ def _unary() -> list[Case]:
     for dtype in (np.bool_, np.int8, np.uint16, np.int64):
         cases.append(Case(f"invert-{np.dtype(dtype).name}", np.invert, (data((8, 3), dtype),)))
         cases.append(Case(f"logical_not-{np.dtype(dtype).name}", np.logical_not, (data((8, 3), dtype),)))
-    cases += [Case("bitwise_count-int16", np.bitwise_count, (data((8, 3), np.int16),))] if hasattr(np, "bitwise_count") else []
+    cases += (
+        [Case("bitwise_count-int16", np.bitwise_count, (data((8, 3), np.int16),))]
+        if hasattr(np, "bitwise_count")
+        else []
+    )
     cases += [Case("reciprocal-int64", np.reciprocal, (np.array([1, 2, -1, -3, 5], np.int64),))]
     return cases
 
@@ -82,19 +93,28 @@ def _binary() -> list[Case]:
             cases.append(Case(f"{name}-{np.dtype(dtype).name}", ufunc, (x, y)))
         if name not in ("power", "float_power", "logaddexp", "logaddexp2", "hypot"):
             cases.append(Case(f"{name}-special", ufunc, (A, B)))
-    integers = "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_or bitwise_xor divide " + compared
+    integers = (
+        "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_or bitwise_xor divide "
+        + compared
+    )
     for name in integers.split():
         for dtype in (np.int8, np.int32, np.uint8, np.uint64):
             x, y = data((9, 20), dtype, 1), data((9, 20), dtype, 2)
             cases.append(Case(f"{name}-{np.dtype(dtype).name}", getattr(np, name), (x, y)))
     for dtype in (np.int8, np.uint8, np.int64):
         shifts = np.arange(20, dtype=dtype).reshape(1, 20)
-        cases += [Case(f"{f.__name__}-{np.dtype(dtype).name}", f, (data((9, 1), dtype), shifts)) for f in (np.left_shift, np.right_shift)]
+        cases += [
+            Case(f"{f.__name__}-{np.dtype(dtype).name}", f, (data((9, 1), dtype), shifts))
+            for f in (np.left_shift, np.right_shift)
+        ]
         cases.append(Case(f"power-{np.dtype(dtype).name}", np.power, (data((9, 1), dtype), np.arange(5, dtype=dtype))))
     extremes = np.array([[np.iinfo(np.int64).min, 7, -7]]), np.array([[-1], [0], [2], [-2]])
     cases += [Case(f"{f.__name__}-extremes", f, extremes) for f in (np.floor_divide, np.remainder, np.fmod)]
     mixed = np.array([-1, 0, 5, 2**62], np.int64), np.array([[0], [5], [2**63]], np.uint64)
-    cases += [Case(f"{f.__name__}-int64-uint64", f, mixed) for f in (np.less, np.equal, np.greater_equal, np.not_equal, np.add)]
+    cases += [
+        Case(f"{f.__name__}-int64-uint64", f, mixed)
+        for f in (np.less, np.equal, np.greater_equal, np.not_equal, np.add)
+    ]
     return cases
 
 
@@ -116,7 +136,12 @@ def _scalars() -> list[Case]:
             cases.append(Case(f"{name}-{np.dtype(dtype).name}", function, (data((9, 7), dtype, 3),)))
     cases.append(Case("x**0.5", lambda x: x**0.5, (data((9,), low=0),)))
     cases.append(Case("x**-1", lambda x: x**-1, (data((9,), low=1),)))
-    cases += [Case(f"beyond{i}", f, (np.arange(8, dtype=np.uint8),)) for i, f in enumerate((lambda x: x < 300, lambda x: -1 < x, lambda x: x == 256, lambda x: x >= -5, lambda x: x != 999))]
+    cases += [
+        Case(f"beyond{i}", f, (np.arange(8, dtype=np.uint8),))
+        for i, f in enumerate(
+            (lambda x: x < 300, lambda x: -1 < x, lambda x: x == 256, lambda x: x >= -5, lambda x: x != 999)
+        )
+    ]
     cases.append(Case("dtype=", lambda x: np.add(x, 1, dtype=np.float64), (data((9,)),)))
     cases.append(Case("astype", lambda x: [x.astype(d) for d in ("f8", "i4", "?", "u1", "f2")], (data((9,), low=0),)))
     return cases
@@ -162,11 +187,31 @@ def _products() -> list[Case]:
     for text, shapes in subscripts.items():
         for dtype in (np.float32, np.int32):
             arrays = tuple(data(shape, dtype, i) for i, shape in enumerate(shapes))
-            cases.append(Case(f"einsum-{text}-{np.dtype(dtype).name}", lambda *x, text=text: np.einsum(text, *x), arrays))
-    cases.append(Case("einsum-lists", lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [2, 0]), (data((9, 4)), data((4, 3)))))
-    cases.append(Case("einsum-bool", lambda x, y: np.einsum("ij,jk->ik", x, y), (data((9, 4), bool), data((4, 3), bool, 1))))
-    cases.append(Case("einsum-mixed", lambda x, y: np.einsum("ij,jk->ik", x, y), (data((9, 4)), data((4, 3), np.int64, 1))))
-    shapes_of_two = [((9, 4), (4, 6)), ((4,), (4,)), ((9, 4), (4,)), ((4,), (4, 6)), ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((7, 1, 3, 4), (2, 4, 5)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((1, 3, 4), (5, 4, 2))]
+            cases.append(
+                Case(f"einsum-{text}-{np.dtype(dtype).name}", lambda *x, text=text: np.einsum(text, *x), arrays)
+            )
+    cases.append(
+        Case("einsum-lists", lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [2, 0]), (data((9, 4)), data((4, 3))))
+    )
+    cases.append(
+        Case("einsum-bool", lambda x, y: np.einsum("ij,jk->ik", x, y), (data((9, 4), bool), data((4, 3), bool, 1)))
+    )
+    cases.append(
+        Case("einsum-mixed", lambda x, y: np.einsum("ij,jk->ik", x, y), (data((9, 4)), data((4, 3), np.int64, 1)))
+    )
+    shapes_of_two = [
+        ((9, 4), (4, 6)),
+        ((4,), (4,)),
+        ((9, 4), (4,)),
+        ((4,), (4, 6)),
+        ((2, 3, 4), (2, 4, 5)),
+        ((2, 3, 4), (4, 5)),
+        ((3, 4), (2, 4, 5)),
+        ((7, 1, 3, 4), (2, 4, 5)),
+        ((4,), (2, 4, 5)),
+        ((2, 3, 4), (4,)),
+        ((1, 3, 4), (5, 4, 2)),
+    ]
     for i, (a, b) in enumerate(shapes_of_two):
         for dtype in (np.float32, np.int16):
             cases.append(Case(f"matmul-{i}-{np.dtype(dtype).name}", np.matmul, (data(a, dtype), data(b, dtype, 1))))
@@ -179,9 +224,24 @@ def _products() -> list[Case]:
         "outer": (np.outer, (9, 2), (4,)), "vdot": (np.vdot, (9, 4), (4, 9)), "kron": (np.kron, (3, 4), (2, 5)), "kron-1": (np.kron, (3,), (2, 5)),
     }  # fmt: skip
     cases += [Case(name, f, (data(a), data(b, seed=1))) for name, (f, a, b) in pairs.items()]
-    orders: dict[str, dict[str, Any]] = {"all": {}, "axis": {"axis": 0}, "1": {"ord": 1, "axis": 1}, "inf": {"ord": np.inf, "axis": 0, "keepdims": True}, "-inf": {"ord": -np.inf, "axis": 0}, "0": {"ord": 0, "axis": 1}, "3": {"ord": 3, "axis": 1}, "fro": {"ord": "fro"}, "matrix1": {"ord": 1}, "matrix-inf": {"ord": np.inf, "axis": (1, 0), "keepdims": True}, "two": {"axis": (0, 1)}}
+    orders: dict[str, dict[str, Any]] = {
+        "all": {},
+        "axis": {"axis": 0},
+        "1": {"ord": 1, "axis": 1},
+        "inf": {"ord": np.inf, "axis": 0, "keepdims": True},
+        "-inf": {"ord": -np.inf, "axis": 0},
+        "0": {"ord": 0, "axis": 1},
+        "3": {"ord": 3, "axis": 1},
+        "fro": {"ord": "fro"},
+        "matrix1": {"ord": 1},
+        "matrix-inf": {"ord": np.inf, "axis": (1, 0), "keepdims": True},
+        "two": {"axis": (0, 1)},
+    }
     for dtype in (np.float32, np.int32):
-        cases += [Case(f"norm-{name}-{np.dtype(dtype).name}", _with(np.linalg.norm, o), (data((9, 4), dtype),)) for name, o in orders.items()]
+        cases += [
+            Case(f"norm-{name}-{np.dtype(dtype).name}", _with(np.linalg.norm, o), (data((9, 4), dtype),))
+            for name, o in orders.items()
+        ]
     if hasattr(np, "vecdot"):
         cases.append(Case("vecdot", np.vecdot, (data((9, 4)), data((4,), seed=1))))
     return cases
@@ -214,9 +274,18 @@ def _indexing() -> list[Case]:
         "1": 1, "-1": -1, "1:": np.s_[1:], "::2": np.s_[::2], "::-1": np.s_[::-1], "5:1:-2": np.s_[5:1:-2], ":, 1": np.s_[:, 1], "..., 0": np.s_[..., 0], "None": None, ":, None, 1:3": np.s_[:, None, 1:3], "2, 1, 3": (2, 1, 3), "...": ..., "()": (), "1:1": np.s_[1:1], "-3:-1, ..., ::-2": np.s_[-3:-1, ..., ::-2], "9:": np.s_[9:], "int64": np.int64(2), "0-d": np.array(1), "None, ..., None": np.s_[None, ..., None], "1:-1, :, -1": np.s_[1:-1, :, -1],
     }  # fmt: skip
     cases = [Case(f"[{name}]", lambda x, i=index: x[i], (data((6, 3, 4)),)) for name, index in indices.items()]
-    traced: dict[str, Callable[..., Any]] = {"i": lambda x, i: x[i], ":, i": lambda x, i: x[:, i], "i, 1:, i": lambda x, i: x[i, 1:, i], "..., i": lambda x, i: x[..., i], "-i": lambda x, i: x[-i]}
+    traced: dict[str, Callable[..., Any]] = {
+        "i": lambda x, i: x[i],
+        ":, i": lambda x, i: x[:, i],
+        "i, 1:, i": lambda x, i: x[i, 1:, i],
+        "..., i": lambda x, i: x[..., i],
+        "-i": lambda x, i: x[-i],
+    }
     for name, f in traced.items():
-        cases += [Case(f"[traced {name}]-{np.dtype(d).name}", f, (data((6, 3, 4)), np.array(2, d))) for d in (np.int32, np.int64)]
+        cases += [
+            Case(f"[traced {name}]-{np.dtype(d).name}", f, (data((6, 3, 4)), np.array(2, d)))
+            for d in (np.int32, np.int64)
+        ]
     cases.append(Case("[traced uint8]", lambda x, i: x[i], (data((6, 3, 4)), np.array(2, np.uint8))))
     return cases
 
@@ -232,7 +301,12 @@ def _selection() -> list[Case]:
     cases = []
     for name, f in functions.items():
         cases += [Case(f"{name}-{np.dtype(d).name}", f, (data((9, 4), d),)) for d in (np.float32, np.int32)]
-    cases += [Case("nan_to_num-nan", np.nan_to_num, (SPECIAL,)), Case("isclose-nan", lambda x: np.isclose(x, x, equal_nan=True), (n,)), Case("max-nan", np.max, (n,)), Case("clip-uint8", lambda x: np.clip(x, -1, 300), (np.arange(9, dtype=np.uint8),))]
+    cases += [
+        Case("nan_to_num-nan", np.nan_to_num, (SPECIAL,)),
+        Case("isclose-nan", lambda x: np.isclose(x, x, equal_nan=True), (n,)),
+        Case("max-nan", np.max, (n,)),
+        Case("clip-uint8", lambda x: np.clip(x, -1, 300), (np.arange(9, dtype=np.uint8),)),
+    ]
     return cases
 
 
