@@ -20,6 +20,9 @@ namespace {
 
 using CompiledPtr = std::shared_ptr<CompiledProgram>;
 
+constexpr const char* kDefaultStrategy = "aggressive";
+static_assert(CompileOptions().strategy == Strategy::kAggressive);
+
 Strategy strategy_from_name(const std::string& name) {
   if (name == "basic") return Strategy::kBasic;
   if (name == "aggressive") return Strategy::kAggressive;
@@ -238,8 +241,8 @@ void bind_passes(py::module_& module) {
       .def("explain", &explain_name)
       .def("names", &all_names);
   module.def("pass_names", &pass_names);
-  module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = "basic");
-  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = "basic");
+  module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = kDefaultStrategy);
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
 }
 
 }  // namespace shardwise

@@ -57,7 +57,7 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
 
 void refuse_unreduced(const TensorSharding& sharding) {
   if (sharding.unreduced.empty()) return;
-  fail<ShardingError>("array", "an array cannot be left unreduced", bare_text(sharding),
+  fail<ShardingError>("array", "an array cannot be left unreduced", short_text(sharding),
                       "drop unreduced= or shard a dim over these axes");
 }
 

@@ -42,7 +42,7 @@ void check_input(const Module& module) {
   }
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
-    refuse("a result cannot be left unreduced", bare_text(context.sharding(id)),
+    refuse("a result cannot be left unreduced", short_text(context.sharding(id)),
            "drop unreduced= or shard a dim of the result over these axes", {});
   }
 }
