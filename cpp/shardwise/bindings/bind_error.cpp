@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one place where C++ errors become Python exceptions of the same name.
-#include "shardwise/base/error.h"
-
 #include <string_view>
 
+#include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/source_frame.h"
 
@@ -94,7 +93,8 @@ void bind_error(py::module_& module) {
   ExceptionTypes& all = types();
   all.error = make_type(module, "Error", "Base of all errors of shardwise.", PyExc_Exception);
   all.mesh = make_type(module, "MeshError", "A mesh that cannot be, or that is missing.", PyExc_ValueError);
-  all.sharding = make_type(module, "ShardingError", "A sharding that does not fit its mesh or tensor.", PyExc_ValueError);
+  all.sharding =
+      make_type(module, "ShardingError", "A sharding that does not fit its mesh or tensor.", PyExc_ValueError);
   all.shape = make_type(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
   all.dtype = make_type(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
   all.parse = make_type(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);

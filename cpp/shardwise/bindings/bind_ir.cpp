@@ -85,15 +85,16 @@ py::dict describe(const OpDef& def) {
 
 void bind_module_class(py::module_& module) {
   py::class_<Module, ModulePtr>(module, "Module")
-      .def("text",
-           [](const Module& self, bool locations, bool generic) {
-             return print(self, PrintOptions{.locations = locations, .generic = generic});
-           },
-           py::arg("locations") = false, py::arg("generic") = false)
-      .def_property_readonly("op_count",
-                             [](const Module& self) { return self.region(self.main().body).ops.size(); })
+      .def(
+          "text",
+          [](const Module& self, bool locations, bool generic) {
+            return print(self, PrintOptions{.locations = locations, .generic = generic});
+          },
+          py::arg("locations") = false, py::arg("generic") = false)
+      .def_property_readonly("op_count", [](const Module& self) { return self.region(self.main().body).ops.size(); })
       .def("verify", [](const Module& self) { verify(self); })
-      .def("structurally_equal", [](const Module& self, const Module& other) { return structurally_equal(self, other); })
+      .def("structurally_equal",
+           [](const Module& self, const Module& other) { return structurally_equal(self, other); })
       .def("to_json", [](const Module& self) { return module_to_json(self); })
       .def_property_readonly("argument_types",
                              [](const Module& self) { return types_of(self, self.region(self.main().body).arguments); })
@@ -103,7 +104,8 @@ void bind_module_class(py::module_& module) {
       .def_property_readonly("result_shardings", &result_shardings)
       .def_property_readonly("mesh",
                              [](const Module& self) -> std::shared_ptr<Mesh> {
-                               return self.meshes.empty() ? nullptr : std::const_pointer_cast<Mesh>(self.meshes.front());
+                               return self.meshes.empty() ? nullptr
+                                                          : std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
       .def("propagate_basic", &propagated_basic)
       .def("sharding_rules", &sharding_rules)
@@ -115,18 +117,17 @@ std::string value_text(const std::string& mnemonic, const std::string& value) { 
 void bind_attributes(py::module_& module) {
   py::class_<EnumAttr>(module, "EnumValue")
       .def(py::init([](const std::string& dialect, const std::string& mnemonic, const std::string& value) {
-             return EnumAttr{dialect, mnemonic, value};
-           }))
+        return EnumAttr{dialect, mnemonic, value};
+      }))
       .def("__repr__", [](const EnumAttr& self) { return value_text(self.mnemonic, self.value); });
-  py::class_<StructAttr>(module, "Struct")
-      .def(py::init([](const std::string& name, const py::dict& fields) {
-        StructAttr value{name, attrs_from_python(fields).entries()};
-        std::erase_if(value.fields, [](const NamedAttribute& field) {
-          const auto* list = std::get_if<IntArray>(&field.second);
-          return list != nullptr && list->empty();
-        });
-        return value;
-      }));
+  py::class_<StructAttr>(module, "Struct").def(py::init([](const std::string& name, const py::dict& fields) {
+    StructAttr value{name, attrs_from_python(fields).entries()};
+    std::erase_if(value.fields, [](const NamedAttribute& field) {
+      const auto* list = std::get_if<IntArray>(&field.second);
+      return list != nullptr && list->empty();
+    });
+    return value;
+  }));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pybind11/stl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <unordered_set>
+
+#include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
@@ -48,7 +48,8 @@ void collect_owners(const Shards& shards, std::unordered_set<const void*>& owner
 ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
   std::unordered_set<const void*> owners;
   collect_owners(result.shards(), owners);
-  const bool shared = std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
+  const bool shared =
+      std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
   if (!shared) return std::make_shared<ShardedArray>(std::move(result));
   const Shards& shards = result.shards();
   return std::make_shared<ShardedArray>(result.dtype(), result.shape(), result.sharding(), result.blocks(),
@@ -68,8 +69,8 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   verify(sharding, view.shape());
   if (!borrow) refuse_unreduced(sharding);
   py::gil_scoped_release release;
-  return std::make_shared<ShardedArray>(
-      scatter(borrow ? view : owned_copy(view), sharding.closed(), {}, poison ? PaddingFill::kPoison : PaddingFill::kZero));
+  return std::make_shared<ShardedArray>(scatter(borrow ? view : owned_copy(view), sharding.closed(), {},
+                                                poison ? PaddingFill::kPoison : PaddingFill::kZero));
 }
 
 py::array gather_numpy(const ShardedArray& array) {
@@ -147,8 +148,9 @@ void bind_runtime(py::module_& module) {
       .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
       .def_property_readonly("dtype", [](const ShardedArray& self) { return std::string(numpy_name(self.dtype())); })
       .def_property_readonly("sharding", &ShardedArray::sharding)
-      .def_property_readonly("nbytes_local",
-                             [](const ShardedArray& self) { return element_count(self.blocks()) * item_size(self.dtype()); })
+      .def_property_readonly(
+          "nbytes_local",
+          [](const ShardedArray& self) { return element_count(self.blocks()) * item_size(self.dtype()); })
       .def("shard", [](const ShardedArray& self, int64_t logical) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });

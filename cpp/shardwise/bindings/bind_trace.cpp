@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pybind11/stl.h>
+#include "shardwise/bindings/bind_trace.h"
 
 #include <optional>
 
+#include <pybind11/stl.h>
+
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/attributes_from_python.h"
-#include "shardwise/bindings/bind_trace.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/trace.h"
@@ -51,7 +52,8 @@ py::tuple emit(Trace& trace, const std::string& name, py::handle operands, py::h
         dtype.is_none() ? trace.module().type(values[0]).dtype : dtype_from_python(dtype.cast<std::string>());
     declared.push_back(trace.context().tensor(element, dims));
   }
-  return value_tuple(trace, trace.emit(name, values, attrs_from_python(attrs), declared, region_op ? &*region_op : nullptr));
+  return value_tuple(trace,
+                     trace.emit(name, values, attrs_from_python(attrs), declared, region_op ? &*region_op : nullptr));
 }
 
 // Constraint results that no op uses and that are not among `live`: (value, file, line).
@@ -110,12 +112,14 @@ py::tuple location_of(const Trace& trace, uint32_t index) {
 void bind_trace(py::module_& module) {
   py::class_<Trace>(module, "Trace")
       .def(py::init<const std::string&>())
-      .def("argument",
-           [](Trace& trace, py::handle shape, const std::string& dtype, const std::string& name, const ShardingPtr& sharding) {
-             const TypeId type = trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape));
-             return trace.argument(type, name, sharding ? &*sharding : nullptr).index;
-           },
-           py::arg("shape"), py::arg("dtype"), py::arg("name") = "", py::arg("sharding") = py::none())
+      .def(
+          "argument",
+          [](Trace& trace, py::handle shape, const std::string& dtype, const std::string& name,
+             const ShardingPtr& sharding) {
+            const TypeId type = trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape));
+            return trace.argument(type, name, sharding ? &*sharding : nullptr).index;
+          },
+          py::arg("shape"), py::arg("dtype"), py::arg("name") = "", py::arg("sharding") = py::none())
       .def("emit", &emit, py::arg("name"), py::arg("operands"), py::arg("attrs") = py::none(),
            py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("region_op") = py::none())
       .def("constant",
@@ -123,26 +127,31 @@ void bind_trace(py::module_& module) {
              const Attrs attrs{{"value", DenseAttr{constant_from_python(array)}}};
              return value_tuple(trace, trace.emit("stablehlo.constant", {}, attrs, {}, nullptr));
            })
-      .def("constrain", [](Trace& trace, uint32_t value,
-                           const TensorSharding& sharding) { return trace.constrain(trace.checked(value), sharding).index; })
-      .def("set_name", [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
+      .def("constrain",
+           [](Trace& trace, uint32_t value, const TensorSharding& sharding) {
+             return trace.constrain(trace.checked(value), sharding).index;
+           })
+      .def("set_name",
+           [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
       .def("vjp",
            [](Trace& trace, py::handle outputs, py::handle cotangents, py::handle wrt) {
              Builder builder = trace.builder_here();
-             return indices(append_vjp(builder, values_from_python(trace, outputs), values_from_python(trace, cotangents),
-                                       values_from_python(trace, wrt)));
+             return indices(append_vjp(builder, values_from_python(trace, outputs),
+                                       values_from_python(trace, cotangents), values_from_python(trace, wrt)));
            })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",
            [](Trace& trace, py::handle shape, const std::string& dtype) {
-             return trace.region_argument(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape))).index;
+             return trace.region_argument(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape)))
+                 .index;
            })
       .def("end_region", [](Trace& trace, py::handle results) { trace.end_region(values_from_python(trace, results)); })
       .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute", [](Trace& trace, uint32_t variable,
                             uint32_t value) { trace.substitute(ValueId{variable}, trace.checked(value)); })
-      .def("type_of", [](const Trace& trace, uint32_t value) { return type_tuple(trace.module().type(trace.checked(value))); })
+      .def("type_of",
+           [](const Trace& trace, uint32_t value) { return type_tuple(trace.module().type(trace.checked(value))); })
       .def("location", &location_of)
       .def("unused_constraints", &unused_constraints)
       .def("finish", &finish, py::arg("outputs"), py::arg("shardings") = std::vector<ShardingPtr>())

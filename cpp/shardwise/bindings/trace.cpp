@@ -44,9 +44,7 @@ RegionId Trace::begin_region() {
   return regions_.back();
 }
 
-ValueId Trace::region_argument(TypeId type) {
-  return module_->add_argument(current(), type, builder_here().loc());
-}
+ValueId Trace::region_argument(TypeId type) { return module_->add_argument(current(), type, builder_here().loc()); }
 
 void Trace::end_region(std::span<const ValueId> results) {
   if (regions_.empty()) fail<ShapeError>("trace", "a region must be open before it can end");
@@ -96,7 +94,8 @@ ValueId Trace::variable(ValueId value) {
 
 void Trace::substitute(ValueId variable, ValueId value) {
   const auto found = variables_.find(variable);
-  if (found == variables_.end()) fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
+  if (found == variables_.end())
+    fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
   for (uint32_t op = found->second.first_op; op < module_->op_count(); ++op) {
     for (ValueId& operand : module_->operands(OpId{op})) {
       if (operand == variable) operand = value;

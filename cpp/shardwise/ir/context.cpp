@@ -63,7 +63,8 @@ std::string Context::location_text(LocId id) const {
   return source.file.empty() ? std::string() : source.file + ":" + std::to_string(source.line);
 }
 
-// A rule may read the reducer out of a region: ops, attributes and operands (relative to the first argument) identify it.
+// A rule may read the reducer out of a region: ops, attributes and operands (relative to the first argument) identify
+// it.
 void Context::append_region_signature(const OpView& op, RuleKey& key) {
   const Module& module = op.module();
   for (RegionId id : op.regions()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owns what modules share by id: interned types, attribute dictionaries, shardings, locations, and cached sharding rules.
-// All stages of one program use one Context, so ids stay valid from trace to local program. Any number of threads may use
-// one Context: several compile a program while others print it or run what came out.
+// Owns what modules share by id: interned types, attribute dictionaries, shardings, locations, and cached sharding
+// rules. All stages of one program use one Context, so ids stay valid from trace to local program. Any number of
+// threads may use one Context: several compile a program while others print it or run what came out.
 //
 //   Context context;
 //   TypeId t = context.tensor(DType::kF32, Dims{4, 8});
@@ -72,8 +72,8 @@ class Context {
   }
   // The user's line behind a location: names are peeled, sources resolved. Empty file when unknown.
   ResolvedSource resolve(LocId id) const;
-  std::string name_of(LocId id) const;          // the name given by loc("h"(…)), or ""
-  std::string location_text(LocId id) const;    // "train.py:31", or ""
+  std::string name_of(LocId id) const;        // the name given by loc("h"(…)), or ""
+  std::string location_text(LocId id) const;  // "train.py:31", or ""
 
   // The sharding rule of an op depends only on its definition, types and attributes, so equal ops share one.
   const ShardingRule& sharding_rule(const class OpView& op);

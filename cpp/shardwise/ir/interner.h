@@ -20,8 +20,8 @@
 
 namespace shardwise {
 
-// Grows by pieces, each twice as large as the one before, and leaves its elements where they are. Appending needs a lock;
-// reading an element that was appended before does not.
+// Grows by pieces, each twice as large as the one before, and leaves its elements where they are. Appending needs a
+// lock; reading an element that was appended before does not.
 template <class T>
 class StableArray {
  public:

@@ -50,10 +50,8 @@ RegionId Module::add_region() {
 ValueId Module::add_argument(RegionId region_id, TypeId type, LocId loc) {
   Region& target = region(region_id);
   const ValueId id{static_cast<uint32_t>(values_.size())};
-  values_.push_back(Value{.type = type,
-                          .region = region_id,
-                          .index = static_cast<uint32_t>(target.arguments.size()),
-                          .loc = loc});
+  values_.push_back(
+      Value{.type = type, .region = region_id, .index = static_cast<uint32_t>(target.arguments.size()), .loc = loc});
   target.arguments.push_back(id);
   return id;
 }

@@ -29,7 +29,8 @@ AxisList axes_of(const Mesh& mesh, const Attrs& attrs, std::string_view name, st
 std::vector<AxisList> dim_axes_of(const Mesh& mesh, const Attrs& attrs, std::string_view name, std::string_view op) {
   const AxesPerDimAttr* lists = attrs.find<AxesPerDimAttr>(name);
   if (lists == nullptr) {
-    fail<ShardingError>(op, std::string("attribute '").append(name).append("' must be one list of axes per dim"), "none");
+    fail<ShardingError>(op, std::string("attribute '").append(name).append("' must be one list of axes per dim"),
+                        "none");
   }
   std::vector<AxisList> dims;
   for (const auto& axes : lists->dims) dims.push_back(resolve(mesh, axes));
@@ -55,7 +56,8 @@ Reducer reducer_of(const Attrs& attrs, std::string_view op) {
   const std::string* text = attrs.find<std::string>("reducer");
   const auto reducer = text == nullptr ? std::nullopt : reducer_from_name(*text);
   if (!reducer || *reducer == Reducer::kNone) {
-    fail<ShardingError>(op, "attribute 'reducer' must be sum, prod, max, min, and or or", text == nullptr ? "none" : *text);
+    fail<ShardingError>(op, "attribute 'reducer' must be sum, prod, max, min, and or or",
+                        text == nullptr ? "none" : *text);
   }
   return *reducer;
 }
@@ -147,7 +149,8 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
     const AxisList from = axes_of(*mesh, op.attrs(), "from", op.name());
     const AxisList to = axes_of(*mesh, op.attrs(), "to", op.name());
     if (product(from) != product(to)) {
-      op.fail_shape("'from' and 'to' must have the same product", std::to_string(product(from)) + " and " + std::to_string(product(to)));
+      op.fail_shape("'from' and 'to' must have the same product",
+                    std::to_string(product(from)) + " and " + std::to_string(product(to)));
     }
   }
   results.push_back(op.operand_type(0));
@@ -204,22 +207,27 @@ constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, Inf
 
 constexpr OpDef kCollectiveOps[] = {
     global_collective("sdy.all_gather", CollectiveKind::kAllGather,
-                      "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+                      "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) "
+                      "attr-dict `:` result-type",
                       "Gathers the shards of dims along axes (Shardy all_gather)."),
     global_collective("sdy.all_slice", CollectiveKind::kAllSlice,
-                      "custom<axes_per_dim>($slicing_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+                      "custom<axes_per_dim>($slicing_axes) operands `out_sharding=` sharding($out_sharding) attr-dict "
+                      "`:` result-type",
                       "Keeps each device's part of dims along axes, without communication (Shardy all_slice)."),
-    global_collective("sdy.all_to_all", CollectiveKind::kAllToAll,
-                      "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-                      "Moves axes from the end of one dim's sharding to the end of another's (Shardy all_to_all)."),
+    global_collective(
+        "sdy.all_to_all", CollectiveKind::kAllToAll,
+        "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+        "Moves axes from the end of one dim's sharding to the end of another's (Shardy all_to_all)."),
     global_collective("sdy.collective_permute", CollectiveKind::kCollectivePermute,
                       "operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
                       "Replaces axes by others of the same total size (Shardy collective_permute)."),
-    global_collective("sdy.all_reduce", CollectiveKind::kAllReduce,
-                      "custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-                      "Completes a pending reduction over axes (Shardy all_reduce)."),
+    global_collective(
+        "sdy.all_reduce", CollectiveKind::kAllReduce,
+        "custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+        "Completes a pending reduction over axes (Shardy all_reduce)."),
     global_collective("sdy.reduce_scatter", CollectiveKind::kReduceScatter,
-                      "custom<axes_per_dim>($reduce_scatter_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+                      "custom<axes_per_dim>($reduce_scatter_axes) operands `out_sharding=` sharding($out_sharding) "
+                      "attr-dict `:` result-type",
                       "Completes a pending reduction over axes, each device keeping its part (Shardy reduce_scatter)."),
     local_collective("shardwise.axis_index", CollectiveKind::kAxisIndex, infer_axis_index,
                      "Row-major position of this device along mesh axes."),
@@ -286,14 +294,14 @@ PermuteAttrs permute_attrs(const OpView& op) {
 Reducer collective_reducer(const OpView& op) { return reducer_of(op.attrs(), op.name()); }
 
 ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes) {
-  return builder.create("shardwise.axis_index", {}, {{"axes", AxesAttr{to_raw(mesh, axes)}}, {"mesh", Symbol{mesh.name()}}});
+  return builder.create("shardwise.axis_index", {},
+                        {{"axes", AxesAttr{to_raw(mesh, axes)}}, {"mesh", Symbol{mesh.name()}}});
 }
 
 ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer) {
-  return builder.create("shardwise.all_reduce", {operand},
-                        {{"axes", AxesAttr{to_raw(mesh, axes)}},
-                         {"mesh", Symbol{mesh.name()}},
-                         {"reducer", std::string(name(reducer))}});
+  return builder.create(
+      "shardwise.all_reduce", {operand},
+      {{"axes", AxesAttr{to_raw(mesh, axes)}}, {"mesh", Symbol{mesh.name()}}, {"reducer", std::string(name(reducer))}});
 }
 
 ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather) {
@@ -321,10 +329,9 @@ ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, s
 }
 
 ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to) {
-  return builder.create("shardwise.collective_permute", {operand},
-                        {{"from", AxesAttr{to_raw(mesh, from)}},
-                         {"mesh", Symbol{mesh.name()}},
-                         {"to", AxesAttr{to_raw(mesh, to)}}});
+  return builder.create(
+      "shardwise.collective_permute", {operand},
+      {{"from", AxesAttr{to_raw(mesh, from)}}, {"mesh", Symbol{mesh.name()}}, {"to", AxesAttr{to_raw(mesh, to)}}});
 }
 
 ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift, bool wrap) {

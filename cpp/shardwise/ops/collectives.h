@@ -11,12 +11,12 @@
 //
 //   axis_index          row-major position of this device along `axes`: tensor<i32>
 //   all_reduce          the reduction over all devices that differ along `axes` only
-//   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these axes
-//   reduce_scatter      all_reduce over `axes`, then the own part of dim d along scatter[d] (a sublist of `axes`)
+//   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these
+//   axes reduce_scatter      all_reduce over `axes`, then the own part of dim d along scatter[d] (a sublist of `axes`)
 //   all_to_all          each move {axes, from_dim, to_dim} splits to_dim over `axes` and gathers from_dim
 //   collective_permute  {from, to}: the device with coordinates c along the digits `to` receives from the one with
-//                       coordinates c along the digits `from`; or {axes, shift, wrap}: device i receives from i - shift,
-//                       zeros where there is none
+//                       coordinates c along the digits `from`; or {axes, shift, wrap}: device i receives from i -
+//                       shift, zeros where there is none
 #pragma once
 
 #include <span>
@@ -34,15 +34,15 @@ struct AllToAllMove {
   int64_t to_dim = 0;
 };
 struct PermuteAttrs {
-  AxisList from, to;   // digit permutation, or empty
-  AxisList axes;       // shift, or empty
+  AxisList from, to;  // digit permutation, or empty
+  AxisList axes;      // shift, or empty
   int64_t shift = 0;
   bool wrap = false;
 };
 // Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
 bool is_local_collective(const OpView& op);
 MeshPtr collective_mesh(const OpView& op);
-AxisList collective_axes(const OpView& op);                                        // `axes`
+AxisList collective_axes(const OpView& op);                                          // `axes`
 std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`
 std::vector<AllToAllMove> all_to_all_moves(const OpView& op);
 PermuteAttrs permute_attrs(const OpView& op);

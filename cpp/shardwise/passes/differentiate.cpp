@@ -14,8 +14,12 @@ namespace {
 class ReverseWalk {
  public:
   ReverseWalk(Builder& builder, std::span<const ValueId> wrt)
-      : builder_(builder), module_(builder.module()), ops_(module_.region(builder.region()).ops),
-        is_wrt_(module_.value_count()), active_(module_.value_count()), cotangents_(module_.value_count()) {
+      : builder_(builder),
+        module_(builder.module()),
+        ops_(module_.region(builder.region()).ops),
+        is_wrt_(module_.value_count()),
+        active_(module_.value_count()),
+        cotangents_(module_.value_count()) {
     for (ValueId value : wrt) {
       check_float(value);
       is_wrt_[value.index] = active_[value.index] = true;
@@ -64,8 +68,8 @@ class ReverseWalk {
 
   void check_float(ValueId value) const {
     if (is_float(module_.type(value).dtype)) return;
-    fail<DTypeError>("grad", "what is differentiated with respect to must be floating point", module_.type(value).text(),
-                     "convert it to a float first, or leave it out of argnums");
+    fail<DTypeError>("grad", "what is differentiated with respect to must be floating point",
+                     module_.type(value).text(), "convert it to a float first, or leave it out of argnums");
   }
 
   // Whether a cotangent of the op's results would reach a wrt value.
@@ -83,8 +87,9 @@ class ReverseWalk {
   void check_no_capture(OpId owner, RegionId region) const {
     const auto check = [&](ValueId value) {
       if (!active_[value.index]) return;
-      fail<ShapeError>(module_.op(owner).def->name, "a value that is differentiated must reach the region as an operand",
-                       "one used from around it", "pass it as an argument");
+      fail<ShapeError>(module_.op(owner).def->name,
+                       "a value that is differentiated must reach the region as an operand", "one used from around it",
+                       "pass it as an argument");
     };
     for (OpId id : module_.region(region).ops) {
       std::ranges::for_each(module_.operands(id), check);
@@ -94,7 +99,8 @@ class ReverseWalk {
   }
 
   bool flows_into(OpId id) const {
-    bool any_operand = std::ranges::any_of(module_.operands(id), [&](ValueId operand) { return active_[operand.index]; });
+    bool any_operand =
+        std::ranges::any_of(module_.operands(id), [&](ValueId operand) { return active_[operand.index]; });
     if (!any_operand) return false;
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
       const ValueId result = module_.result(id, i);
@@ -154,8 +160,8 @@ void ReverseWalk::pull_back(OpId id) {
 
 }  // namespace
 
-std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs,
-                                std::span<const ValueId> cotangents, std::span<const ValueId> wrt) {
+std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                                std::span<const ValueId> wrt) {
   check_internal(outputs.size() == cotangents.size(), "one cotangent per output");
   ReverseWalk walk(builder, wrt);
   for (size_t i = 0; i < outputs.size(); ++i) {

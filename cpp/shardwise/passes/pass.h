@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pass is one function that turns a program into a program. Pass, file, function, dump and golden folder share one name:
+// A pass is one function that turns a program into a program. Pass, file, function, dump and golden folder share one
+// name:
 //
 //   constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};    // propagate.h
 //
@@ -8,7 +9,8 @@
 //   propagate(program);                          // a test calls it just like this
 //   program.counters.get("propagate.visits")     // how often an op was looked at
 //
-// A pass throws an Error that names the op and the user's line; it never prints, and never asks how many devices there are.
+// A pass throws an Error that names the op and the user's line; it never prints, and never asks how many devices there
+// are.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +33,9 @@ enum class Strategy : uint8_t { kBasic, kAggressive };
 
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
-  bool close_shardings = true;        // after propagation: every dim closed, replicated lists dropped
-  int64_t reshard_memory_limit = 0;   // bytes on one device while a value is resharded; 0: max(source, target) + one shard
+  bool close_shardings = true;  // after propagation: every dim closed, replicated lists dropped
+  int64_t reshard_memory_limit =
+      0;  // bytes on one device while a value is resharded; 0: max(source, target) + one shard
 };
 
 // Named counts that passes leave for tests and reports: "propagate.visits", "plan_reshards.states", …
@@ -46,11 +49,12 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-// What passes work on. `module` is the program of the current stage: global shapes up to `plan_reshards`, then local ones.
+// What passes work on. `module` is the program of the current stage: global shapes up to `plan_reshards`, then local
+// ones.
 struct Program {
   Module module;
   CompileOptions options = {};
-  Provenance provenance = {};          // of the propagated module: who put which axis where
+  Provenance provenance = {};             // of the propagated module: who put which axis where
   std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
   Counters counters = {};
   std::filesystem::path dump_folder = {};  // of this compile; empty: not chosen yet, or no dumps

@@ -38,7 +38,8 @@ void check_input(const Module& module) {
   for (const OpId id : module.region(main.body).ops) {
     const OpView op(module, id);
     if (!is_local_collective(op)) continue;
-    refuse("the program must not be partitioned already", std::string(op.name()), "compile its global program", op.loc());
+    refuse("the program must not be partitioned already", std::string(op.name()), "compile its global program",
+           op.loc());
   }
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;

@@ -26,10 +26,10 @@ struct PassRecord {
 };
 
 struct Compiled {
-  Module global;       // traced and simplified
-  Module propagated;   // every value has its sharding
-  Module resharded;    // global shapes, with Shardy's collectives
-  Module local;        // one device's program
+  Module global;                     // traced and simplified
+  Module propagated;                 // every value has its sharding
+  Module resharded;                  // global shapes, with Shardy's collectives
+  Module local;                      // one device's program
   std::vector<LocalLayout> layouts;  // by value index of `local`
   Provenance provenance;             // of `propagated`
   std::vector<PassRecord> passes;

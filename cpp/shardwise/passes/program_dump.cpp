@@ -61,7 +61,8 @@ void dump(const Module& module, const std::filesystem::path& folder, int index, 
   }
 }
 
-std::filesystem::path keep_for_report(const Module& module, const std::filesystem::path& folder, std::string_view pass) {
+std::filesystem::path keep_for_report(const Module& module, const std::filesystem::path& folder,
+                                      std::string_view pass) {
   try {
     if (!folder.empty()) {
       std::filesystem::create_directories(folder);
@@ -70,8 +71,8 @@ std::filesystem::path keep_for_report(const Module& module, const std::filesyste
     }
     // Folders for temporary files are shared: a name that nobody can guess, in a folder that is the user's own.
     std::random_device random;
-    const std::filesystem::path own =
-        std::filesystem::temp_directory_path() / str("shardwise_bug_", std::to_string(random()), std::to_string(random()));
+    const std::filesystem::path own = std::filesystem::temp_directory_path() /
+                                      str("shardwise_bug_", std::to_string(random()), std::to_string(random()));
     if (!std::filesystem::create_directory(own)) return {};
     const std::filesystem::path path = own / str("before_", pass, ".mlir");
     return write(module, path) ? path : std::filesystem::path();

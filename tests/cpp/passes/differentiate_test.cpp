@@ -90,7 +90,8 @@ TEST(Differentiate, StopsAtWrt) {
 }
 
 TEST(Differentiate, RefusesWhatHasNoGradient) {
-  const std::string integer = "func.func @main(%x: tensor<i32>, %y: tensor<f32>) -> tensor<f32> { return %y : tensor<f32> }";
+  const std::string integer =
+      "func.func @main(%x: tensor<i32>, %y: tensor<f32>) -> tensor<f32> { return %y : tensor<f32> }";
   EXPECT_THROW(gradient(integer), DTypeError);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/pipeline.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "passes/program_text.h"
 #include "shardwise/base/error.h"
@@ -52,17 +52,16 @@ TEST(Pipeline, RefusesAPartitionedProgram) {
 }
 
 TEST(Pipeline, RefusesAnUnreducedResult) {
-  EXPECT_EQ(message_of(R"(sdy.mesh @mesh = <["x"=2]>
+  EXPECT_EQ(
+      message_of(R"(sdy.mesh @mesh = <["x"=2]>
   func.func @main(%x: tensor<f32>) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, [], unreduced={"x"}>}) {
     return %x : tensor<f32>
   })"),
-            "compile: a result cannot be left unreduced, got [], unreduced={\"x\"}; drop unreduced= or shard a dim of the "
-            "result over these axes");
+      "compile: a result cannot be left unreduced, got [], unreduced={\"x\"}; drop unreduced= or shard a dim of the "
+      "result over these axes");
 }
 
-TEST(Pipeline, NeedsAFunction) {
-  EXPECT_THROW(compile(Module(std::make_shared<Context>())), ShapeError);
-}
+TEST(Pipeline, NeedsAFunction) { EXPECT_THROW(compile(Module(std::make_shared<Context>())), ShapeError); }
 
 TEST(Pipeline, KeepsTheProgramThatAPassFailedOn) {
   const Pass broken{"broken", "finds a bug", [](Program& program) {
