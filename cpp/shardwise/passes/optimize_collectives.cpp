@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/optimize_collectives.h"
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "shardwise/passes/plan_reshards.h"
@@ -34,15 +36,49 @@ class Merger {
   void run(Program& program) {
     rewriter_.copy_arguments();
     for (const ValueId argument : rewriter_.source_body().arguments) keep_layout(argument);
-    for (const OpId id : rewriter_.source_body().ops) add(OpView(rewriter_.source(), id));
+    const std::vector<bool> needed = needed_ops();
+    for (const OpId id : rewriter_.source_body().ops) {
+      if (needed[id.index]) add(OpView(rewriter_.source(), id));
+    }
     rewriter_.return_mapped_results();
     kept_layouts_.resize(rewriter_.target().value_count());
     program.counters.add("optimize_collectives.merged", merged_);
+    program.counters.add("optimize_collectives.removed",
+                         std::ssize(rewriter_.source_body().ops) - std::count(needed.begin(), needed.end(), true));
     program.layouts = std::move(kept_layouts_);
     program.module = rewriter_.finish();
   }
 
  private:
+  // By op id: those that a result or a side effect depends on. A value that was annotated, but that all its users took
+  // from where it was before, leaves a collective that nobody needs.
+  std::vector<bool> needed_ops() const {
+    const Module& source = rewriter_.source();
+    std::vector<bool> needed(source.op_count(), false);
+    std::vector<bool> used(source.value_count(), false);
+    const Region& body = rewriter_.source_body();
+    for (const ValueId result : body.results) used[result.index] = true;
+    for (auto id = body.ops.rbegin(); id != body.ops.rend(); ++id) {
+      const Operation& op = source.op(*id);
+      bool wanted = op.def->traits.side_effect;
+      for (uint32_t i = 0; i < op.result_count; ++i) wanted = wanted || used[source.result(*id, i).index];
+      if (!wanted) continue;
+      needed[id->index] = true;
+      mark_operands(*id, used);
+    }
+    return needed;
+  }
+
+  // Of the op and of the ops in its regions, which may use values from around them.
+  void mark_operands(OpId id, std::vector<bool>& used) const {
+    const Module& source = rewriter_.source();
+    for (const ValueId operand : source.operands(id)) used[operand.index] = true;
+    for (const RegionId region : source.regions(id)) {
+      for (const ValueId result : source.region(region).results) used[result.index] = true;
+      for (const OpId inner : source.region(region).ops) mark_operands(inner, used);
+    }
+  }
+
   void add(const OpView& op) {
     if (op.def().traits.side_effect || !op.regions().empty() || op.result_count() == 0) {
       rewriter_.copy(op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges equal collectives, and equal local ops, of the local program:
+// Merges equal collectives, and equal local ops, of the local program, and removes those that nobody needs: of a value
+// that was annotated, but that its users are better served with as it was before.
 //
 //   %1 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 0 of tanh"}>
 //   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
@@ -14,7 +15,8 @@
 namespace shardwise {
 
 void optimize_collectives(Program& program);
-inline constexpr Pass kOptimizeCollectives{"optimize_collectives", "merge equal collectives of the local program",
+inline constexpr Pass kOptimizeCollectives{"optimize_collectives",
+                                           "merge equal collectives of the local program, and remove unused ones",
                                            optimize_collectives};
 
 }  // namespace shardwise
