@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import shardwise as sw
+from benchmarks.allocations import current, run_counting
 from benchmarks.report import table, write
 from shardwise import P
 
@@ -69,14 +70,20 @@ def timed_vjp(into: dict[str, float]):
         grad_module._append_vjp = original
 
 
-def shardwise_once(layers: int, devices: int) -> dict[str, float]:
+def _step(devices: int) -> Any:
     data, model = MESHES[devices]
     mesh = sw.Mesh({"data": data, "model": model})
+    split, shard = (lambda x: sw.split(x, 0, "data")), (lambda w: sw.shard(w, P(None, "model")))
+    return sw.jit(make_step(np, split, shard, sw.value_and_grad), mesh=mesh)
+
+
+def _traced(layers: int, devices: int) -> sw.Traced:
+    return _step(devices).trace(*avals(sw.ShapeDtypeStruct, layers))
+
+
+def shardwise_once(layers: int, devices: int) -> dict[str, float]:
     gradient = {"seconds": 0.0}
-    step = sw.jit(
-        make_step(np, lambda x: sw.split(x, 0, "data"), lambda w: sw.shard(w, P(None, "model")), sw.value_and_grad),
-        mesh=mesh,
-    )
+    step = _step(devices)
     args = avals(sw.ShapeDtypeStruct, layers)
     start = time.perf_counter()
     with timed_vjp(gradient):
@@ -96,6 +103,15 @@ def shardwise_once(layers: int, devices: int) -> dict[str, float]:
         "ops_local": program._compiled.stages["local"].op_count,
         **{f"count {k}": v for k, v in program.counters.items()},
     }
+
+
+def count_allocations(layers: int, devices: int) -> int:
+    """Heap allocations of the C++ passes, all together, on the second program of a process."""
+    traced = [_traced(layers, devices) for _ in range(2)]
+    traced[0].lower().compile()
+    before = current()
+    traced[1].lower().compile()
+    return current() - before
 
 
 def jax_once(layers: int) -> tuple[dict[str, float], str]:
@@ -143,7 +159,11 @@ def measure(layers: int, rounds: int) -> dict[str, Any]:
             times, text = jax_once(layers)
             peers.append(times)
             shardy.append(shardy_once(text))
-    return {"layers": layers, "ours": ours, "jax": peers, "shardy": shardy}
+    counted = {
+        devices: int(run_counting(["-m", "benchmarks.compile", "--allocations", str(layers), str(devices)]))
+        for devices in MESHES
+    }
+    return {"layers": layers, "ours": ours, "jax": peers, "shardy": shardy, "allocations": counted}
 
 
 def report(result: dict[str, Any]) -> list[str]:
@@ -168,6 +188,10 @@ def report(result: dict[str, Any]) -> list[str]:
     table(f"compile: MLP training step, {layers} layers", ["who", "phase", "ops", "median ms", "min µs per op"], rows)
     if len({tuple(sorted(c.items())) for c in counts.values()}) != 1:
         problems.append(f"{layers} layers: counts differ between device counts: {counts}")
+    counted = result["allocations"]
+    print(f"heap allocations of a compile: {counted}")
+    if len(set(counted.values())) != 1:
+        problems.append(f"{layers} layers: allocations differ between device counts: {counted}")
     spread = max(best.values()) / min(best.values())
     print(f"largest / smallest minimum over device counts: {spread:.3f} (required: 1.1)")
     if spread > 1.1:
@@ -185,7 +209,11 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--deep-rounds", type=int, default=20)
+    parser.add_argument("--allocations", type=int, nargs=2, metavar=("LAYERS", "DEVICES"), help="only count these")
     args = parser.parse_args()
+    if args.allocations:
+        print(count_allocations(*args.allocations))
+        return
     results = [measure(args.layers, args.rounds), measure(args.layers * 16, args.deep_rounds)]
     problems = [problem for result in results for problem in report(result)]
     write("compile", results)
