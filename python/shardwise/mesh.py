@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any
@@ -187,9 +187,3 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
 def get_mesh() -> Mesh | None:
     """The mesh of :func:`set_mesh`, or None."""
     return _ambient.mesh
-
-
-def axis_coordinates(mesh: Mesh) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """(device id, coordinates along the axes) of every device, in row-major order."""
-    for index, device in enumerate(mesh.device_ids):
-        yield device, tuple(int(c) for c in np.unravel_index(index, mesh.axis_sizes))
