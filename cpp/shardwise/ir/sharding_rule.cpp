@@ -105,6 +105,11 @@ FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
   return id;
 }
 
+RuleBuilder& RuleBuilder::exchanged(FactorId factor) {
+  factors_[factor].exchanged = true;
+  return *this;
+}
+
 RuleBuilder& RuleBuilder::map(size_t tensor, size_t dim, FactorId factor) {
   auto& factors = dims_[tensor][dim];
   if (factors_[factor].size != 1 || factors.empty()) factors.push_back(factor);

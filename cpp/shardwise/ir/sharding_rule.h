@@ -15,6 +15,10 @@
 //   …
 //   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
 //
+// Where a sharded factor needs more than a pending reduction, the op's partition may send it itself (the totals of a
+// cumulative sum, the pairs of an argmax). It says so by `rule.exchanged(factor)`: then the factor stays sharded while
+// the op runs, and nothing is left pending. Without it a permutation factor is gathered first.
+//
 // Read by four engines: propagation, the choice of the compute sharding, localisation, cost.
 #pragma once
 
@@ -38,6 +42,7 @@ struct Factor {
   FactorKind kind = FactorKind::kPassThrough;
   Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
   bool blocked = false;
+  bool exchanged = false;  // kReduction, kPermutation: the op's partition exchanges what it needs (see above)
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
@@ -79,6 +84,7 @@ class RuleBuilder {
   FactorId reduction(int64_t size, Reducer reducer);
   FactorId need_replication(int64_t size, bool blocked = false);
   FactorId permutation(int64_t size, bool blocked = false);
+  RuleBuilder& exchanged(FactorId factor);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);

@@ -33,14 +33,16 @@ bool operands_lose_factors(const ShardingRule& rule) {
   return false;
 }
 
+bool leaves_pending(const Factor& factor) { return factor.kind == FactorKind::kReduction && !factor.exchanged; }
+
 bool is_usable(const ShardingRule& rule, FactorId id) {
   switch (rule.factors()[id].kind) {
     case FactorKind::kReduction: return true;
     case FactorKind::kPassThrough:
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule);
       return in_all_results(rule, id);
-    case FactorKind::kNeedReplication:
-    case FactorKind::kPermutation: break;
+    case FactorKind::kPermutation: return rule.factors()[id].exchanged;
+    case FactorKind::kNeedReplication: break;
   }
   return false;
 }
@@ -122,7 +124,7 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
       const FactorSharding* wanted = projection.find(tensor, id);
       if (!usable_[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
       const Factor& factor = rule_.factors()[f];
-      if (factor.kind == FactorKind::kReduction) {
+      if (leaves_pending(factor)) {
         // All pending reductions of a value combine in one way.
         if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
         chosen.reducer = factor.reducer;
@@ -135,7 +137,7 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
   }
   respect_compound_dims(chosen.factors);
   for (size_t f = 0; f < usable_.size(); ++f) {
-    if (rule_.factors()[f].kind != FactorKind::kReduction) continue;
+    if (!leaves_pending(rule_.factors()[f])) continue;
     chosen.reduced.insert(chosen.reduced.end(), chosen.factors[f].begin(), chosen.factors[f].end());
   }
   chosen.reduced = sort_and_merge(chosen.reduced);
