@@ -12,11 +12,12 @@
 //   axis_index          row-major position of this device along `axes`: tensor<i32>
 //   all_reduce          the reduction over all devices that differ along `axes` only
 //   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these
-//   axes reduce_scatter      all_reduce over `axes`, then the own part of dim d along scatter[d] (a sublist of `axes`)
+//                       axes
+//   reduce_scatter      all_reduce over `axes`, then the own part of dim d along scatter[d] (a sublist of `axes`)
 //   all_to_all          each move {axes, from_dim, to_dim} splits to_dim over `axes` and gathers from_dim
-//   collective_permute  {from, to}: the device with coordinates c along the digits `to` receives from the one with
-//                       coordinates c along the digits `from`; or {axes, shift, wrap}: device i receives from i -
-//                       shift, zeros where there is none
+//   collective_permute  {from, to}: the device at position i along `to` receives from the one at position i along
+//                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift, zeros where there
+//                       is none
 #pragma once
 
 #include <span>

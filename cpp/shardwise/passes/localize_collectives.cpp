@@ -9,7 +9,7 @@
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
-#include "shardwise/passes/permute_digits.h"
+#include "shardwise/passes/permute_axes.h"
 #include "shardwise/passes/plan_reshards.h"
 
 namespace shardwise {
@@ -135,9 +135,9 @@ struct Localizer {
   }
 
   ValueId collective_permute() const {
-    const PermuteDigits digits = permute_digits(dim_axes(from), dim_axes(to));
-    if (digits.from.empty()) return operand;
-    const ValueId permuted = create_collective_permute(builder(), mesh(), operand, digits.from, digits.to);
+    const PermuteAxes axes = permute_axes(dim_axes(from), dim_axes(to));
+    if (axes.from.empty()) return operand;
+    const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
     set_cause(module(), permuted, op);
     return permuted;
   }

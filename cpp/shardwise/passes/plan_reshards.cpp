@@ -111,7 +111,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
                             .from = placement(from),
                             .to = placement(to),
                             .memory_limit = memory_limit_,
-                            .split_axes = effort_ == Effort::kBest});
+                            .align_axes = effort_ == Effort::kBest});
   states_ += cached->states;
   return *cached;
 }

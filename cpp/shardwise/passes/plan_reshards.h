@@ -20,7 +20,7 @@ namespace shardwise {
 // Plans by (type, from, to), each made once.
 class ReshardPlanner {
  public:
-  // Estimates leave the axes as coarse as the shardings cut them: an upper bound, in a time that no axis size changes.
+  // Estimates leave the axes as the shardings cut them: an upper bound, for a part of the states.
   enum class Effort : uint8_t { kEstimate, kBest };
   explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
       : context_(context), memory_limit_(memory_limit), effort_(effort) {}

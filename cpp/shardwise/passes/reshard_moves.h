@@ -21,8 +21,11 @@ using DigitList = std::vector<Digit>;
 
 class DigitSpace {
  public:
+  // Where axes are cut: where a placement cuts them, or also where the shards that a dim has now end inside an axis
+  // that it is to have. Neither depends on how large the axes are.
+  enum class Cuts : uint8_t { kGiven, kAligned };
   // Nothing when the two placements cut an axis in ways that no single split has, or in too many digits.
-  static std::optional<DigitSpace> of(const Placement& from, const Placement& to, bool into_primes);
+  static std::optional<DigitSpace> of(const Placement& from, const Placement& to, Cuts cuts);
 
   size_t count() const { return refs_.size(); }
   int64_t size(Digit digit) const { return refs_[digit].size; }
@@ -78,7 +81,6 @@ class MoveGenerator {
   void fill_dim(const TileState& state, size_t dim, std::vector<DigitList>& dims, DigitList& pool, int64_t left,
                 std::vector<TileMove>& moves) const;
   void add_refill(const TileState& state, std::vector<TileMove>& moves) const;
-  bool keeps_sizes(const std::vector<DigitList>& before, const std::vector<DigitList>& after) const;
   void add_permute(const TileState& state, std::vector<DigitList> dims, std::vector<TileMove>& moves) const;
 
   const DigitSpace& space_;

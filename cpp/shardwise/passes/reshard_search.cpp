@@ -13,7 +13,7 @@ namespace shardwise {
 namespace {
 
 constexpr size_t kMaxStates = 3000;            // of one search
-constexpr size_t kMaxPrimeDigits = 7;          // finer digits are tried up to this many
+constexpr size_t kUsualStates = 128;           // room from the start
 constexpr double kSliceShareOfLatency = 1e-3;  // slices are free, fewer are better
 
 bool is_collective(ReshardMove move) { return move != ReshardMove::kSlice; }
@@ -62,7 +62,13 @@ class Search {
         start_(encode(problem.from)),
         moves_(space, problem, encode(problem.to), frozen(freeze)),
         memory_limit_(memory_limit),
-        cost_limit_(cost_limit) {}
+        cost_limit_(cost_limit) {
+    nodes_.reserve(kUsualStates);
+    index_.reserve(kUsualStates);
+    std::vector<Entry> entries;
+    entries.reserve(kUsualStates);
+    queue_ = Queue({}, std::move(entries));
+  }
 
   // The moves of the cheapest path below the limits; nothing when there is none.
   std::optional<std::vector<TileMove>> run() {
@@ -128,6 +134,7 @@ class Search {
   }
 
   using Entry = std::pair<double, int>;
+  using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>>;
   const ReshardProblem& problem_;
   const DigitSpace& space_;
   TileState start_;
@@ -136,7 +143,7 @@ class Search {
   double cost_limit_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, int> index_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
+  Queue queue_;
 };
 
 // ---- from digits to axes -------------------------------------------------------------------------------------------
@@ -218,10 +225,10 @@ double peak_tile(const ReshardProblem& problem, const ReshardPlan& plan) {
 }
 
 // Keeps the cheaper of `best` and what the search finds.
-void improve(const ReshardProblem& problem, bool into_primes, bool freeze, double memory_limit, ReshardPlan& best,
+void improve(const ReshardProblem& problem, DigitSpace::Cuts cuts, bool freeze, double memory_limit, ReshardPlan& best,
              bool& found) {
-  const auto space = DigitSpace::of(problem.from, problem.to, into_primes);
-  if (!space || (into_primes && space->count() > kMaxPrimeDigits)) return;
+  const auto space = DigitSpace::of(problem.from, problem.to, cuts);
+  if (!space) return;
   const double cost_limit = found ? best.seconds : std::numeric_limits<double>::infinity();
   Search search(problem, *space, freeze, memory_limit, cost_limit);
   const auto moves = search.run();
@@ -296,6 +303,7 @@ ReshardPlan gather_and_slice(const ReshardProblem& problem) {
 ReshardPlan search_reshard(const ReshardProblem& problem) {
   check_internal(difference(problem.to.unreduced, problem.from.unreduced).empty(),
                  "a reshard cannot make a value unreduced");
+  using Cuts = DigitSpace::Cuts;
   ReshardPlan fallback = gather_and_slice(problem);
   if (is_surely_best(fallback)) return fallback;
 
@@ -304,9 +312,11 @@ ReshardPlan search_reshard(const ReshardProblem& problem) {
   ReshardPlan best = fallback;
   bool found = peak_tile(problem, fallback) <= limit;
   for (const double memory : {limit, std::numeric_limits<double>::infinity()}) {
-    improve(problem, false, true, memory, best, found);
-    if (!found) improve(problem, false, false, memory, best, found);
-    if (problem.split_axes && (!found || collective_count(best) > 1)) improve(problem, true, true, memory, best, found);
+    improve(problem, Cuts::kGiven, true, memory, best, found);
+    if (!found) improve(problem, Cuts::kGiven, false, memory, best, found);
+    if (problem.align_axes && (!found || collective_count(best) > 1)) {
+      improve(problem, Cuts::kAligned, true, memory, best, found);
+    }
     if (found) return best;
     found = true;  // without a memory limit, the fallback is a plan too
   }

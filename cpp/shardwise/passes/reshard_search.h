@@ -6,8 +6,8 @@
 //     all_to_all {"y"}: 0->1                    16 bytes received by each device
 //
 // A placement says, per dim, which axes cut it (major to minor) and how long a block is; and over which axes a
-// reduction is pending. Axes are cut into the digits that the two placements need and no finer, so that the work does
-// not depend on the number of devices. Moves:
+// reduction is pending. Axes are cut where a placement cuts them or where shards of the two end, and no finer, so that
+// the work does not depend on the number of devices. Moves:
 //
 //   slice           appends axes to dims; nothing is sent
 //   all-gather      drops the last axes of dims
@@ -72,7 +72,7 @@ struct ReshardProblem {
   Placement from, to;  // `to.unreduced` is part of `from.unreduced`
   Link link = kFewestBytes;
   int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
-  bool split_axes = true;    // also tries parts of the axes that the placements use whole
+  bool align_axes = true;    // also cuts axes where shards of the two placements end
 };
 
 ReshardPlan search_reshard(const ReshardProblem& problem);

@@ -8,7 +8,7 @@
 
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/passes/permute_digits.h"
+#include "shardwise/passes/permute_axes.h"
 
 namespace shardwise {
 namespace {
@@ -119,9 +119,9 @@ Tiles all_to_all(const Mesh& mesh, const Tiles& tiles, const DimMove& move, cons
 }
 
 Tiles permute(const Mesh& mesh, const Tiles& tiles, const Placement& before, const Placement& after) {
-  const PermuteDigits digits = permute_digits(before.dims, after.dims);
+  const PermuteAxes axes = permute_axes(before.dims, after.dims);
   return make_tiles(mesh, tiles.blocks, [&](int64_t device, const Dims& index) {
-    return tiles.at(moved(mesh, device, digits.from, shard_index(mesh, digits.to, device)), index);
+    return tiles.at(moved(mesh, device, axes.from, shard_index(mesh, axes.to, device)), index);
   });
 }
 
@@ -310,6 +310,28 @@ TEST(SearchReshard, SwapsEqualAxesByOnePermute) {
   const ReshardPlan plan = plan_of(mesh_of({{"x", 2}, {"y", 2}}), {8, 8}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])");
   EXPECT_EQ(plan_text(plan), "permute");
   EXPECT_EQ(plan.bytes, 64);
+}
+
+// The excess of x goes to the other dim, then equal parts change places. (Of 4 by 2 the excess has that size too, so that
+// there are more permutes to look at.)
+TEST(SearchReshard, SwapsAxesTheSameWayOnEveryMesh) {
+  std::vector<int64_t> states;
+  for (const auto& [x, y] : {std::pair<int64_t, int64_t>{8, 2}, {256, 8}, {65536, 16}}) {
+    const ReshardPlan plan =
+        plan_of(mesh_of({{"x", x}, {"y", y}}), {x * y, x * y}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])");
+    EXPECT_EQ(plan_text(plan), "all_to_all, permute") << x;
+    states.push_back(plan.states);
+  }
+  EXPECT_EQ(states, std::vector<int64_t>(3, states[0]));
+}
+
+TEST(SearchReshard, ReordersTheAxesOfADimByOnePermute) {
+  for (const auto& [x, y] : {std::pair<int64_t, int64_t>{4, 2}, {3, 4}, {65536, 16}}) {
+    const MeshPtr mesh = mesh_of({{"x", x}, {"y", y}});
+    const ReshardPlan plan = plan_of(mesh, {x * y * 12}, R"([{"x", "y"}])", R"([{"y", "x"}])");
+    EXPECT_EQ(plan_text(plan), "permute") << x;
+    EXPECT_EQ(plan.bytes, 48) << x;
+  }
 }
 
 // Bytes received by each device; XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528 and 1120.

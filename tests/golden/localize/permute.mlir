@@ -1,4 +1,4 @@
-// A permute of digits: device (y1, y2, x) receives from the device whose x, y1, y2 are those numbers.
+// A permute: the device at position i along (y, x) receives from the one at position i along (x, y).
 module @jit_permute {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<16x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> (tensor<16x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}, {}]>}) {
@@ -10,7 +10,7 @@ module @jit_permute {
 module @jit_permute {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xf32> {
-    %0 = "shardwise.collective_permute"(%arg0) <{from = #sdy<axis_ref_list{"x", "y":(1)2, "y":(2)2}>, mesh = @mesh, to = #sdy<axis_ref_list{"y":(1)2, "y":(2)2, "x"}>, cause = "annotation"}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %0 = "shardwise.collective_permute"(%arg0) <{from = #sdy<axis_ref_list{"x", "y"}>, mesh = @mesh, to = #sdy<axis_ref_list{"y", "x"}>, cause = "annotation"}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
     return %0 : tensor<2x3xf32>
   }
 }
