@@ -312,8 +312,8 @@ TEST(SearchReshard, SwapsEqualAxesByOnePermute) {
   EXPECT_EQ(plan.bytes, 64);
 }
 
-// The excess of x goes to the other dim, then equal parts change places. (Of 4 by 2 the excess has that size too, so that
-// there are more permutes to look at.)
+// The excess of x goes to the other dim, then equal parts change places. (Of 4 by 2 the excess has that size too, so
+// that there are more permutes to look at.)
 TEST(SearchReshard, SwapsAxesTheSameWayOnEveryMesh) {
   std::vector<int64_t> states;
   for (const auto& [x, y] : {std::pair<int64_t, int64_t>{8, 2}, {256, 8}, {65536, 16}}) {
