@@ -101,6 +101,15 @@ def constants(x: Any) -> Any:
     return x + table, x * jnp.float32(3), lax.iota(jnp.uint8, 7), jnp.arange(6, dtype=jnp.bfloat16).reshape(2, 3)
 
 
+def indexing(x: Any, i: Any, j: Any) -> Any:
+    batched = jax.vmap(lambda row, k: row[k])(x, i)
+    return x[i], x[:, j], x[i, j], x.at[i].add(x), x.at[:, j].set(0.0), x.at[i, j].max(1.0), batched
+
+
+def embedding_gradient(table: Any, ids: Any) -> Any:
+    return jax.grad(lambda t: jnp.sum(lax.square(t[ids])))(constrain(table, "data", None))
+
+
 INTS = jax.ShapeDtypeStruct((4, 6), jnp.int32)
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "mlp": (mlp, [sharded(P("data"), 8, 16), f32(16, 32), sharded(P("model", None), 32, 16)]),
@@ -116,6 +125,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "integers": (integers, [INTS, INTS]),
     "movement": (movement, [f32(8, 6), jax.ShapeDtypeStruct((), jnp.int32)]),
     "reductions": (reductions, [f32(4, 6), jax.ShapeDtypeStruct((4, 6), jnp.bool_)]),
+    "indexing": (indexing, [f32(8, 6), *[jax.ShapeDtypeStruct((8,), jnp.int32)] * 2]),
+    "embedding_gradient": (embedding_gradient, [f32(32, 4), jax.ShapeDtypeStruct((16,), jnp.int32)]),
     "constants": (constants, [f32(2, 3)]),
 }
 

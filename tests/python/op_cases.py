@@ -9,14 +9,14 @@ each of which is the op on concrete shapes with a NumPy reference. ``test_op_mat
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import op_references as ref
+from indexing_cases import INDEXING
+from op_case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
 from op_inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
 from op_references import Array, Reference, is_float
 
@@ -24,76 +24,6 @@ from shardwise import _core
 
 EnumValue = _core.ir.EnumValue
 Struct = _core.ir.Struct
-
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-SIGNED = ("int32", "int8", "int16", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
-NUMBERS = FLOATS + INTEGERS
-ALL = (*NUMBERS, "bool")
-
-
-@dataclass(frozen=True)
-class Application:
-    """One op on operands of given shapes."""
-
-    shapes: tuple[Shape, ...]
-    reference: Reference  # of whole arrays
-    attrs: dict[str, Any] = field(default_factory=dict)
-    result_shape: Shape | None = None  # declared, where the op does not imply it
-    result_dtype: str | None = None  # the same
-    region: str | None = None
-    dtypes: tuple[str | None, ...] = ()  # per operand, where it is not the case's dtype
-    fixed: dict[int, Array] = field(default_factory=dict)  # operands that are not drawn
-    at: Callable[[Shape], Reference] | None = None  # the reference for another result shape (a part of it)
-    has_local: bool = True  # whether the op on slices is what a device runs (iota adds an offset)
-    differentiable: bool = True  # False where the inputs drawn have kinks
-    label: str = ""
-
-    def operand_dtype(self, i: int, dtype: str) -> str:
-        return (self.dtypes[i] if i < len(self.dtypes) else None) or dtype
-
-
-@dataclass(frozen=True)
-class OpCase:
-    """One row: an op, or an op with one region."""
-
-    name: str
-    dtypes: tuple[str, ...]
-    applications: Callable[[int, str], list[Application]]
-    draw: Callable[[Shape, str, np.random.Generator], Array]
-    kind: str = "exact"  # exact | ulps | sum | product | dot: how results compare with NumPy
-    ulps: float = 0
-    variant: str = ""
-    combine: str | None = None  # the reducer of its reduction factors
-    gradient_dtype: str = "float64"
-    gradient_draw: Callable[[Shape, str, np.random.Generator], Array] | None = None  # away from kinks
-
-    @property
-    def id(self) -> str:
-        return self.name.split(".")[1] + (f"-{self.variant}" if self.variant else "")
-
-    def operands(self, application: Application, dtype: str, draw: Any = None) -> list[Array]:
-        """The same arrays each time for one application."""
-        seed = zlib.crc32(repr((self.id, application.label, application.shapes, dtype)).encode())
-        rng = np.random.default_rng(seed)
-        arrays = []
-        for i, shape in enumerate(application.shapes):
-            if i in application.fixed:
-                arrays.append(application.fixed[i])
-            else:
-                arrays.append((draw or self.draw)(shape, application.operand_dtype(i, dtype), rng))
-        return arrays
-
-    def emit(self, trace: Any, operands: Sequence[int], application: Application, dtype: str) -> int:
-        """Record the application; the value of its result."""
-        shape, result_dtype = application.result_shape, application.result_dtype
-        if not operands and shape is not None:
-            result_dtype = result_dtype or dtype
-        value, _, _ = trace.emit(
-            self.name, list(operands), application.attrs or None, shape, result_dtype, application.region
-        )
-        return value
 
 
 # ---- elementwise ----------------------------------------------------------------------------------------------------
@@ -541,7 +471,7 @@ CREATE = [
     OpCase("stablehlo.constant", ALL, _constant, plain),
 ]
 
-CASES: list[OpCase] = UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + CREATE
+CASES: list[OpCase] = UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + INDEXING + CREATE
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
 # every resharding in test_op_matrix run them.

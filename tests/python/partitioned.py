@@ -142,7 +142,7 @@ def tolerance(case: OpCase, application: Application, operands: Sequence[Array],
     if case.kind == "ulps":
         return case.ulps * unit_in_last_place(want, dtype)
     if case.kind == "sum":
-        return 8 * eps * application.reference(*(np.abs(wide(x)) for x in operands))
+        return 8 * eps * application.reference(*(np.abs(wide(x)) if is_float(x.dtype) else x for x in operands))
     if case.kind == "product":
         return (8 + operands[0].size) * eps * np.abs(want)
     lhs, rhs = (wide(x) for x in operands)

@@ -167,7 +167,11 @@ class Judge:
         """The op on one part of the operands, as a device would run it."""
         inputs = [take(x, indices) for x, indices in zip(self.operands, self.operand_parts(factor, part, parts))]
         if part > 0 and self.rule.kind(factor) == "reduction" and self.application.region:
-            inputs[1] = ref.neutral(self.case.combine or "", inputs[0].dtype)  # the init value counts once
+            init = self.application.init  # counts once
+            inputs[init] = np.full(inputs[init].shape, ref.neutral(self.case.combine or "", inputs[0].dtype))
+        if self.application.part:
+            begin = [int(i[0]) if len(i) else 0 for i in self.operand_parts(factor, part, parts)[0]]
+            return np.asarray(self.application.part(begin, self.operands[0].shape)(*inputs))
         indices = self.part(self.rule.results[0], self.whole, factor, part, parts)
         return np.asarray(self.reference([len(i) for i in indices])(*inputs))
 

@@ -28,6 +28,8 @@ JAX_PROGRAMS = (  # of jax_programs.py, which only the worker imports
     "integers",
     "movement",
     "reductions",
+    "indexing",
+    "embedding_gradient",
     "constants",
 )
 STAGES = ("global", "propagated", "resharded", "local")

@@ -56,7 +56,7 @@ RegionId Trace::reduction_region(std::string_view op, DType dtype) {
   const RegionId region = module_->add_region();
   const TypeId scalar = context().tensor(dtype, {});
   const ValueId lhs = module_->add_argument(region, scalar), rhs = module_->add_argument(region, scalar);
-  const ValueId result = Builder(*module_, region).create(op, {lhs, rhs});
+  const ValueId result = op.empty() ? rhs : Builder(*module_, region).create(op, {lhs, rhs});
   module_->region(region).results = {result};
   return region;
 }

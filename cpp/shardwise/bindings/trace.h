@@ -35,7 +35,8 @@ class Trace {
   RegionId begin_region();
   ValueId region_argument(TypeId type);
   void end_region(std::span<const ValueId> results);
-  // One op with one result. `region_op` names the op of a one-op reduction region on scalars of operand 0's dtype.
+  // One op with one result. `region_op` names the op of a one-op reduction region on scalars of operand 0's dtype; an
+  // empty name is the region that returns its second argument.
   ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, const std::string* region_op);
   ValueId constrain(ValueId value, const TensorSharding& sharding);

@@ -257,9 +257,13 @@ std::span<const OpDef> reduce_ops() { return kReduceOps; }
 std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
   const Region& region = module.region(id);
   if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
-  const OpView op(module, region.ops[0]);
-  if (op.operand_count() != 2 || op.result_count() != 1 || op.result() != region.results[0]) return std::nullopt;
-  const ValueId first = region.arguments[0], second = region.arguments[1];
+  return value_reducer(module, region.results[0], region.arguments[0], region.arguments[1]);
+}
+
+std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second) {
+  if (!module.value(value).op) return std::nullopt;
+  const OpView op(module, module.value(value).op);
+  if (op.operand_count() != 2 || op.result_count() != 1) return std::nullopt;
   const bool straight = op.operand(0) == first && op.operand(1) == second;
   const bool swapped = op.operand(0) == second && op.operand(1) == first;
   if (!straight && !swapped) return std::nullopt;

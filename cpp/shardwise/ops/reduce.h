@@ -25,6 +25,8 @@ void kernel_reduce(KernelContext& context);
 // The reducer of a region that returns one commutative op of its two arguments; on booleans add and maximum are or,
 // multiply and minimum are and.
 std::optional<Reducer> region_reducer(const Module& module, RegionId region);
+// The same of one value of a region: the reducer that combines exactly `first` and `second` into it.
+std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second);
 // x with reducer(x, y) = y for all y; for max of floats that is -inf.
 Scalar neutral_element(Reducer reducer, DType dtype);
 // Whether counting `value` any number of times changes no result (either zero, for sums).

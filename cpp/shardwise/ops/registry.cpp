@@ -11,6 +11,7 @@
 #include "shardwise/ops/dot.h"
 #include "shardwise/ops/dynamic_slicing.h"
 #include "shardwise/ops/elementwise.h"
+#include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
@@ -21,7 +22,7 @@ namespace {
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
   for (std::span<const OpDef> family : {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(),
-                                        dynamic_slicing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
+                                        dynamic_slicing_ops(), indexing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A region of scalar elementwise ops as a program of the tile evaluator, which runs it on many elements at once.
+//
+//   ^bb0(%a: tensor<f32>, %b: tensor<f32>):             inputs %a, %b
+//     %0 = stablehlo.multiply %a, %b : tensor<f32>      output %1
+//     %1 = stablehlo.add %a, %0 : tensor<f32>
+#pragma once
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ops/tile.h"
+
+namespace shardwise {
+
+// Why the region has no tile program (the name of an op that is not elementwise), or empty.
+std::string_view not_in_tiles(const Module& module, RegionId region);
+TileProgram region_tiles(const Module& module, RegionId region);
+
+}  // namespace shardwise
