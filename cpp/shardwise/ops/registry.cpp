@@ -21,8 +21,9 @@ namespace {
 
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
-  for (std::span<const OpDef> family : {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(),
-                                        dynamic_slicing_ops(), indexing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
+  for (std::span<const OpDef> family :
+       {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(), dynamic_slicing_ops(), indexing_ops(),
+        create_ops(), annotation_ops(), collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;
