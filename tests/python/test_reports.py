@@ -111,6 +111,21 @@ def test_program_explains_a_value_and_its_collectives() -> None:
         program.why("g")
 
 
+def test_reports_call_arguments_by_their_names() -> None:
+    def step(x: Any, params: Any) -> Any:
+        h = x @ params["w"]
+        return np.tanh(h)
+
+    arrays = np.ones((8, 4), np.float32), {"w": np.ones((4, 6), np.float32)}
+    program = sw.jit(step, mesh=MESH, in_shardings=(P("data"), {"w": P(None, "model")})).lower(*arrays).compile()
+    origins = [axis.origin for axis in program.why("h").values[0].axes]
+    assert origins == ["argument x", "argument params['w']"]
+    assert "it comes from argument params['w'] at " in repr(program.why("h"))
+    pending = sw.jit(lambda terms: np.tanh(terms), mesh=MESH, in_shardings='[{}], unreduced={"data"}')
+    ledger = pending.lower(np.ones(8, np.float32)).compile().collectives()
+    assert [row.cause for row in ledger] == ["argument terms"]
+
+
 def test_variable_names_the_result_of_a_call_not_its_parts() -> None:
     def f(x: Any) -> Any:
         v = np.var(x, axis=1)

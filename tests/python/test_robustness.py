@@ -183,6 +183,27 @@ def test_a_folder_for_dumps_that_cannot_be_is_an_error_of_the_user(tmp_path: Pat
     assert done.stdout.startswith("Error SHARDWISE_DUMP_DIR: its files must be writable"), done
 
 
+def test_a_signal_stops_a_long_op() -> None:
+    def total(x: Any) -> Any:
+        return np.broadcast_to(x, (10**6, 10**6)).sum()
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    one = np.ones((1, 1), np.float32)
+    program = sw.jit(total, mesh=MESH).lower(one).compile()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            program(one)
+        assert time.perf_counter() - start < 20  # of some ten minutes
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_signal_stops_a_run_between_two_ops() -> None:
     def powers(x: Any) -> Any:
         for _ in range(200):

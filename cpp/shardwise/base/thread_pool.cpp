@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <pthread.h>
@@ -20,8 +21,17 @@ namespace {
 
 // More chunks than threads, so that a thread that was late or interrupted does not hold up the rest.
 constexpr int64_t kChunksPerThread = 4;
+// So that a chunk, which nothing interrupts, takes milliseconds however large the work is.
+constexpr int64_t kMaxGrainsPerChunk = 1024;
 
-thread_local bool t_inside_task = false;
+struct Job;
+thread_local Job* t_job = nullptr;                            // the one that this thread works on
+thread_local const std::function<void()>* t_check = nullptr;  // of the innermost InterruptScope
+
+// Ends nested work of a job that has failed already.
+struct JobFailed {};
+
+void check_interrupt();
 
 struct Job {
   Job(void (*call_chunk)(void*, int64_t, int64_t), void* function, int64_t total, int64_t chunk)
@@ -32,26 +42,42 @@ struct Job {
   int64_t count;
   int64_t step;
   std::atomic<int64_t> next{0};
+  std::atomic<bool> failed{false};
   std::mutex error_mutex;
   std::exception_ptr error;
 
   // Takes chunks until none is left.
   void work() {
-    t_inside_task = true;
+    t_job = this;
     while (true) {
       const int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
       if (begin >= count) break;
       try {
         call(f, begin, std::min(count, begin + step));
+        check_interrupt();
       } catch (...) {
         const std::lock_guard lock(error_mutex);
         if (!error) error = std::current_exception();
+        failed.store(true, std::memory_order_relaxed);
         next.store(count, std::memory_order_relaxed);
       }
     }
-    t_inside_task = false;
+    t_job = nullptr;
   }
 };
+
+void check_interrupt() {
+  if (t_check != nullptr) (*t_check)();
+  if (t_job != nullptr && t_job->failed.load(std::memory_order_relaxed)) throw JobFailed();
+}
+
+void run_alone(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f) {
+  const int64_t step = grain > count / kMaxGrainsPerChunk ? count : grain * kMaxGrainsPerChunk;
+  for (int64_t begin = 0; begin < count; begin += step) {
+    if (begin > 0) check_interrupt();
+    call(f, begin, std::min(count, begin + step));
+  }
+}
 
 class Pool {
  public:
@@ -143,20 +169,27 @@ int thread_count() {
 
 void set_thread_count(int count) { g_thread_count.store(std::max(0, count), std::memory_order_relaxed); }
 
+InterruptScope::InterruptScope(const std::function<void()>& check) : outer_(t_check) {
+  t_check = check ? &check : outer_;
+}
+
+InterruptScope::~InterruptScope() { t_check = outer_; }
+
 void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f) {
   if (count <= 0) return;
   grain = std::max<int64_t>(1, grain);
-  if (count > grain && !t_inside_task) {
+  if (count > grain && t_job == nullptr) {
     const auto threads = static_cast<int>(std::min<int64_t>(thread_count(), ceil_div(count, grain)));
     const int64_t share = ceil_div(count, threads * kChunksPerThread);
-    const int64_t step = ceil_div(std::max(share, grain), grain) * grain;  // whole grains
+    const int64_t grains = std::min(ceil_div(std::max(share, grain), grain), kMaxGrainsPerChunk);
+    const int64_t step = grains * grain;
     Job job(call, f, count, step);
     if (threads > 1 && pool().run(job, threads)) {
       if (job.error) std::rethrow_exception(job.error);
       return;
     }
   }
-  call(f, 0, count);
+  run_alone(count, grain, call, f);
 }
 
 }  // namespace shardwise

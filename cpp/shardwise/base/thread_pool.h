@@ -11,9 +11,12 @@
 // chunk reaches the caller; chunks not yet begun are then left out. Chunk borders depend on the number of threads, so
 // the result of a chunk must not depend on where it begins. Idle threads are parked (they never spin); after a fork the
 // child starts its own; process exit does not wait for them.
+//
+//   const InterruptScope scope(check_signals);   // parallel_for on this thread calls it between chunks; it may throw
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -25,6 +28,18 @@ void set_thread_count(int count);  // 0: back to the setting
 
 // The untyped form: one pointer and one function pointer, so that the pool is compiled once.
 void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f);
+
+// While it lives, long work of this thread asks `check` every now and then, and ends with what that throws.
+class InterruptScope {
+ public:
+  explicit InterruptScope(const std::function<void()>& check);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  const std::function<void()>* outer_;
+};
 
 template <class F>
 void parallel_for(int64_t count, int64_t grain, F&& f) {

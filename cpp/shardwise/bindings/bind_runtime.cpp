@@ -89,8 +89,8 @@ ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool
   return std::make_shared<ShardedArray>(scatter(gather(array), sharding.closed()));
 }
 
-// Lets Ctrl-C stop a run between two ops. The GIL is asked for every 10 ms at most: runs of small programs in several
-// threads would else wait for each other at every op.
+// Lets Ctrl-C stop a run, between two ops or inside a long one. The GIL is asked for every 10 ms at most: runs of small
+// programs in several threads would else wait for each other at every op.
 class SignalCheck {
  public:
   void operator()() {

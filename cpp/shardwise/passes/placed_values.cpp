@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/passes/provenance.h"
 
 namespace shardwise {
 
@@ -13,7 +14,7 @@ void PlacedValues::add_argument(ValueId argument) {
   const ShardingId home = shardings_.with_unreduced(source.value(argument).sharding, source.type(argument).ndim());
   const ValueId made = rewriter_.get(argument);
   rewriter_.target().value(made).sharding = home;
-  add(argument, made, home, "argument " + std::to_string(source.value(argument).index));
+  add(argument, made, home, argument_text(source, argument));
 }
 
 void PlacedValues::add(ValueId source, ValueId made, ShardingId home, std::string pending_cause) {

@@ -183,7 +183,7 @@ class Explainer {
       origin.origin = module_.op(value.op).def->name;
       origin.location = context_.location_text(module_.op(value.op).loc);
     } else {
-      origin.origin = str("argument ", value.index);
+      origin.origin = argument_text(module_, holder.value);
       origin.location = context_.location_text(value.loc);
     }
     std::ranges::reverse(origin.path);
@@ -299,6 +299,12 @@ class Explainer {
 };
 
 }  // namespace
+
+std::string argument_text(const Module& module, ValueId argument) {
+  const Value& value = module.value(argument);
+  const std::string name = module.context().name_of(value.loc);
+  return "argument " + (name.empty() ? std::to_string(value.index) : name);
+}
 
 void record_annotations(const Module& module, Provenance& provenance) {
   provenance.initial.assign(module.value_count(), ShardingId{});

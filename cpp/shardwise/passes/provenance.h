@@ -50,7 +50,7 @@ struct AxisOrigin {
   AxisRef axis;
   std::string axis_text;  // "x" or "x":(1)2, in quotes as in MLIR
   int64_t dim = 0;
-  std::string origin;    // "argument 0", "sdy.sharding_constraint", "result 1 of main"
+  std::string origin;    // "argument x", "sdy.sharding_constraint", "result 1 of main"
   std::string location;  // of the annotation, or ""
   std::vector<PathEntry> path;
 };
@@ -72,6 +72,8 @@ struct Explanation {
   std::vector<AxisOrigin> axes;
   std::vector<LostAxis> lost;
 };
+
+std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
 
 // Notes what the user wrote, before propagation adds to it.
 void record_annotations(const Module& module, Provenance& provenance);

@@ -47,7 +47,7 @@ struct RunOptions {
   bool faithful = false;  // every device apart
   bool poison = false;    // fill padding and fresh buffers with NaN or 0xA5, to show who looks at them
   std::vector<TraceRow>* trace = nullptr;
-  std::function<void()> between_ops = {};  // may throw to stop the run (Ctrl-C)
+  std::function<void()> between_ops = {};  // and in long ones; may throw to stop the run (Ctrl-C)
 };
 
 class Executable {

@@ -103,6 +103,7 @@ void ProgramRun::set(uint32_t slot, const Shards& shards) {
 }
 
 void ProgramRun::execute() {
+  const InterruptScope interrupt(options_.between_ops);
   for (const Step& step : plan_.steps) {
     if (options_.between_ops) options_.between_ops();
     try {

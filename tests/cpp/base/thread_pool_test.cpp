@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -112,6 +113,33 @@ TEST_F(ThreadPool, HandsExceptionsToTheCaller) {
     };
     EXPECT_THROW(run(), std::runtime_error);
     EXPECT_EQ(sum_below(1000, 1), 499500);  // and serves on
+  }
+}
+
+TEST_F(ThreadPool, InterruptsLongWorkOfOneThreadOrMore) {
+  for (int threads : {1, 4}) {
+    for (bool nested : {false, true}) {
+      set_thread_count(threads);
+      std::atomic<int64_t> done{0};
+      const auto work = [&](int64_t begin, int64_t end) { done += end - begin; };
+      const auto long_work = [&] { parallel_for(int64_t{1} << 40, int64_t{1} << 10, work); };
+      const auto caller = std::this_thread::get_id();
+      const std::function<void()> check = [&] {
+        EXPECT_EQ(std::this_thread::get_id(), caller);
+        if (done > int64_t{1} << 22) throw std::runtime_error("interrupted");
+      };
+      const auto run = [&] {
+        const InterruptScope scope(check);
+        if (nested) {
+          parallel_for(8, 1, [&](int64_t, int64_t) { long_work(); });
+        } else {
+          long_work();
+        }
+      };
+      EXPECT_THROW(run(), std::runtime_error);
+      EXPECT_LT(done, int64_t{1} << 40);
+      EXPECT_EQ(sum_below(1000, 1), 499500);  // and nobody asks any more
+    }
   }
 }
 
