@@ -22,7 +22,7 @@ from . import _core
 
 _core.ir.hide_frames_of([_os.path.dirname(__file__) + _os.sep, _os.path.dirname(_np.__file__) + _os.sep])
 
-from . import errors, numpy, testing  # noqa: E402
+from . import errors, numpy, random, testing  # noqa: E402
 from .annotations import name, replicate, shard, split, with_sharding_constraint  # noqa: E402
 from .array import Array, ShapeDtypeStruct, Shard, device_put  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
@@ -81,6 +81,7 @@ __all__ = [
     "numpy",
     "open",
     "parse",
+    "random",
     "replicate",
     "set_mesh",
     "shard",

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the samplers take beside a key: shapes, dtypes and parameters that broadcast to the shape."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_name, is_float
+from ..errors import DTypeError, ShapeError, message
+from ..tracing import Tracer
+
+__all__ = ["checked_shape", "float_dtype", "integer_dtype", "parameter", "shape_with"]
+
+
+def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
+    """A shape, or a lone size, as a tuple of ints. Raises ShapeError for sizes that are none."""
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    must_hold = "a shape must be of integers that are not negative"
+    try:
+        result = tuple([operator.index(size) for size in sizes])
+    except TypeError:
+        if any(isinstance(size, Tracer) for size in sizes):
+            raise  # it says that the size must be known
+        raise ShapeError(message(function, must_hold, repr(shape), "give a tuple such as (8, 16)")) from None
+    if any(size < 0 for size in result):
+        raise ShapeError(message(function, must_hold, result, "give the sizes of the result"))
+    if math.prod(result) > 1 << 64:
+        raise ShapeError(message(function, "a key has 2**64 random numbers", result, "split the key, and draw parts"))
+    return result
+
+
+def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
+    """``dtype`` if programs have floats of it. Raises DTypeError."""
+    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    if not is_float(found):
+        raise DTypeError(message(function, "dtype must be floating", found, "draw floats and convert them with astype"))
+    dtype_name(found)
+    return found
+
+
+def integer_dtype(function: str, dtype: Any, kinds: str = "iu") -> np.dtype[Any]:
+    """``dtype`` if it is an integer one of these kinds. Raises DTypeError."""
+    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    if found.kind not in kinds:
+        wanted = "an integer dtype" if kinds == "iu" else "an unsigned integer dtype"
+        raise DTypeError(message(function, f"dtype must be {wanted}", found, "convert the result with astype"))
+    return found
+
+
+def parameter(function: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number, array or tracer in the sampler's dtype. Raises DTypeError for what is no real number."""
+    if not hasattr(value, "dtype"):
+        value = np.asarray(value)
+    if value.dtype.kind not in "biuf" and not is_float(value.dtype):
+        raise DTypeError(message(function, f"{name} must be of real numbers", value.dtype, "convert it with astype"))
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def shape_with(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
+    """The result's shape, to which every parameter must broadcast; None for what they broadcast to.
+
+    Raises:
+        ShapeError: a parameter that has no place in the shape.
+    """
+    shapes = [tuple(np.shape(value)) for value in parameters.values()]
+    if shape is None:
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            got = " and ".join(f"{name} {size}" for name, size in zip(parameters, shapes))
+            raise ShapeError(message(function, "parameters must broadcast to one shape", got, "reshape one")) from None
+    result = checked_shape(function, shape)
+    for name, size in zip(parameters, shapes):
+        if len(size) > len(result) or any(a not in (1, b) for a, b in zip(size[::-1], result[::-1])):
+            got = f"{name} of shape {size} for {result}"
+            raise ShapeError(
+                message(function, "parameters must broadcast to the result's shape", got, "reshape it, or widen shape")
+            )
+    return result

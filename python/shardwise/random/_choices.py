@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws by given probabilities: one of two, or one of many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import is_float
+from ..errors import DTypeError, message
+from ..tracing import WeakTracer
+from ._arguments import shape_with
+from ._floats import MANTISSA, uniform_in
+from ._threefry import check_key
+
+__all__ = ["bernoulli"]
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+    """True with probability ``p``.
+
+    Args:
+        key: uint32[2].
+        p: a float or an array of floats that broadcasts to ``shape``.
+        shape: of the result; None for that of ``p``.
+        mode: ``"low"``, or ``"high"`` for twice the random bits, where ``p`` is below 1e-6.
+
+    Returns:
+        Booleans, equal to ``jax.random.bernoulli``.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a ``p`` that is not floating. ValueError: a number ``p``
+        outside [0, 1], an unknown mode.
+
+    >>> from shardwise.random import PRNGKey
+    >>> bernoulli(PRNGKey(0), 0.95, (2,))
+    array([ True, False])
+    """
+    key = check_key("random.bernoulli", key)
+    if mode not in ("low", "high"):
+        raise ValueError(message("random.bernoulli", "mode must be 'low' or 'high'", repr(mode)))
+    probability = _floating("random.bernoulli", "p", p)
+    if isinstance(p, (float, np.generic)) and not 0 <= float(p) <= 1:
+        raise ValueError(message("random.bernoulli", "p must be in [0, 1]", p, "limit it with np.clip"))
+    found = probability.dtype
+    sizes = shape_with("random.bernoulli", shape, p=probability)
+    zero, one = np.zeros((), found), np.ones((), found)
+    if mode == "low":
+        return uniform_in(key, sizes, found, zero, one) < probability
+    drawn = uniform_in(key, (2, *sizes), found, zero, one)
+    return drawn[1] * np.array(2.0 ** -MANTISSA[found.name], found) < probability - drawn[0]
+
+
+def _floating(function: str, name: str, value: Any) -> Any:
+    """Floats as an array or tracer; a Python float in float32. Raises DTypeError for other numbers."""
+    if type(value) is float:
+        return np.array(value, np.float32)
+    if isinstance(value, WeakTracer) and value.weak is float:
+        return value.astype(np.float32)
+    value = value if hasattr(value, "dtype") else np.asarray(value)
+    if not is_float(value.dtype):
+        raise DTypeError(message(function, f"{name} must be floating", value.dtype, "convert it with astype"))
+    return value

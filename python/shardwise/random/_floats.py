@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floating numbers of a distribution: the random bits of an element as a number in [0, 1), and functions of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import message
+from ._arguments import checked_shape, float_dtype, parameter, shape_with
+from ._erf_inv import erf, erf_inv
+from ._integers import joined
+from ._threefry import check_key, elements
+
+__all__ = ["MANTISSA", "exponential", "gumbel", "normal", "truncated_normal", "uniform", "uniform_in"]
+
+_UNSIGNED = {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
+MANTISSA = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
+_SMALLEST = {"bfloat16": 2.0**-126, "float16": 2.0**-14, "float32": 2.0**-126, "float64": 2.0**-1022}  # normal numbers
+
+
+def _unit(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
+    """A number in [0, 1): random bits as the mantissa of a number in [1, 2), less one."""
+    pattern = _UNSIGNED[dtype.itemsize]
+    mantissa = MANTISSA[dtype.name]
+    drawn = _UNSIGNED[1] if mantissa < 8 else pattern  # bfloat16 needs 7 bits only, and takes them from a byte
+    word = joined(x0, x1, drawn).astype(pattern) >> 8 * drawn.itemsize - mantissa
+    one = np.ones((), dtype)
+    return (word | int(one.view(pattern))).view(dtype) - one
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = np.float32, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+    """Numbers that are equally likely everywhere in [minval, maxval).
+
+    Args:
+        key: uint32[2].
+        shape: of the result.
+        dtype: float16, bfloat16, float32 or float64.
+        minval: a number or an array that broadcasts to ``shape``; gradients go through.
+        maxval: the same.
+
+    Returns:
+        Equal to ``jax.random.uniform``, bit by bit, on every mesh.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating, bounds that do not fit.
+
+    >>> from shardwise.random import PRNGKey
+    >>> uniform(PRNGKey(0), (2,))
+    array([0.947667 , 0.9785799], dtype=float32)
+    """
+    key = check_key("random.uniform", key)
+    found = float_dtype("random.uniform", dtype)
+    low = parameter("random.uniform", "minval", minval, found)
+    high = parameter("random.uniform", "maxval", maxval, found)
+    return uniform_in(key, shape_with("random.uniform", shape, minval=low, maxval=high), found, low, high)
+
+
+def uniform_in(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: Any, high: Any) -> Any:
+    """:func:`uniform` with arguments that are checked already."""
+    number = elements(key, shape, dtype, lambda x0, x1: _unit(x0, x1, dtype))
+    if type(low) is type(high) is np.ndarray and low.ndim == high.ndim == 0 and low == 0 and high == 1:
+        return number
+    return np.maximum(low, number * (high - low) + low)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+    """Numbers of the standard normal distribution: mean 0, variance 1.
+
+    Args:
+        key: uint32[2].
+        shape: of the result.
+        dtype: float16, bfloat16, float32 or float64.
+
+    Returns:
+        Those of ``jax.random.normal`` up to a few units of the last place, and equal on every mesh.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating.
+
+    Source: the inverse distribution function of uniform numbers, by Giles' polynomials.
+
+    >>> from shardwise.random import PRNGKey
+    >>> normal(PRNGKey(0), (2,)).round(4)
+    array([1.6226, 2.0253], dtype=float32)
+    """
+    key = check_key("random.normal", key)
+    found = float_dtype("random.normal", dtype)
+    one = np.ones((), found)
+    low = np.nextafter(-one, 0 * one)
+
+    def finish(x0: Any, x1: Any) -> Any:
+        number = _unit(x0, x1, found) * (one - low) + low
+        return erf_inv(number) * np.array(math.sqrt(2), found)
+
+    return elements(key, checked_shape("random.normal", shape), found, finish)
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = np.float32) -> Any:
+    """Numbers of the standard normal distribution, given that they lie between ``lower`` and ``upper``.
+
+    Args:
+        key: uint32[2].
+        lower: a number or an array that broadcasts to ``shape``; gradients go through.
+        upper: the same.
+        shape: of the result; None for that of the bounds.
+        dtype: float16, bfloat16, float32 or float64.
+
+    Returns:
+        Those of ``jax.random.truncated_normal`` up to a few units of the last place.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating, bounds that do not fit.
+
+    >>> from shardwise.random import PRNGKey
+    >>> bool(np.all(abs(truncated_normal(PRNGKey(0), -2.0, 2.0, (1000,))) < 2))
+    True
+    """
+    key = check_key("random.truncated_normal", key)
+    found = float_dtype("random.truncated_normal", dtype)
+    low = parameter("random.truncated_normal", "lower", lower, found)
+    high = parameter("random.truncated_normal", "upper", upper, found)
+    sizes = shape_with("random.truncated_normal", shape, lower=low, upper=high)
+    root = np.array(math.sqrt(2), found)
+    number = uniform_in(key, sizes, found, erf(low / root), erf(high / root))
+    infinity = np.array(np.inf, found)
+    # Rounding must not lead out of the open interval.
+    inside = np.maximum(erf_inv(number) * root, np.nextafter(low, infinity))
+    return np.minimum(inside, np.nextafter(high, -infinity))
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
+    """Numbers of the exponential distribution of mean 1.
+
+    Args:
+        key: uint32[2].
+        shape: of the result.
+        dtype: float16, bfloat16, float32 or float64.
+
+    Returns:
+        Those of ``jax.random.exponential`` up to a few units of the last place.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating.
+
+    >>> from shardwise.random import PRNGKey
+    >>> exponential(PRNGKey(0), (2,)).round(4)
+    array([2.9501, 3.8434], dtype=float32)
+    """
+    key = check_key("random.exponential", key)
+    found = float_dtype("random.exponential", dtype)
+    sizes = checked_shape("random.exponential", shape)
+    return elements(key, sizes, found, lambda x0, x1: -np.log1p(-_unit(x0, x1, found)))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low") -> Any:
+    """Numbers of the Gumbel distribution: with them the largest of ``logits + gumbel`` is a draw from softmax.
+
+    Args:
+        key: uint32[2].
+        shape: of the result.
+        dtype: float16, bfloat16, float32 or float64.
+        mode: ``"low"``, or ``"high"`` for twice the random bits, so that float32 reaches beyond 16.
+
+    Returns:
+        Those of ``jax.random.gumbel`` up to a few units of the last place.
+
+    Raises:
+        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating. ValueError: an unknown mode.
+
+    >>> from shardwise.random import PRNGKey
+    >>> gumbel(PRNGKey(0), (2,)).round(4)
+    array([2.9234, 3.8326], dtype=float32)
+    """
+    key = check_key("random.gumbel", key)
+    found = float_dtype("random.gumbel", dtype)
+    sizes = checked_shape("random.gumbel", shape)
+    if mode not in ("low", "high"):
+        raise ValueError(message("random.gumbel", "mode must be 'low' or 'high'", repr(mode)))
+    tiny, one = np.array(_SMALLEST[found.name], found), np.ones((), found)
+    if mode == "low":
+        return -np.log(-np.log(uniform_in(key, sizes, found, tiny, one)))
+    drawn = uniform_in(key, (2, *sizes), found, 0 * one, one)
+    high, low = drawn[0], drawn[1] * np.array(2.0 ** -MANTISSA[found.name], found)
+    return -np.log(-np.log1p(-np.where(high >= 0.5, high, high + low + tiny)))

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys: two uint32 words that stand for a stream of random numbers. Nothing is ever drawn twice, or remembered."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_name
+from ..errors import DTypeError, ShapeError, message
+from ..numpy._primitives import common_trace
+from ..tracing import Tracer, WeakTracer
+from ._arguments import checked_shape
+from ._threefry import check_key, elements, threefry_2x32, words_of
+
+__all__ = ["PRNGKey", "fold_in", "key", "split"]
+
+_UINT32 = np.dtype(np.uint32)
+
+
+def key(seed: Any) -> Any:
+    """A key from a seed: the high and the low word of the integer, as ``jax.random.PRNGKey`` of 64 bits.
+
+    Args:
+        seed: a Python int of at most 64 bits, or an integer scalar, which may be traced.
+
+    Returns:
+        uint32[2].
+
+    Raises:
+        DTypeError: a seed that is no integer. ShapeError: an array of seeds. OverflowError: more than 64 bits.
+
+    >>> key(2**32 + 7)
+    array([1, 7], dtype=uint32)
+    """
+    if type(seed) is int:
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise OverflowError(message("random.key", "a seed must have at most 64 bits", seed))
+        return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], _UINT32)
+    seed = _integer("random.key", "a seed", seed)
+    if not isinstance(seed, Tracer):
+        seed = np.asarray(seed)
+    wide = seed.astype(np.int64).view(np.uint64)
+    # A seed of fewer bits has no high word, even if it is negative.
+    high = wide >> 32 if seed.dtype.itemsize == 8 else wide & 0
+    return np.stack([high.astype(_UINT32), wide.astype(_UINT32)])
+
+
+def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
+    """The same as :func:`key`: keys are raw arrays here.
+
+    >>> PRNGKey(7)
+    array([0, 7], dtype=uint32)
+    """
+    return key(seed)
+
+
+def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+    """New keys from one, whose streams are independent of each other and of it.
+
+    Args:
+        key: uint32[2].
+        num: how many, or the shape of an array of keys.
+
+    Returns:
+        uint32[num, 2]; equal to ``jax.random.split``.
+
+    Raises:
+        ShapeError, DTypeError: no key, or a negative number.
+
+    >>> split(PRNGKey(0))
+    array([[1797259609, 2579123966],
+           [ 928981903, 3453687069]], dtype=uint32)
+    """
+    key = check_key("random.split", key)
+    shape = checked_shape("random.split", num)
+    if isinstance(key, Tracer):
+        return np.stack(elements(key, shape, _UINT32, lambda x0, x1: (x0, x1)), axis=-1)
+    return _split_known(key, shape)
+
+
+def _split_known(key: Any, shape: tuple[int, ...]) -> Any:
+    # While a program is recorded, too: known keys make known keys, and no operations.
+    count = math.prod(shape)
+    counter = np.arange(count, dtype=np.uint64)
+    words = threefry_2x32(words_of(key), (counter >> np.uint64(32)).astype(_UINT32), counter.astype(_UINT32))
+    return np.stack(words, axis=-1).reshape(*shape, 2)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and a number: of a step, a layer, an expert.
+
+    Args:
+        key: uint32[2].
+        data: an integer scalar, taken modulo 2^32 if it is an array; it may be traced.
+
+    Returns:
+        uint32[2]; equal to ``jax.random.fold_in``.
+
+    Raises:
+        ShapeError, DTypeError: no key, or data that is no integer scalar. OverflowError: a Python int that uint32
+        cannot hold.
+
+    >>> fold_in(PRNGKey(0), 7)
+    array([2716826189,  292468403], dtype=uint32)
+    """
+    key = check_key("random.fold_in", key)
+    if type(data) is int:
+        if not 0 <= data < 1 << 32:
+            way_out = "take it modulo 2**32, or fold in its two halves"
+            raise OverflowError(message("random.fold_in", "data must fit uint32", data, way_out))
+        low: Any = np.array(data, _UINT32)
+    else:
+        low = _integer("random.fold_in", "data", data).astype(_UINT32)
+    if not isinstance(key, Tracer) and not isinstance(low, Tracer):
+        return np.concatenate(threefry_2x32(words_of(key), None, np.asarray(low).reshape(1)))
+    low = common_trace((key, low)).lift(low)
+    return np.stack(threefry_2x32(words_of(key), None, low))
+
+
+def _integer(function: str, what: str, value: Any) -> Any:
+    """``value`` as an integer scalar. Raises DTypeError, ShapeError."""
+    if isinstance(value, WeakTracer):
+        value = value.strong()
+    if not hasattr(value, "dtype"):
+        value = np.asarray(value)
+    if value.dtype.kind not in "iu":
+        raise DTypeError(message(function, f"{what} must be an integer", value.dtype, "convert it with astype"))
+    if value.shape != ():
+        got = f"{dtype_name(value.dtype)}{list(value.shape)}"
+        raise ShapeError(message(function, f"{what} must be a scalar", got, "map over it with sw.vmap"))
+    return value
