@@ -173,6 +173,10 @@ class Array(ArrayMethods):
         """The array converted to ``dtype``, on the same mesh."""
         return _eager(_astype, (self, np.dtype(dtype)), {})
 
+    def view(self, dtype: Any = None) -> Any:
+        """The bits read as ``dtype``, of the same width, on the same mesh; None for the array itself."""
+        return self if dtype is None else _eager(_view, (self, np.dtype(dtype)), {})
+
     def item(self, *args: Any) -> Any:
         """The element as a Python number; see numpy.ndarray.item."""
         return np.asarray(self).item(*args)
@@ -199,6 +203,10 @@ def _getitem(x: Any, index: Any) -> Any:
 
 def _astype(x: Any, dtype: Any) -> Any:
     return x.astype(dtype)
+
+
+def _view(x: Any, dtype: Any) -> Any:
+    return x.view(dtype)
 
 
 def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -36,6 +36,21 @@ class UnsupportedError(Error, TypeError):
     """A NumPy function, or an option of one, that has no meaning on a traced or sharded array here."""
 
 
+def shown(value: object) -> str:
+    """A value in a message: an array by its dtype and shape, never by its numbers.
+
+    >>> import numpy as np
+    >>> shown((np.zeros((8, 6)), 2, None))
+    '(float64[8, 6], 2, None)'
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    return f"{dtype}{list(shape)}" if shape and dtype is not None else repr(value)
+
+
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
     text = f"{subject}: {must_hold}"

@@ -244,7 +244,9 @@ class JitFunction:
         out_specs = broadcast_prefix(self._out_shardings, result, "out_shardings")
         out_shardings = [_core_of(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
         module = trace.core.finish([x._value for x in outputs], out_shardings)
-        return Traced(module, mesh, call.tree, avals, out_tree, trace.hoisted, self._strategy)
+        places = {x._value: i for i, x in enumerate(tracers)}
+        limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
+        return Traced(module, mesh, call.tree, avals, out_tree, trace.hoisted, limits, self._strategy)
 
     def _argument_shardings(self, call: _Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
         specs = self._wanted(call)

@@ -81,6 +81,12 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
         return astype(self, dtype)
 
+    def view(self, dtype: Any = None) -> Any:
+        """The bits read as ``dtype``, of the same width; None for the array itself. See numpy.ndarray.view."""
+        from .numpy.manipulation import view
+
+        return self if dtype is None else view(self, dtype)
+
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
         if order != "C":

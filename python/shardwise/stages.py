@@ -13,6 +13,7 @@ from .errors import DTypeError, ShapeError, message
 from .mesh import Mesh
 from .reports import Explanation, Ledger, ledger_of
 from .sharding import NamedSharding
+from .tracing import Limit
 from .trees import flatten, unflatten
 
 __all__ = ["Lowered", "Program", "Traced"]
@@ -31,6 +32,7 @@ class Traced:
         avals: list[ShapeDtypeStruct],
         out_tree: Any,
         hoisted: list[Any],
+        limits: list[tuple[int, Limit]],
         strategy: str,
     ) -> None:
         self._module = module
@@ -39,6 +41,7 @@ class Traced:
         self.in_avals = avals
         self.out_tree = out_tree
         self._hoisted = hoisted
+        self._limits = limits  # of leaves that are Python ints
         self._strategy = strategy
 
     @property
@@ -177,6 +180,8 @@ class Program:
             self._argument(leaf, aval, sharding, poison)
             for leaf, aval, sharding in zip(leaves, self._traced.in_avals, shardings)
         ]
+        for i, limit in self._traced._limits:
+            limit.check(int(leaves[i]))
         if self._hidden is None:
             hidden = shardings[len(self._traced.in_avals) :]
             self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]

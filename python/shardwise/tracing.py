@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .errors import (
 from .mesh import Mesh
 from .methods import ArrayMethods
 
-__all__ = ["Trace", "Tracer", "WeakTracer", "current_trace"]
+__all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -160,10 +160,26 @@ def refuse_escaped(x: Tracer) -> NoReturn:
     raise UnsupportedError(message("trace", rule, repr(x), "return it instead"))
 
 
+class Limit(NamedTuple):
+    """What a Python int among the arguments must hold, by what the program does with it."""
+
+    value: int  # of the program, which a call replaces by the number
+    low: int
+    high: int
+    error: type[Exception]
+    must_hold: str
+    way_out: str
+
+    def check(self, number: int) -> None:
+        """Raise the error for a number outside [low, high]."""
+        if not self.low <= number <= self.high:
+            raise self.error(message("call", self.must_hold, number, self.way_out))
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
-    __slots__ = ("_hoisted_ids", "core", "hoisted", "implied", "mesh")
+    __slots__ = ("_hoisted_ids", "core", "hoisted", "implied", "limits", "mesh")
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
@@ -171,6 +187,7 @@ class Trace:
         self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
         # id → (the array, kept alive; what it held when it was read; its tracer)
         self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
+        self.limits: dict[Limit, None] = {}  # what each call must look at
         self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
 
     def require_mesh(self, what: str) -> Mesh:
@@ -254,6 +271,12 @@ class Trace:
             known = self._hoisted_ids[id(x)] = (x, None, self.argument(x.shape, x.dtype, "", x._data.sharding))
             self.hoisted.append(x)
         return known[2]
+
+    def limit(
+        self, x: WeakTracer, limits: tuple[int, int], error: type[Exception], must_hold: str, way_out: str
+    ) -> None:
+        """Let each call check ``x`` if it is a Python int that the caller gives; what is computed has no such check."""
+        self.limits[Limit(x._value, *limits, error, must_hold, way_out)] = None
 
     def constrain(self, x: Tracer, sharding: Any) -> Tracer:
         """``x`` with a user's sharding (an sdy.sharding_constraint)."""

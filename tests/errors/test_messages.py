@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import mistakes_in_calls  # noqa: F401 - adds its rows
+import mistakes_in_numbers  # noqa: F401
 import mistakes_in_programs  # noqa: F401
 import pytest
 from mistakes import ROWS, Row
@@ -47,7 +48,7 @@ def lines_of(program: Any) -> set[int]:
 def test_errors_of_users_are_builtin_errors_too() -> None:
     """What a user of NumPy or JAX would catch."""
     for row in ROWS:
-        assert issubclass(row.error, (ValueError, TypeError, IndexError, KeyError)), row.error
+        assert issubclass(row.error, (ValueError, TypeError, IndexError, KeyError, OverflowError)), row.error
         assert not issubclass(row.error, sw.InternalError)
 
 

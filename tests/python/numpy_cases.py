@@ -8,6 +8,7 @@ A case is a name, a function of arrays, and its arrays. Plain NumPy is the oracl
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,11 +73,6 @@ def _unary() -> list[Case]:
     for dtype in (np.bool_, np.int8, np.uint16, np.int64):
         cases.append(Case(f"invert-{np.dtype(dtype).name}", np.invert, (data((8, 3), dtype),)))
         cases.append(Case(f"logical_not-{np.dtype(dtype).name}", np.logical_not, (data((8, 3), dtype),)))
-    cases += (
-        [Case("bitwise_count-int16", np.bitwise_count, (data((8, 3), np.int16),))]
-        if hasattr(np, "bitwise_count")
-        else []
-    )
     cases += [Case("reciprocal-int64", np.reciprocal, (np.array([1, 2, -1, -3, 5], np.int64),))]
     return cases
 
@@ -116,6 +112,52 @@ def _binary() -> list[Case]:
         for f in (np.less, np.equal, np.greater_equal, np.not_equal, np.add)
     ]
     return cases
+
+
+def _bits() -> list[Case]:
+    """Operators on bits, on every integer dtype, over all of its range; shifts up to and beyond its width."""
+    cases = []
+    operators: dict[str, Callable[..., Any]] = {
+        "&": lambda x, y: x & y, "|": lambda x, y: x | y, "^": lambda x, y: x ^ y, "~": lambda x, y: ~x,
+        "&number": lambda x, y: x & 5, "number|": lambda x, y: 5 | x, "^number": lambda x, y: x ^ True,
+        "&=": lambda x, y: operator.iand(x.copy(), y), "view": lambda x, y: x.view(x.dtype),
+    }  # fmt: skip
+    shifts: dict[str, Callable[..., Any]] = {
+        "<<": lambda x, s: x << s, ">>": lambda x, s: x >> s, "number<<": lambda x, s: 3 << s, "number>>": lambda x, s: 100 >> s,
+        "<<number": lambda x, s: x << 7, ">>number": lambda x, s: x >> 7, "<<=": lambda x, s: operator.ilshift(x.copy(), s),
+    }  # fmt: skip
+    for bits in (8, 16, 32, 64):
+        for dtype in (np.dtype(f"int{bits}"), np.dtype(f"uint{bits}")):
+            ends, rng = np.iinfo(dtype), np.random.default_rng(bits)
+            x, y = rng.integers(ends.min, ends.max, (2, 9, 7), dtype, endpoint=True)
+            x[0, :4], y[0, :4] = [ends.min, ends.max, 0, 1], [ends.max, 1, ends.min, ends.max]
+            cases += [Case(f"{name}-{dtype.name}", f, (x, y)) for name, f in operators.items()]
+            # From 0 to beyond the width, and, where there are such, negative ones: all bits are shifted out.
+            amounts = (np.arange(63).reshape(9, 7) * (bits + 9) // 63 - (5 if dtype.kind == "i" else 0)).astype(dtype)
+            cases += [Case(f"{name}-{dtype.name}", f, (x, amounts)) for name, f in shifts.items()]
+            for other in (f"int{bits}", f"uint{bits}", *(["float" + str(bits)] if bits > 8 else [])):
+                cases.append(Case(f"view-{dtype.name}-{other}", lambda x, d=other: x.view(d).view(x.dtype), (x,)))
+                cases.append(Case(f"viewed-{dtype.name}-{other}", lambda x, d=other: x.view(d), (x >> 3 & 31,)))
+            if hasattr(np, "bitwise_count"):
+                cases.append(Case(f"bitwise_count-{dtype.name}", np.bitwise_count, (x,)))
+    flags = data((9, 7), np.bool_, 1), data((9, 7), np.bool_, 2)
+    cases += [Case(f"{name}-bool", f, flags) for name, f in operators.items() if name != "~"]
+    cases += [
+        Case("view-bool-uint8", lambda x: x.view(np.uint8), flags[:1]),
+        Case("<<-bool", lambda x, y: x << y, flags),
+    ]
+    mixed = data((9, 7), np.int8, 3), data((9, 7), np.uint16, 4)
+    cases += [
+        Case(f"{f.__name__}-mixed", f, mixed) for f in (np.bitwise_and, np.bitwise_xor, np.left_shift, np.right_shift)
+    ]
+    return cases
+
+
+def _nextafter() -> list[Case]:
+    return [
+        Case(f"nextafter-{np.dtype(dtype).name}", np.nextafter, (A.astype(dtype), B.astype(dtype)))
+        for dtype in (np.float16, np.float32, np.float64)
+    ]
 
 
 def _scalars() -> list[Case]:
@@ -312,4 +354,7 @@ def _selection() -> list[Case]:
 
 def all_cases() -> list[Case]:
     """Every case of the table."""
-    return [*_unary(), *_binary(), *_scalars(), *_reductions(), *_products(), *_movement(), *_indexing(), *_selection()]
+    kinds = (
+        _unary, _binary, _bits, _nextafter, _scalars, _reductions, _products, _movement, _indexing, _selection,
+    )  # fmt: skip
+    return [case for kind in kinds for case in kind()]

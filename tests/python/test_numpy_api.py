@@ -96,9 +96,18 @@ REFUSALS = {
     "near": Refusal(lambda x: np.nansum(x), sw.UnsupportedError, "np.nansum", "np.sum"),
     "ufunc": Refusal(lambda x: np.spacing(x), sw.UnsupportedError, "np.spacing: shardwise has no traced form of it"),
     "out": Refusal(
-        lambda x: np.add(x, 1, out=np.zeros((8, 4))), sw.UnsupportedError, "np.add: out= has no traced form"
+        lambda x: np.add(x, 1, out=np.zeros((8, 4))),
+        sw.UnsupportedError,
+        "np.add: out= has no traced form, got out=float64[8, 4]; use what the function returns",
     ),
-    "where": Refusal(lambda x: np.add(x, 1, where=np.ones((8, 4), bool)), sw.UnsupportedError, "where=", "np.where"),
+    "sum-out": Refusal(
+        lambda x: np.sum(x, axis=0, out=np.zeros(4)),
+        sw.UnsupportedError,
+        "np.sum: out= has no traced form, got out=float64[4]",
+    ),
+    "where": Refusal(
+        lambda x: np.add(x, 1, where=np.ones((8, 4), bool)), sw.UnsupportedError, "got where=bool[8, 4]; use np.where"
+    ),
     "sum-where": Refusal(lambda x: np.sum(x, where=x > 0), sw.UnsupportedError, "np.sum: where= has no traced form"),
     "order": Refusal(lambda x: np.reshape(x, (4, 8), order="F"), sw.UnsupportedError, "order="),
     "casting": Refusal(lambda x: np.add(x, 1, casting="no"), sw.UnsupportedError, "casting="),

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..errors import ShapeError, UnsupportedError, message
-from ..tracing import Trace, Tracer
+from ..errors import ShapeError, UnsupportedError, message, shown
+from ..tracing import Trace, Tracer, WeakTracer
 from ._promote import is_float
 
 __all__ = [
+    "bitcast",
     "broadcast",
     "broadcast_dims",
     "broadcast_shape",
@@ -52,7 +53,7 @@ def refuse(function: str, **options: tuple[Any, Any]) -> None:
     for name, (value, default) in options.items():
         if value is not default and not (isinstance(value, (bool, str, int)) and value == default):
             raise UnsupportedError(
-                message(f"np.{function}", f"{name}= has no traced form", f"{name}={value!r}", "leave it out")
+                message(f"np.{function}", f"{name}= has no traced form", f"{name}={shown(value)}", "leave it out")
             )
 
 
@@ -85,8 +86,18 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
     elif x._trace is not trace:
         x = trace.lift(x)
     if x.dtype != dtype:
+        if kind is WeakTracer and dtype.kind in "iu":
+            _limit(trace, x, dtype)
         x = convert(x, dtype)
     return x if shape is None or x.shape == shape else broadcast(x, shape)
+
+
+def _limit(trace: Trace, x: Any, dtype: DType) -> None:
+    """A number that the dtype of the array beside it cannot hold is an error, as in NumPy."""
+    ends = np.iinfo(dtype)
+    must_hold = f"a Python int must fit {dtype.name}, the dtype that the program uses it in"
+    way_out = "convert the array beside it with astype"
+    trace.limit(x, (int(ends.min), int(ends.max)), OverflowError, must_hold, way_out)
 
 
 def convert(x: Tracer, dtype: DType) -> Tracer:
@@ -96,6 +107,11 @@ def convert(x: Tracer, dtype: DType) -> Tracer:
     if dtype.kind == "b":
         return truth(x)
     return x._trace.emit("stablehlo.convert", (x,), None, x.shape, dtype)
+
+
+def bitcast(x: Tracer, dtype: Any) -> Tracer:
+    """The bits of ``x`` as another dtype of the same width."""
+    return x._trace.emit("stablehlo.bitcast_convert", (x,), None, x.shape, np.dtype(dtype))
 
 
 def truth(x: Tracer) -> Tracer:
@@ -199,7 +215,7 @@ def normalize_axis(function: str, axis: Any, ndim: int) -> int:
     try:
         index = axis.__index__()
     except AttributeError:
-        raise TypeError(message(function, "an axis must be an integer", repr(axis))) from None
+        raise TypeError(message(function, "an axis must be an integer", shown(axis))) from None
     if not -ndim <= index < ndim:
         raise ShapeError(message(function, f"an axis of {ndim} dims must be in [{-ndim}, {ndim})", index))
     return int(index % ndim)

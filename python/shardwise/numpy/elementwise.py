@@ -14,10 +14,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import UnsupportedError, message
+from ..errors import UnsupportedError, message, shown
 from ..tracing import Tracer, WeakTracer
-from ._primitives import broadcast_shape, common_trace, compare, convert, operand, select, shape_of, splat, truth
-from ._promote import is_float, is_integer, is_weak, loop_dtypes
+from ._primitives import (
+    bitcast,
+    broadcast_shape,
+    common_trace,
+    compare,
+    convert,
+    operand,
+    select,
+    shape_of,
+    splat,
+    truth,
+)
+from ._promote import is_float, is_integer, is_weak, loop_dtypes, weak_kind
 
 __all__ = ["RULES", "call", "call_options", "strong"]
 
@@ -36,6 +47,8 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
 
 
 def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> Any:
+    if ufunc in _DIRECTIONS and WeakTracer in map(type, inputs) and all(_is_integral(x) for x in inputs):
+        inputs = strong(inputs)  # a number that the array's dtype cannot hold has its place in the order
     dtypes = loop_dtypes(ufunc, inputs, dtype)
     if len(inputs) == 1:
         x = inputs[0]
@@ -51,6 +64,8 @@ def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> A
         known = _compare_beyond(ufunc, lhs, rhs, dtypes[0])
         if known is not None:
             return splat(trace, known, shape, dtypes[2])
+    if ufunc is np.power and dtypes[0].kind == "i":
+        _refuse_negative_power(trace, rhs)
     special = _POWERS.get(rhs) if ufunc is np.power and type(rhs) in (int, float) else None
     if special is not None and (is_float(dtypes[0]) or rhs == 2):
         return special(operand(trace, lhs, dtypes[0], shape))
@@ -90,10 +105,9 @@ def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
         elif value is not defaults.get(name, ...) and not (isinstance(value, str) and value == defaults.get(name)):
             if name == "out" and isinstance(value, tuple) and all(out is None for out in value):
                 continue
+            got = f"{name}={shown(value[0] if name == 'out' and isinstance(value, tuple) else value)}"
             raise UnsupportedError(
-                message(
-                    f"np.{ufunc.__name__}", f"{name}= has no traced form", f"{name}={value!r}", _WAY_OUT.get(name, "")
-                )
+                message(f"np.{ufunc.__name__}", f"{name}= has no traced form", got, _WAY_OUT.get(name, ""))
             )
     return dtype
 
@@ -142,6 +156,11 @@ def _compare_signs(direction: str, signed: Tracer, unsigned: Tracer) -> Any:
     positive = compare(direction, convert(signed, unsigned.dtype), unsigned)
     negative = signed < 0
     return negative | positive if direction in ("LT", "LE", "NE") else ~negative & positive
+
+
+def _is_integral(x: Any) -> bool:
+    kind = weak_kind(x)
+    return kind is int or (not isinstance(kind, type) and is_integer(kind))
 
 
 def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> bool | None:
@@ -204,13 +223,22 @@ def _reciprocal(x: Tracer) -> Any:
 
 
 def _signbit(x: Tracer) -> Any:
-    bits = _BITS[x.dtype.itemsize]
-    pattern = x._trace.emit("stablehlo.bitcast_convert", (x,), None, x.shape, bits)
+    pattern = bitcast(x, _BITS[x.dtype.itemsize])
     return compare("LT", pattern, _constant(pattern, 0))
 
 
 def _copysign(x: Tracer, sign: Tracer) -> Any:
     return select(_signbit(x) == _signbit(sign), x, -x)
+
+
+def _nextafter(x: Any, towards: Any) -> Any:
+    # Floats of one sign are ordered as their bits: away from zero the pattern grows by one.
+    pattern: Any = bitcast(x, _BITS[x.dtype.itemsize])
+    outwards = (x < towards) == (x > 0)
+    moved: Any = bitcast(select(outwards, pattern + 1, pattern - 1), x.dtype)
+    smallest: Any = bitcast(_constant(pattern, 1), x.dtype)
+    moved = select(x == 0, _copysign(smallest, towards), moved)
+    return select(x == towards, towards, select(_isnan(x), x, select(_isnan(towards), towards, moved)))
 
 
 def _absolute(x: Tracer) -> Any:
@@ -272,6 +300,18 @@ def _right_shift(lhs: Tracer, rhs: Tracer) -> Any:
 
 def _square(x: Tracer) -> Any:
     return x._trace.emit("stablehlo.multiply", (x, x))
+
+
+def _refuse_negative_power(trace: Any, exponent: Any) -> None:
+    """ValueError for integers to a negative power, as NumPy; exponents that are computed follow StableHLO."""
+    must_hold, way_out = "an integer's power must not be negative", "convert the base to a float dtype"
+    if type(exponent) is WeakTracer:
+        trace.limit(exponent, (0, np.iinfo(np.int64).max), ValueError, must_hold, way_out)
+    elif isinstance(exponent, Tracer) or hasattr(exponent, "__shardwise_array__"):
+        return
+    elif np.any(np.less(exponent, 0)):
+        got = exponent if np.ndim(exponent) == 0 else f"an array with {np.min(exponent)}"
+        raise ValueError(message("np.power", must_hold, got, way_out))
 
 
 # NumPy's ** takes these instead of power; exact, and with simple gradients.
@@ -365,6 +405,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.sign: _sign,
     np.signbit: _signbit,
     np.copysign: _copysign,
+    np.nextafter: _nextafter,
     np.sqrt: "stablehlo.sqrt",
     np.cbrt: "stablehlo.cbrt",
     np.square: _square,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer
 from ._primitives import (
     broadcast,
@@ -269,7 +269,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     allowed = {"constant": ("constant_values",)}.get(mode, ())
     for name, value in kwargs.items():
         if name not in allowed and not (name == "reflect_type" and value == "even"):
-            raise UnsupportedError(message("np.pad", f"{name}= has no traced form in mode {mode}", repr(value)))
+            raise UnsupportedError(message("np.pad", f"{name}= has no traced form in mode {mode}", shown(value)))
     if mode == "constant":
         return _pad_constant(array, widths, kwargs.get("constant_values", 0))
     for dim, (low, high) in enumerate(widths):
@@ -280,6 +280,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 def _pad_constant(x: Tracer, widths: list[tuple[int, int]], values: Any) -> Tracer:
     if isinstance(values, Tracer):
         return _padded(x, widths, convert(reshape(values, ()), x.dtype))
+    if type(values) is int:  # one that the dtype cannot hold is an error
+        return _padded(x, widths, operand(x._trace, values, x.dtype))
     table = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     if table.size and np.all(table == table.flat[0]):
         return _padded(x, widths, operand(x._trace, table.flat[0], x.dtype))

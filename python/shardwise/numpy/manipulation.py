@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, message
+from ..dtypes import dtype_name
+from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
+    bitcast,
     common_trace,
+    convert,
     normalize_axes,
     normalize_axis,
     refuse,
@@ -24,7 +27,7 @@ from ._primitives import (
 )
 from ._registry import implements
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "sizes_of", "squeeze"]
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "sizes_of", "squeeze", "view"]
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
@@ -120,6 +123,22 @@ def _shape_3d(shape: tuple[int, ...]) -> tuple[int, ...]:
 atleast_1d = implements("atleast_1d")(_at_least(1, lambda shape: (1,)))
 atleast_2d = implements("atleast_2d")(_at_least(2, lambda shape: (1,) * (2 - len(shape)) + shape))
 atleast_3d = implements("atleast_3d")(_at_least(3, _shape_3d))
+
+
+def view(a: Any, dtype: Any) -> Any:
+    """``numpy.ndarray.view`` between dtypes of one width.
+
+    Raises:
+        DTypeError: a dtype of another width, or bits that would be no boolean.
+    """
+    wanted = np.dtype(dtype).newbyteorder("=")
+    dtype_name(wanted)
+    if wanted == a.dtype:
+        return a
+    if wanted.itemsize != a.dtype.itemsize or wanted.kind == "b":
+        way_out = "compare it with 0" if wanted.kind == "b" else "use astype, or take it apart with >> and &"
+        raise DTypeError(message("view", "the dtype must have the width of the array's", f"{a!r} as {wanted}", way_out))
+    return convert(a, wanted) if a.dtype.kind == "b" else bitcast(a, wanted)
 
 
 # ---- order of dims --------------------------------------------------------------------------------------------------
