@@ -20,9 +20,17 @@ import numpy as _np
 
 from . import _core
 
-_core.ir.hide_frames_of([_os.path.dirname(__file__) + _os.sep, _os.path.dirname(_np.__file__) + _os.sep])
+# Source lines in reports are the user's. The models' own lines count as such: they are programs to read.
+_HERE = _os.path.dirname(__file__)
+_core.ir.hide_frames_of(
+    [
+        *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
+        *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
+        _os.path.dirname(_np.__file__) + _os.sep,
+    ]
+)
 
-from . import errors, numpy, random, testing  # noqa: E402
+from . import errors, models, numpy, random, testing  # noqa: E402
 from .annotations import name, replicate, shard, split, with_sharding_constraint  # noqa: E402
 from .array import Array, ShapeDtypeStruct, Shard, device_put  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
@@ -77,6 +85,7 @@ __all__ = [
     "grad",
     "jit",
     "make_mesh",
+    "models",
     "name",
     "numpy",
     "open",

@@ -53,10 +53,14 @@ def shown(value: object) -> str:
 
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
+    return composed(subject, must_hold, got, way_out, *_ir.current_location())
+
+
+def composed(subject: str, must_hold: str, got: object, way_out: str, file: str, line: int) -> str:
+    """The text of an error at a known place; ``""`` for a file that is not known."""
     text = f"{subject}: {must_hold}"
     if got is not None:
         text += f", got {got}"
     if way_out:
         text += f"; {way_out}"
-    file, line = _ir.current_location()
     return f"{text} (at {file}:{line})" if file else text

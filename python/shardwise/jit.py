@@ -407,6 +407,8 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if function in (np.shape, np.ndim, np.size):
         return FUNCTIONS[function](*args, **kwargs)
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
+    if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
+        return function(*args, **kwargs)
     rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
 
     def run(*tracers: Any) -> Any:

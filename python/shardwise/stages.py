@@ -107,6 +107,12 @@ class Program:
         return dict(self._compiled.counters)
 
     @property
+    def op_count(self) -> int:
+        """How many ops the program of one device has."""
+        local: _core.ir.Module = self._compiled.stages["local"]
+        return local.op_count
+
+    @property
     def input_shardings(self) -> list[NamedSharding]:
         """The sharding of every argument leaf, in order."""
         return [NamedSharding._wrap(s) for s in self._compiled.argument_shardings[: len(self._traced.in_avals)]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of one repeated element in the type of another: splat constants, which cost nothing."""
+"""Arrays made from no array: in the type of another one, splat constants; with ``like=``, counted on every device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing import Tracer
-from ._primitives import broadcast, common_trace, convert, operand, refuse, splat
+from ..errors import UnsupportedError, message
+from ..tracing import Tracer, current_trace
+from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
 from ._registry import implements
 
 __all__: list[str] = []
@@ -65,3 +66,26 @@ def full_like(
 ) -> Tracer:
     """``numpy.full_like``; ``fill_value`` may be traced."""
     return _like("full_like", a, fill_value, dtype, order, subok, shape, device)
+
+
+@implements("arange")
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
+    """``numpy.arange(..., like=x)`` for a traced ``x``: integers are counted on each device, and no constant of it."""
+    refuse("arange", device=(device, None))
+    trace = current_trace()
+    assert trace is not None  # like= is a tracer
+    first: Any = 0 if stop is None else start
+    end: Any = start if stop is None else stop
+    for bound in (first, end, step):
+        if isinstance(bound, Tracer):
+            raise UnsupportedError(
+                message("np.arange", "its bounds must be known while the program is recorded", repr(bound))
+            )
+    if not all(isinstance(bound, (int, np.integer)) for bound in (first, end, step)) or step < 1:
+        numbers: Any = np.arange(first, end, step, dtype)  # type: ignore[call-overload]
+        return trace.lift(numbers)
+    values = range(int(first), int(end), int(step))
+    counted = iota(trace, (len(values),), 0, np.dtype(np.int64 if dtype is None else dtype))
+    if values.step != 1:
+        counted = counted * values.step
+    return counted + values.start if values.start else counted

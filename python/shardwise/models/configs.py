@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is made of, and how it lies on a mesh: sizes that are checked before anything is traced.
+
+>>> config = MoEConfig(experts=8, model_dim=16, hidden_dim=32)
+>>> config.capacity_for(16)
+4
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, ShardingError, composed
+from ..mesh import Mesh
+
+__all__ = ["Axes", "MoEConfig", "TransformerConfig", "axes_of"]
+
+AxisNames = str | tuple[str, ...] | None
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
+    """The text of an error at the line that called the models; lines of ops, in reports, are the models' own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return composed(subject, must_hold, got, way_out, frame.f_code.co_filename, frame.f_lineno)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The mesh axes of a model's dims; None leaves a dim without annotation.
+
+    Attributes:
+        groups: split the groups of tokens (Algorithm 2's G): data parallelism.
+        experts: split the experts (E). On the same axes as ``groups``, the change from one to the other is an AllToAll.
+        hidden: split hidden units and attention heads, as well: tensor parallelism inside an expert and a layer.
+
+    >>> axes_of("x")
+    Axes(groups='x', experts='x', hidden=None)
+    """
+
+    groups: AxisNames = None
+    experts: AxisNames = None
+    hidden: AxisNames = None
+
+    @property
+    def annotated(self) -> bool:
+        """Whether any dim has axes."""
+        return any(axes is not None for axes in (self.groups, self.experts, self.hidden))
+
+
+def axes_of(axes: Any) -> Axes:
+    """``axes``, or one name or tuple of names as the axes of both groups and experts (Algorithm 2's D devices)."""
+    if isinstance(axes, Axes):
+        return axes
+    if axes is not None and not isinstance(axes, str):
+        if not isinstance(axes, (tuple, list)) or not all(isinstance(name, str) for name in axes):
+            raise ShardingError(message("axes", "must be None, axis names, or Axes(...)", repr(axes)))
+        axes = tuple(axes)
+    return Axes(groups=axes, experts=axes)
+
+
+def _positive(what: str, **sizes: Any) -> None:
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise ShapeError(message(what, f"{name} must be an integer of at least 1", repr(size)))
+
+
+@dataclass(frozen=True)
+class MoEConfig:
+    """A layer of experts behind a gate.
+
+    Attributes:
+        experts: how many feed-forward networks (E).
+        model_dim: the width of a token (M).
+        hidden_dim: the width inside an expert (H).
+        top_k: how many experts a token is sent to: 2 (GShard) or 1 (Switch Transformer).
+        capacity_factor: room of an expert for one group, in multiples of its fair share ``top_k * S / E``.
+        capacity: that room in tokens (C); None computes it from the factor.
+
+    Raises:
+        ShapeError: a size below 1, fewer experts than ``top_k``. ValueError: another ``top_k``, a factor that is not
+            positive.
+
+    Source: GShard, section 2.2.
+    """
+
+    experts: int
+    model_dim: int
+    hidden_dim: int
+    top_k: int = 2
+    capacity_factor: float = 1.0
+    capacity: int | None = None
+
+    def __post_init__(self) -> None:
+        what = "MoEConfig"
+        _positive(what, experts=self.experts, model_dim=self.model_dim, hidden_dim=self.hidden_dim)
+        if self.capacity is not None:
+            _positive(what, capacity=self.capacity)
+        if self.top_k not in (1, 2):
+            raise ValueError(message(what, "top_k must be 1 or 2", repr(self.top_k)))
+        if self.experts < self.top_k:
+            way_out = "use more experts, or top_k=1"
+            raise ShapeError(message(what, f"experts must be at least top_k, {self.top_k}", self.experts, way_out))
+        if not (math.isfinite(self.capacity_factor) and self.capacity_factor > 0):
+            raise ValueError(message(what, "capacity_factor must be a positive number", repr(self.capacity_factor)))
+
+    def capacity_for(self, group_size: int) -> int:
+        """Tokens of a group that an expert takes: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``."""
+        _positive("capacity_for", group_size=group_size)
+        if self.capacity is not None:
+            return self.capacity
+        # The product with the factor may be a hair above a whole number: 1.1 * 10 is 11.000000000000002.
+        return max(1, math.ceil(round(self.top_k * group_size * self.capacity_factor / self.experts, 9)))
+
+    def check_mesh(self, mesh: Mesh | None, axes: Axes) -> None:
+        """Raise ShapeError where the devices of ``axes.experts`` do not divide the experts."""
+        if mesh is None or axes.experts is None:
+            return
+        names = (axes.experts,) if isinstance(axes.experts, str) else axes.experts
+        devices = math.prod(mesh.shape.get(name, 1) for name in names)  # an unknown name is split's error
+        if self.experts % devices:
+            raise ShapeError(
+                message(
+                    "moe_layer",
+                    f"experts must be a multiple of the {devices} devices along {', '.join(map(repr, names))}",
+                    self.experts,
+                    f"use {devices * max(1, round(self.experts / devices))} experts, or fewer axes for them",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """A decoder that predicts the next token, in which every other feed-forward layer is a layer of experts.
+
+    Attributes:
+        layers: pairs of attention and feed-forward; the last is one of experts, so is every second before it.
+        moe: the layers of experts; its sizes are also those of the dense layers.
+        heads, head_dim: of attention.
+        vocabulary: how many tokens there are; 256 for bytes.
+        length: tokens in a sequence; a sequence is a group (S).
+        aux_weight: what the auxiliary loss adds where all experts are used alike; unequal use adds more.
+        causal: whether a token sees only itself and those before it.
+
+    Raises:
+        ShapeError: a size below 1. ValueError: a negative weight.
+
+    >>> big = TransformerConfig.gshard(experts=2048, layers=36)
+    >>> big.moe_layers, big.parameter_counts()["experts"]
+    (18, 618475290624)
+    """
+
+    layers: int
+    moe: MoEConfig
+    heads: int = 4
+    head_dim: int = 8
+    vocabulary: int = 256
+    length: int = 64
+    aux_weight: float = 0.01
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        sizes = {name: getattr(self, name) for name in ("layers", "heads", "head_dim", "vocabulary", "length")}
+        _positive("TransformerConfig", **sizes)
+        if not (math.isfinite(self.aux_weight) and self.aux_weight >= 0):
+            raise ValueError(message("TransformerConfig", "aux_weight must not be negative", repr(self.aux_weight)))
+
+    @classmethod
+    def gshard(
+        cls, experts: int = 2048, layers: int = 36, length: int = 128, *, vocabulary: int = 32000, **moe: Any
+    ) -> TransformerConfig:
+        """A size of the paper's table 1: 600B is (2048, 36), 1T is (2048, 60); other sizes as in its appendix A.2."""
+        layer = MoEConfig(experts, 1024, 8192, **moe)
+        return cls(layers, layer, heads=16, head_dim=128, vocabulary=vocabulary, length=length)
+
+    def is_moe(self, layer: int) -> bool:
+        """Whether the feed-forward part of this layer is one of experts."""
+        return (self.layers - 1 - layer) % 2 == 0
+
+    @property
+    def aux_factor(self) -> float:
+        """The factor of the auxiliary loss (k in section 2.2): that loss is 1/E² where all experts are used alike."""
+        return self.aux_weight * self.moe.experts**2
+
+    @property
+    def moe_layers(self) -> int:
+        """How many layers have experts."""
+        return (self.layers + 1) // 2
+
+    def parameter_counts(self) -> dict[str, int]:
+        """Numbers of parameters by kind: ``L/2 · E · 2MH`` in experts, and what every device holds.
+
+        Source: GShard, table 1 and appendix A.2; layer norms and positions, which it leaves out, are here.
+        """
+        moe, width = self.moe, self.moe.model_dim
+        matrices = 2 * width * moe.hidden_dim
+        return {
+            "experts": self.moe_layers * moe.experts * matrices,
+            "gates": self.moe_layers * width * moe.experts,
+            "dense": (self.layers - self.moe_layers) * matrices,
+            "attention": self.layers * 4 * width * self.heads * self.head_dim,
+            "norms": (2 * self.layers + 1) * 2 * width,
+            "embedding": (self.vocabulary + self.length) * width,
+        }
+
+    def parameter_bytes_per_device(self, devices: int, itemsize: int = 4) -> int:
+        """Bytes of parameters on each of ``devices`` devices that split the experts and replicate the rest."""
+        counts = self.parameter_counts()
+        experts = counts.pop("experts")
+        if self.moe.experts % devices:
+            got = f"{devices} devices for {self.moe.experts} experts"
+            raise ShapeError(message("parameter_bytes_per_device", "devices must divide the experts", got))
+        return (experts // devices + sum(counts.values())) * itemsize
+
+
+# Errors name the user's line; the generated __init__ would stand between as a file called <string>.
+for _class in (MoEConfig, TransformerConfig):
+    _class.__init__.__code__ = _class.__init__.__code__.replace(co_filename=__file__)

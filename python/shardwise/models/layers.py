@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small parts of a Transformer, as NumPy functions; parameters are dicts of arrays.
+
+Shapes are named by letters: G groups (sequences), S tokens of a group, M width, H hidden units, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..annotations import replicate, shard, split
+from ..sharding import PartitionSpec
+from .configs import Axes, AxisNames, axes_of
+
+__all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]
+
+
+def split_dim(x: Any, dim: int, axes: AxisNames) -> Any:
+    """``x`` with dim ``dim`` split over ``axes``; None annotates nothing."""
+    return x if axes is None else split(x, dim, axes)
+
+
+def whole(x: Any, axes: Axes) -> Any:
+    """``x`` replicated, as GShard's non-expert weights are, where the model is annotated at all."""
+    return replicate(x) if axes.annotated else x
+
+
+def weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
+    """``x`` with these axes of its dims, all closed, where the model is annotated at all."""
+    return shard(x, PartitionSpec(*dims)) if axes.annotated else x
+
+
+def einsum(subscripts: str, *operands: Any) -> Any:
+    """``np.einsum`` by matrix products where NumPy can."""
+    return np.einsum(subscripts, *operands, optimize=True)
+
+
+def one_hot(indices: Any, size: int) -> Any:
+    """Which of ``size`` places each index means: bool, with a new last dim of ``size``; none for an index outside.
+
+    >>> one_hot(np.array([2, 0, 5]), 3).astype(int)
+    array([[0, 0, 1],
+           [1, 0, 0],
+           [0, 0, 0]])
+    """
+    return indices[..., None] == np.arange(size, dtype=indices.dtype, like=indices)
+
+
+def softmax(x: Any) -> Any:
+    """``exp(x) / sum(exp(x))`` over the last dim, without overflow.
+
+    >>> softmax(np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
+    exponential = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return exponential / np.sum(exponential, axis=-1, keepdims=True)
+
+
+def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None, epsilon: float = 1e-6) -> Any:
+    """Each token minus its mean, divided by its deviation, times ``scale`` plus ``bias``.
+
+    Args:
+        params: ``scale`` and ``bias``, both (M,).
+        x: (..., M), floating.
+        axes: any replicates the parameters.
+        epsilon: added to the variance.
+    """
+    axes = axes_of(axes)
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    normalised = centred / np.sqrt(variance + epsilon)
+    return normalised * whole(params["scale"], axes) + whole(params["bias"], axes)
+
+
+def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None) -> Any:
+    """``relu(x @ wi) @ wo``.
+
+    Args:
+        params: ``wi`` (M, H) and ``wo`` (H, M).
+        x: (G, S, M).
+        axes: ``hidden`` splits H; everything else of the weights is replicated.
+    """
+    axes = axes_of(axes)
+    wi = weight(params["wi"], axes, None, axes.hidden)
+    wo = weight(params["wo"], axes, axes.hidden, None)
+    hidden = np.maximum(einsum("gsm,mh->gsh", x, wi), 0)
+    return einsum("gsh,hm->gsm", hidden, wo)
+
+
+def embedding(params: dict[str, Any], tokens: Any, *, axes: Axes | AxisNames = None) -> Any:
+    """A vector for every token and its place: ``table[tokens] + positions``.
+
+    Args:
+        params: ``table`` (V, M) and ``positions`` (at least S, M).
+        tokens: (G, S), integers below V.
+        axes: ``groups`` splits the result; the table is replicated.
+    """
+    axes = axes_of(axes)
+    table, positions = whole(params["table"], axes), whole(params["positions"], axes)
+    tokens = split_dim(tokens, 0, axes.groups)
+    return split_dim(np.take(table, tokens, axis=0) + positions[: tokens.shape[1]], 0, axes.groups)
+
+
+def cross_entropy(logits: Any, targets: Any) -> Any:
+    """The mean over all tokens of ``-log softmax(logits)[target]``.
+
+    Args:
+        logits: (..., V), floating.
+        targets: (...), integers below V.
+
+    >>> round(float(cross_entropy(np.zeros((2, 3, 256)), np.zeros((2, 3), np.int64))), 3)  # log 256
+    5.545
+    """
+    shifted = logits - np.max(logits, axis=-1, keepdims=True)
+    log_normaliser = np.log(np.sum(np.exp(shifted), axis=-1))
+    chosen = np.sum(np.where(one_hot(targets, logits.shape[-1]), shifted, 0), axis=-1)
+    return np.mean(log_normaliser - chosen)

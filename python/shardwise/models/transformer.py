@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GShard's sparse Transformer as a next-token predictor: attention and, in turn, dense layers and layers of experts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import random as sw_random
+from ..errors import ShapeError
+from .attention import attention
+from .configs import Axes, AxisNames, TransformerConfig, axes_of, message
+from .layers import cross_entropy, einsum, embedding, feed_forward, layer_norm, split_dim, whole
+from .moe import moe_layer
+
+__all__ = ["next_token_loss", "transformer", "transformer_block"]
+
+
+def transformer_block(
+    params: dict[str, Any],
+    x: Any,
+    config: TransformerConfig,
+    *,
+    axes: Axes | AxisNames = None,
+    random: Any = None,
+) -> tuple[Any, Any, dict[str, Any] | None]:
+    """``x + attention(norm(x))``, then the same with a layer of experts (``params["moe"]``) or a dense one.
+
+    Args:
+        params: one of the ``blocks`` of :func:`init_transformer`.
+        x: (G, S, M).
+        config: the sizes.
+        axes: as in :func:`moe_layer`.
+        random: as in :func:`top_gating`.
+
+    Returns:
+        (G, S, M); the auxiliary loss (G,) and the statistics of the experts, both None in a dense block.
+
+    Source: GShard, figure 3 (layer norms before each part instead of after it).
+    """
+    axes = axes_of(axes)
+    normalised = layer_norm(params["attention_norm"], x, axes=axes)
+    x = x + attention(params["attention"], normalised, causal=config.causal, axes=axes)
+    normalised = layer_norm(params["norm"], x, axes=axes)
+    if "moe" not in params:
+        return x + feed_forward(params["dense"], normalised, axes=axes), None, None
+    answer, aux, statistics = moe_layer(params["moe"], normalised, config.moe, axes=axes, random=random)
+    return x + answer, aux, statistics
+
+
+def transformer(
+    params: dict[str, Any],
+    tokens: Any,
+    config: TransformerConfig,
+    *,
+    axes: Axes | AxisNames = None,
+    random: Any = None,
+) -> tuple[Any, Any, list[dict[str, Any]]]:
+    """Logits of the token that follows each token.
+
+    Args:
+        params: of :func:`init_transformer`.
+        tokens: (G, S), integers below ``config.vocabulary``; every sequence is a group of the experts' layers.
+        config: the sizes; S may be below ``config.length``.
+        axes: as in :func:`moe_layer`; what is not an expert's is replicated, or split by group.
+        random: a key, or numbers from [0, 1) of shape (``config.moe_layers``, G, S); None: no random routing.
+
+    Returns:
+        Logits (G, S, V); the auxiliary loss, a scalar: the mean over groups and layers of experts; a list of the
+        statistics of those layers.
+
+    Raises:
+        ShapeError: tokens or numbers that do not fit.
+    """
+    axes = axes_of(axes)
+    if len(tokens.shape) != 2 or tokens.shape[1] > config.length:
+        got = f"shape {tuple(tokens.shape)} for length {config.length}"
+        raise ShapeError(message("transformer", "tokens must be (G, S) with S up to the config's length", got))
+    randoms = _per_layer(random, config, tuple(tokens.shape))
+    # Annotated once for both uses of the table, so that its two gradients are added before they are reduced.
+    embedded = {name: whole(array, axes) for name, array in params["embedding"].items()}
+    x = split_dim(embedding(embedded, split_dim(tokens, 0, axes.groups)), 0, axes.groups)
+    aux_losses: list[Any] = []
+    statistics: list[dict[str, Any]] = []
+    for layer, block in enumerate(params["blocks"]):
+        draw = randoms[len(statistics)] if config.is_moe(layer) else None
+        x, aux, found = transformer_block(block, x, config, axes=axes, random=draw)
+        if found is not None:
+            aux_losses.append(np.mean(aux))
+            statistics.append(found)
+    x = layer_norm(params["norm"], x, axes=axes)
+    logits = einsum("gsm,vm->gsv", x, embedded["table"])
+    return split_dim(logits, 0, axes.groups), sum(aux_losses) / len(aux_losses), statistics
+
+
+def next_token_loss(
+    params: dict[str, Any],
+    tokens: Any,
+    config: TransformerConfig,
+    *,
+    axes: Axes | AxisNames = None,
+    random: Any = None,
+) -> tuple[Any, dict[str, Any]]:
+    """The mean cross-entropy of each next token plus ``config.aux_factor`` times the auxiliary loss.
+
+    Args:
+        params: of :func:`init_transformer`.
+        tokens: (G, S + 1), integers; the last S are the targets.
+        config, axes, random: as in :func:`transformer`.
+
+    Returns:
+        The loss, and a dict of its parts: ``cross_entropy``, ``aux``, and per layer of experts a list of
+        ``tokens_per_expert`` and of ``dropped``.
+
+    Source: GShard, section 2.2 (L = nll + k * aux).
+    """
+    logits, aux, statistics = transformer(params, tokens[:, :-1], config, axes=axes, random=random)
+    entropy = cross_entropy(logits, tokens[:, 1:])
+    parts = {
+        "cross_entropy": entropy,
+        "aux": aux,
+        "tokens_per_expert": [found["tokens_per_expert"] for found in statistics],
+        "dropped": [found["dropped"] for found in statistics],
+    }
+    return entropy + config.aux_factor * aux, parts
+
+
+def _per_layer(random: Any, config: TransformerConfig, shape: tuple[int, ...]) -> Any:
+    """The numbers that route each layer's tokens: (layers of experts, G, S), or None for each."""
+    if random is None:
+        return [None] * config.moe_layers
+    wanted = (config.moe_layers, *shape)
+    if np.dtype(random.dtype).kind != "f":
+        return sw_random.uniform(random, wanted, np.float32)
+    if tuple(random.shape) != wanted:
+        way_out = "or pass a key"
+        raise ShapeError(message("transformer", f"random must have the shape {wanted}", tuple(random.shape), way_out))
+    return random
