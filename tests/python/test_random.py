@@ -171,6 +171,19 @@ def test_known_keys_cost_no_operations() -> None:
     np.testing.assert_array_equal(sw.jit(argument, mesh=MESH)(sw.device_put(KEY, MESH), np.uint8(3)), expected)
 
 
+def test_drawing_is_one_pass_over_memory() -> None:
+    mesh = sw.Mesh({"x": 8})
+    program = sw.jit(lambda k: r.bits(k, (4096, 16)), mesh=mesh, out_shardings=P("x")).lower(KEY).compile()
+    assert 150 < program._traced._module.op_count < 200  # a hundred of them on arrays, the others on the key
+    program(KEY)
+    key = sw.device_put(KEY, program.input_shardings[0])
+    program._executable.run([key._data], trace=True)
+    steps = [row for row in program._executable.trace() if row["bytes"] >= 4096 * 16 * 4 / 8]
+    fused = [row["fused_ops"] for row in steps if row["op"] not in ("stablehlo.iota", "stablehlo.broadcast_in_dim")]
+    assert len(fused) <= 2
+    assert fused[-1] > 100
+
+
 def test_sharded_keys_outside_a_program_are_gathered() -> None:
     key = sw.device_put(KEY, MESH)
     for draw in (lambda k: r.split(k), lambda k: r.fold_in(k, 7), lambda k: r.normal(k, (5,))):

@@ -9,8 +9,9 @@
 namespace shardwise {
 namespace {
 
-// Longer chains would spill: every register of a program is a tile in the cache.
-constexpr size_t kMostOps = 48;
+// Every live register of a program is a tile in the cache. Most are soon dead, so that what limits a group is its
+// inputs; a random number takes more than a hundred ops.
+constexpr size_t kMostOps = 256;
 constexpr size_t kMostInputs = 12;
 
 bool is_fusable(const Module& module, OpId op) {
@@ -67,7 +68,7 @@ class Grouping {
     const ValueId root = module_.result(root_op);
     std::vector<OpId> pending{root_op};
     take(root_op);
-    size_t inputs = 0;
+    size_t inputs = 0;                           // distinct ones; splats are scalars of the program
     std::unordered_map<ValueId, uint32_t> seen;  // uses inside the group: a producer joins when these are all there are
     while (!pending.empty()) {
       const OpId op = pending.back();
@@ -75,10 +76,12 @@ class Grouping {
       group.ops.push_back(op);
       for (ValueId operand : module_.operands(op)) {
         const bool has_room = group.ops.size() + pending.size() < kMostOps && inputs + pending.size() < kMostInputs;
-        if (++seen[operand] == uses_[operand.index] && has_room && joins(operand, root)) {
+        const uint32_t seen_uses = ++seen[operand];
+        if (seen_uses == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
           take(pending.back());
-        } else {
+          if (seen_uses > 1) --inputs;
+        } else if (seen_uses == 1 && !splat_value(module_, operand)) {
           ++inputs;
         }
       }
