@@ -119,6 +119,8 @@ for _name, _doc in {
     "prod": "Product of elements over ``axis``; see numpy.prod.",
     "max": "Maximum over ``axis``; see numpy.max.",
     "min": "Minimum over ``axis``; see numpy.min.",
+    "cumsum": "Running sums along ``axis``; see numpy.cumsum.",
+    "cumprod": "Running products along ``axis``; see numpy.cumprod.",
     "mean": "Mean over ``axis``; see numpy.mean.",
     "var": "Variance over ``axis``; see numpy.var.",
     "std": "Standard deviation over ``axis``; see numpy.std.",

@@ -195,6 +195,65 @@ def program_with_an_unknown_value() -> None:
     )
 
 
+def windows(attributes: str, region: str = "stablehlo.add %a, %b") -> str:
+    """A program of one reduce_window of tensor<4xf32>."""
+    return (
+        "module {\n  func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<4xf32> {\n"
+        f'    %0 = "stablehlo.reduce_window"(%x, %i) <{{{attributes}}}> ({{\n'
+        f"    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      %1 = {region} : tensor<f32>\n"
+        "      stablehlo.return %1 : tensor<f32>\n    }) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n"
+        "    return %0 : tensor<4xf32>\n  }\n}\n"
+    )
+
+
+@row(
+    sw.ParseError, r"^3:10: stablehlo.reduce_window: window_dimensions must have 1 entry, got .*1, 1.*; give one entry"
+)
+def window_of_other_dims() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 1, 1>"))
+
+
+@row(sw.ParseError, r"stablehlo.reduce_window: window_dimensions must be positive, got .*0.*; 1 leaves a dim as it is")
+def window_of_nothing() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 0>"))
+
+
+@row(sw.ParseError, r"stablehlo.reduce_window: window_strides must be positive, got .*-2.*; 1 leaves a dim as it is")
+def window_that_steps_back() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 1>, window_strides = array<i64: -2>"))
+
+
+@row(
+    sw.ParseError, r"padding must be a low and a high count per dim, got tensor<2x1xi64> for .*; give a tensor<1x2xi64>"
+)
+def window_with_padding_of_another_shape() -> None:
+    sw.parse(windows("padding = dense<0> : tensor<2x1xi64>, window_dimensions = array<i64: 1>"))
+
+
+@row(sw.ParseError, r"windows, dilations and padding must be far below 2\^52, got a window over dim 0 of tensor<4xf32>")
+def window_beyond_all_integers() -> None:
+    huge = 2**62
+    sw.parse(windows(f"window_dilations = array<i64: {huge}>, window_dimensions = array<i64: {huge}>"))
+
+
+@row(sw.ParseError, r"the region must hold elementwise ops of its arguments and constants, got a value from around it")
+def window_with_a_value_from_around_it() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 1>", "stablehlo.add %a, %i"))
+
+
+@row(sw.ParseError, r"the region must hold elementwise ops .*, got stablehlo.reverse; compute the rest before or after")
+def window_with_a_region_of_other_ops() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 1>", "stablehlo.reverse %a, dims = []"))
+
+
+@row(
+    sw.ParseError,
+    r"stablehlo.reduce_window: the result must have type tensor<3xf32> for operands .*, got tensor<4xf32>",
+)
+def window_with_another_result() -> None:
+    sw.parse(windows("window_dimensions = array<i64: 2>"))
+
+
 @row(sw.ParseError, r'^1:13: sharding text: an axis must be a string, such as "x" or "x":\(1\)2, got "]"')
 def malformed_sharding() -> None:
     on_mesh(lambda x: sw.shard(x, '[{"data"}, {]')).trace(X)

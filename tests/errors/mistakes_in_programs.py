@@ -10,6 +10,7 @@ from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
 from shardwise import P
+from shardwise.numpy import cumulative  # NumPy has cumulative_sum from 2.1 on
 
 # ---- annotations ----------------------------------------------------------------------------------------------------
 
@@ -300,9 +301,34 @@ def unsupported_function() -> None:
     on_mesh(lambda x: np.fft.fft(x)).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.add.accumulate: shardwise has no traced form of it; traced are reduce of add")
+@row(sw.UnsupportedError, r"np.add.reduceat: shardwise has no traced form of it; traced are reduce of add.*accumulate")
 def unsupported_method_of_a_ufunc() -> None:
-    on_mesh(lambda x: np.add.accumulate(x)).trace(X)
+    on_mesh(lambda x: np.add.reduceat(x, [0])).trace(X)
+
+
+@row(sw.UnsupportedError, r"np.subtract.accumulate: shardwise has no traced form of it; traced are accumulate of add")
+def accumulation_of_another_ufunc() -> None:
+    on_mesh(lambda x: np.subtract.accumulate(x)).trace(X)
+
+
+@row(sw.UnsupportedError, r"np.maximum.accumulate: out= has no traced form, got .*; leave it out")
+def accumulation_into_an_array() -> None:
+    on_mesh(lambda x: np.maximum.accumulate(x, out=X.copy())).trace(X)
+
+
+@row(sw.ShapeError, r"np.add.accumulate: takes an array of at least one dim, got Tracer<float32\[\]>; use the number")
+def accumulation_of_a_number() -> None:
+    on_mesh(lambda x: np.add.accumulate(x[0, 0])).trace(X)
+
+
+@row(sw.ShapeError, r"np.cumsum: .* must be in \[-2, 2\), got 5")
+def running_sum_along_a_dim_that_is_not_there() -> None:
+    on_mesh(lambda x: np.cumsum(x, axis=5)).trace(X)
+
+
+@row(sw.ShapeError, r"np.cumulative_sum: an array of several dims needs an axis, got shape \(8, 6\)")
+def cumulative_sum_without_an_axis() -> None:
+    on_mesh(lambda x: cumulative.cumulative_sum(x)).trace(X)
 
 
 @row(sw.UnsupportedError, r"np.add: out= has no traced form, got .*; use what the function returns")

@@ -96,6 +96,23 @@ def reductions(x: Any, m: Any) -> Any:
     return x.sum(0), x.max(), x.min((0, 1)), x.prod(1), m.all(0), m.any(), lax.reduce_max(x, (1,))
 
 
+def windows(x: Any, m: Any) -> Any:
+    """The prefix form, pooling, several operands, and a region that no reducer has."""
+    sums = lax.reduce_window(x, jnp.float32(0), lax.add, (4, 1), (1, 1), [(3, 0), (0, 0)])
+    pooled = lax.reduce_window(x, -jnp.inf, lax.max, (2, 3), (2, 1), [(1, 0), (-1, 2)], (1, 2), (2, 1))
+    both = lax.reduce_window(m, jnp.bool_(False), lax.bitwise_or, (1, 6), (1, 1), [(0, 0), (0, 5)])
+
+    def pairs(a: Any, b: Any) -> Any:
+        larger = a[0] >= b[0]
+        return lax.select(larger, a[0], b[0]), lax.select(larger, a[1], b[1])
+
+    index = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+    largest, places = lax.reduce_window(
+        (x, index), (jnp.float32(-jnp.inf), jnp.int32(0)), pairs, (1, 2), (1, 1), "VALID"
+    )
+    return sums, pooled, both, largest, places
+
+
 def constants(x: Any) -> Any:
     table = jnp.asarray([[1.5, -2.0, jnp.inf], [jnp.nan, -jnp.inf, 1e-40]], jnp.float32)
     return x + table, x * jnp.float32(3), lax.iota(jnp.uint8, 7), jnp.arange(6, dtype=jnp.bfloat16).reshape(2, 3)
@@ -127,6 +144,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "reductions": (reductions, [f32(4, 6), jax.ShapeDtypeStruct((4, 6), jnp.bool_)]),
     "indexing": (indexing, [f32(8, 6), *[jax.ShapeDtypeStruct((8,), jnp.int32)] * 2]),
     "embedding_gradient": (embedding_gradient, [f32(32, 4), jax.ShapeDtypeStruct((16,), jnp.int32)]),
+    "windows": (windows, [f32(4, 6), jax.ShapeDtypeStruct((4, 6), jnp.bool_)]),
     "constants": (constants, [f32(2, 3)]),
 }
 

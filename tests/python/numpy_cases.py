@@ -212,6 +212,34 @@ def _reductions() -> list[Case]:
     return cases + [Case(name, f, (x,)) for name, f in more.items()]
 
 
+def _cumulative() -> list[Case]:
+    cases = []
+    functions: dict[str, Callable[[Any], Any]] = {
+        "cumsum": np.cumsum, "cumsum-0": lambda x: np.cumsum(x, 0), "cumsum-last": lambda x: x.cumsum(-1), "cumsum-dtype": lambda x: np.cumsum(x, axis=1, dtype=np.float64),
+        "cumprod": np.cumprod, "cumprod-1": lambda x: np.cumprod(x, axis=1), "cumprod-method": lambda x: x.cumprod(0), "cumprod-narrow": lambda x: np.cumprod(x, 0, np.int16) if x.dtype.kind != "f" else x,
+        "add.accumulate": np.add.accumulate, "add.accumulate-1": lambda x: np.add.accumulate(x, 1), "multiply.accumulate": lambda x: np.multiply.accumulate(x, axis=-1),
+        "maximum.accumulate": np.maximum.accumulate, "maximum.accumulate-1": lambda x: np.maximum.accumulate(x, axis=1), "minimum.accumulate": lambda x: np.minimum.accumulate(x, -1),
+    }  # fmt: skip
+    for name, f in functions.items():
+        for dtype in (np.float32, np.int32, np.uint8, np.int8, np.bool_, np.float16):
+            cases.append(Case(f"{name}-{np.dtype(dtype).name}", f, (data((9, 4), dtype, 6, -1.4, 1.4),)))
+    x = data((9, 5, 3))
+    if hasattr(np, "cumulative_sum"):
+        cases += [
+            Case("cumulative_sum", lambda x: np.cumulative_sum(x, axis=1), (x,)),
+            Case("cumulative_sum-initial", lambda x: np.cumulative_sum(x, axis=0, include_initial=True), (x,)),
+            Case("cumulative_sum-flat", lambda x: np.cumulative_sum(x, dtype=np.float64), (x[:, 0, 0],)),
+            Case("cumulative_prod", lambda x: np.cumulative_prod(x, axis=-1, include_initial=True), (x,)),
+        ]
+    empty, one = data((0, 4)), data(())
+    cases += [Case(f"cumsum-empty-{axis}", _with(np.cumsum, {"axis": axis}), (empty,)) for axis in (None, 0, 1)]
+    cases += [
+        Case("cumsum-scalar", np.cumsum, (one,)),
+        Case("maximum.accumulate-nan", np.maximum.accumulate, (SPECIAL,)),
+    ]
+    return cases
+
+
 def _with(f: Callable[..., Any], options: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda x: f(x, **options)
 
@@ -355,6 +383,7 @@ def _selection() -> list[Case]:
 def all_cases() -> list[Case]:
     """Every case of the table."""
     kinds = (
-        _unary, _binary, _bits, _nextafter, _scalars, _reductions, _products, _movement, _indexing, _selection,
+        _unary, _binary, _bits, _nextafter, _scalars, _reductions, _cumulative, _products, _movement,
+        _indexing, _selection,
     )  # fmt: skip
     return [case for kind in kinds for case in kind()]

@@ -32,6 +32,7 @@ class Application:
     region: str | None = None
     dtypes: tuple[str | None, ...] = ()  # per operand, where it is not the case's dtype
     fixed: dict[int, Array] = field(default_factory=dict)  # operands that are not drawn
+    baked: bool = False  # fixed operands are constants of the program, not arguments
     at: Callable[[Shape], Reference] | None = None  # the reference for another result shape (a part of it)
     # the reference for a part of operand 0 that begins at these indices of it, whose whole shape is given
     part: Callable[[Sequence[int], Shape], Reference] | None = None
@@ -78,6 +79,9 @@ class OpCase:
     def emit(self, trace: Any, operands: Sequence[int], application: Application, dtype: str) -> int:
         """Record the application; the value of its result."""
         shape, result_dtype = application.result_shape, application.result_dtype
+        if application.baked:
+            fixed = application.fixed
+            operands = [trace.constant(fixed[i])[0] if i in fixed else value for i, value in enumerate(operands)]
         if not operands and shape is not None:
             result_dtype = result_dtype or dtype
         value, _, _ = trace.emit(

@@ -20,6 +20,7 @@ import op_references as ref
 from hypothesis import strategies as st
 from op_references import Array
 from strategies import shardings
+from window_references import reduce_window
 
 from shardwise import _core
 
@@ -385,6 +386,29 @@ class Drawer:
             "stablehlo.reduce", [i, init], result, {"dimensions": dims}, region=f"stablehlo.{reducer}"
         )
 
+    def reduce_window(self) -> int | None:
+        """Mostly the prefix form; from a constant or from any value."""
+        i = self.value(lambda x: x.ndim > 0 and 0 < x.size < 200)
+        if i is None:
+            return None
+        x = self.array_of(i)
+        reducer = self.pick(("and", "or") if x.dtype == np.bool_ else ("add", "maximum", "minimum"))
+        sizes, padding = [1] * x.ndim, [(0, 0)] * x.ndim
+        for dim in self.draw(st.permutations(range(x.ndim)))[: self.integer(1, 2)]:
+            n = x.shape[dim]
+            prefix = self.integer(0, 2) > 0
+            sizes[dim] = n if prefix else self.integer(1, min(n, 3))
+            padding[dim] = self.pick(((n - 1, 0), (0, n - 1)) if prefix else ((0, 0), (1, 0), (1, 1)))
+        neutral = self.draw(st.booleans())
+        init = self.constant(ref.neutral(reducer, x.dtype) if neutral else self.array((), x.dtype.name))
+        result = reduce_window(x, self.array_of(init), reducer, sizes, padding).astype(x.dtype)
+        if x.dtype != np.bool_ and (not np.isfinite(result).all() or np.abs(result).max() > 2**20):
+            return None  # padding alone gives the ends of the dtype
+        attrs = {"window_dimensions": tuple(sizes), "padding": np.array(padding, np.int64)}
+        return self.keep_small(
+            self.program.op("stablehlo.reduce_window", [i, init], result, attrs, region=f"stablehlo.{reducer}")
+        )
+
     def iota(self) -> int | None:
         shape = self.shape(self.integer(1, 2))
         dim = self.integer(0, len(shape) - 1)
@@ -396,7 +420,7 @@ STEPS = [
     Drawer.unary, Drawer.transcendental, Drawer.binary, Drawer.binary, Drawer.binary, Drawer.logical,
     Drawer.compare_and_select, Drawer.convert, Drawer.transpose, Drawer.reshape, Drawer.broadcast, Drawer.reverse,
     Drawer.slice, Drawer.pad, Drawer.concatenate, Drawer.dynamic_slice, Drawer.dynamic_update_slice, Drawer.dot,
-    Drawer.dot, Drawer.reduce, Drawer.reduce, Drawer.iota,
+    Drawer.dot, Drawer.reduce, Drawer.reduce, Drawer.reduce_window, Drawer.iota,
 ]  # fmt: skip
 
 

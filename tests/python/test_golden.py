@@ -103,6 +103,23 @@ def test_local_text_is_the_same_for_every_number_of_devices(
     assert texts[2] == texts[0]
 
 
+@pytest.mark.parametrize("columns", [1, 3, 64], ids=["gathered", "padded columns", "columns"])
+def test_a_running_sum_along_a_sharded_dim_is_one_text_for_every_number_of_devices(columns: int) -> None:
+    def running(x: Any) -> Any:
+        return np.cumsum(sw.split(x, 0, "x"), axis=0)
+
+    texts = [
+        re.sub(
+            r"\d+",
+            "N",
+            sw.jit(running, mesh=sw.Mesh({"x": n})).lower(struct(4 * n, columns)).compile().as_text("local"),
+        )
+        for n in (8, 1 << 20)
+    ]
+    assert ("shardwise.all_gather" if columns == 1 else "shardwise.all_to_all") in texts[0]
+    assert texts[1] == texts[0]
+
+
 @pytest.mark.parametrize("function", [mlp, mlp_loss])
 def test_passes_through_text_give_the_compiled_program(function: Callable[..., Any]) -> None:
     weights = (struct(32, 128), struct(128, 32))

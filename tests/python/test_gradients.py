@@ -55,7 +55,8 @@ class Loss:
         self.operands = case.operands(application, self.dtype, draw)
         self.result = self.whole(self.operands)
         self.weights = np.random.default_rng(1).uniform(0.5, 1.5, self.result.shape)
-        self.wrt = [i for i, x in enumerate(self.operands) if is_float(x.dtype)]
+        constants = application.fixed if application.baked else {}
+        self.wrt = [i for i, x in enumerate(self.operands) if is_float(x.dtype) and i not in constants]
 
     def whole(self, operands: list[Array]) -> Array:
         with np.errstate(all="ignore"):

@@ -111,7 +111,13 @@ REFUSALS = {
     "sum-where": Refusal(lambda x: np.sum(x, where=x > 0), sw.UnsupportedError, "np.sum: where= has no traced form"),
     "order": Refusal(lambda x: np.reshape(x, (4, 8), order="F"), sw.UnsupportedError, "order="),
     "casting": Refusal(lambda x: np.add(x, 1, casting="no"), sw.UnsupportedError, "casting="),
-    "accumulate": Refusal(lambda x: np.add.accumulate(x), sw.UnsupportedError, "np.add.accumulate", "reduce of add"),
+    "accumulate": Refusal(lambda x: np.subtract.accumulate(x), sw.UnsupportedError, "np.subtract.accumulate", "of add"),
+    "accumulate-out": Refusal(
+        lambda x: np.add.accumulate(x, out=np.zeros((8, 4))), sw.UnsupportedError, "np.add.accumulate: out= has no"
+    ),
+    "accumulate-number": Refusal(lambda x: np.maximum.accumulate(x[0, 0]), sw.ShapeError, "at least one dim"),
+    "cumsum-axis": Refusal(lambda x: np.cumsum(x, 2), sw.ShapeError, "np.cumsum", "must be in [-2, 2), got 2"),
+    "reduceat": Refusal(lambda x: np.add.reduceat(x, [0]), sw.UnsupportedError, "np.add.reduceat", "reduce of add"),
     "outer": Refusal(lambda x: np.multiply.outer(x, x), sw.UnsupportedError, "np.multiply.outer"),
     "shapes": Refusal(
         lambda x: x + np.ones(3), sw.ShapeError, "np.add: shapes must broadcast to one, got (8, 4) and (3,)"

@@ -30,6 +30,7 @@ JAX_PROGRAMS = (  # of jax_programs.py, which only the worker imports
     "reductions",
     "indexing",
     "embedding_gradient",
+    "windows",
     "constants",
 )
 STAGES = ("global", "propagated", "resharded", "local")

@@ -25,6 +25,11 @@ CASES = {
     "other dim": (lambda x, y: x + y, [array(SIZE, ROWS), array(ROWS, SIZE)], (1, 0)),
     "negative dim": (lambda x: np.sum(x, axis=0), [array(4, SIZE, ROWS)], (-1,)),
     "reduce": (lambda x: np.max(x, axis=1) + np.prod(x, axis=1), [array(ROWS, 3, SIZE)], (0,)),
+    "running": (
+        lambda x: np.cumsum(x, axis=1) + np.maximum.accumulate(x, axis=0) * np.cumprod(x, axis=1),
+        [array(ROWS, 3, SIZE)],
+        (0,),
+    ),
     "layout": (lambda x: np.transpose(x)[::-1].reshape(-1), [array(ROWS, 3, SIZE)], (0,)),
     "broadcast": (lambda x: np.broadcast_to(x, (4, SIZE)) * 2, [array(ROWS, SIZE)], (0,)),
     "slice, pad, join": (

@@ -85,7 +85,10 @@ class PartitionContext {
   virtual ~PartitionContext() = default;
   virtual OpView op() const = 0;  // the global op
   virtual const ShardingRule& rule() const = 0;
-  virtual Builder& builder() = 0;  // appends to the local program
+  virtual Builder& builder() = 0;        // appends to the local program
+  virtual const Mesh& mesh() const = 0;  // of the axes in the layouts; there is one where a dim is sharded
+  // What reports say about a collective that the op creates: "totals of reduce_window along dim 0".
+  virtual void explain(ValueId collective, std::string cause) = 0;
   virtual const LocalLayout& operand_layout(size_t i) const = 0;
   virtual const LocalLayout& result_layout(size_t i) const = 0;
   virtual TypeId local_result_type(size_t i) const = 0;

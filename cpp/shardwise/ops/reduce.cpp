@@ -18,20 +18,6 @@ const Dims& reduced_dims(const OpView& op) { return op.attrs().get<IntArray>("di
 
 Dims kept_dims(const OpView& op) { return other_dims(op.operand_type(0).ndim(), reduced_dims(op)); }
 
-std::optional<Reducer> op_reducer(const OpView& op) {
-  return op.result_count() == 1 ? region_reducer(op.module(), op.regions()[0]) : std::nullopt;
-}
-
-Reducer required_reducer(const OpView& op) {
-  const std::optional<Reducer> reducer = op_reducer(op);
-  if (!reducer) {
-    fail<ShapeError>(op.name(), "the region must be one of add, multiply, maximum, minimum, and, or of its arguments",
-                     str("another region over ", op.result_count(), " operand(s)"),
-                     "write it as several reductions by one of these");
-  }
-  return *reducer;
-}
-
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
 void check_region(const InferContext& op, size_t inputs) {
@@ -52,21 +38,10 @@ void check_region(const InferContext& op, size_t inputs) {
 }
 
 void infer_reduce(const InferContext& op, std::vector<TypeId>& results) {
-  const size_t inputs = op.operand_count() / 2;
-  if (inputs == 0 || op.operand_count() % 2 != 0) {
-    op.fail_shape("operands must be one or more tensors and as many init values", op.operand_types_text(),
-                  "give one scalar per tensor");
-  }
+  const size_t inputs = expect_reduction(op);
   const Dims& dims = op.attr<IntArray>("dimensions");
   const Dims& shape = op.operand(0).shape;
   expect_dims(op, "dimensions", dims, op.operand(0).ndim());
-  for (size_t i = 0; i < inputs; ++i) {
-    if (!equal(op.operand(i).shape, shape)) {
-      op.fail_shape("all tensors must have the same shape", op.operand_types_text(), "broadcast them first");
-    }
-    expect_scalar(op, inputs + i, op.operand(i).dtype);
-  }
-  check_region(op, inputs);
   for (size_t i = 0; i < inputs; ++i) {
     TensorType result{op.operand(i).dtype, {}};
     for (int64_t dim : other_dims(op.operand(0).ndim(), dims)) result.shape.push_back(shape[static_cast<size_t>(dim)]);
@@ -102,9 +77,8 @@ ValueId init_once(PartitionContext& context, Reducer reducer) {
   const OpView op = context.op();
   const ValueId init = context.operand(1);
   const AxisList& unreduced = context.result_layout(0).unreduced;
-  const bool repeatable = reducer != Reducer::kSum && reducer != Reducer::kProd;
   const std::optional<Scalar> value = splat_value(op.module(), op.operand(1));
-  if (unreduced.empty() || repeatable || (value && is_neutral(reducer, *value))) return init;
+  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return init;
   Builder& builder = context.builder();
   const ValueId index = context.axis_index(unreduced);
   const ValueId zero = build_zeros(builder, builder.module().type(index));
@@ -254,6 +228,36 @@ Reducer on_booleans(Reducer reducer) {
 
 std::span<const OpDef> reduce_ops() { return kReduceOps; }
 
+std::optional<Reducer> op_reducer(const OpView& op) {
+  return op.result_count() == 1 ? region_reducer(op.module(), op.regions()[0]) : std::nullopt;
+}
+
+Reducer required_reducer(const OpView& op) {
+  const std::optional<Reducer> reducer = op_reducer(op);
+  if (!reducer) {
+    fail<ShapeError>(op.name(), "the region must be one of add, multiply, maximum, minimum, and, or of its arguments",
+                     str("another region over ", op.result_count(), " operand(s)"),
+                     "write it as several reductions by one of these");
+  }
+  return *reducer;
+}
+
+size_t expect_reduction(const InferContext& op) {
+  const size_t inputs = op.operand_count() / 2;
+  if (inputs == 0 || op.operand_count() % 2 != 0) {
+    op.fail_shape("operands must be one or more tensors and as many init values", op.operand_types_text(),
+                  "give one scalar per tensor");
+  }
+  for (size_t i = 0; i < inputs; ++i) {
+    if (!equal(op.operand(i).shape, op.operand(0).shape)) {
+      op.fail_shape("all tensors must have the same shape", op.operand_types_text(), "broadcast them first");
+    }
+    expect_scalar(op, inputs + i, op.operand(i).dtype);
+  }
+  check_region(op, inputs);
+  return inputs;
+}
+
 std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
   const Region& region = module.region(id);
   if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
@@ -291,6 +295,8 @@ bool is_neutral(Reducer reducer, Scalar value) {
   if (reducer == Reducer::kSum && is_float(value.dtype)) return value.real == 0;
   return value == neutral_element(reducer, value.dtype);
 }
+
+bool is_idempotent(Reducer reducer) { return reducer != Reducer::kSum && reducer != Reducer::kProd; }
 
 std::string_view reducer_op_name(Reducer reducer) {
   const auto* entry = std::find_if(std::begin(kReducerNames), std::end(kReducerNames),

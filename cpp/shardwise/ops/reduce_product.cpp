@@ -52,6 +52,10 @@ ValueId backwards(Builder& builder, const std::vector<ValueId>& levels, ValueId 
 
 }  // namespace
 
+ValueId product_cotangent(Builder& builder, ValueId leaves, ValueId cotangent) {
+  return backwards(builder, product_tree(builder, leaves, builder.module().type(leaves).shape[0]), cotangent);
+}
+
 void vjp_product(VjpContext& context, DimSpan dims) {
   Builder& builder = context.builder();
   const TensorType type = context.op().operand_type(0);

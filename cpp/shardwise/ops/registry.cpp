@@ -15,6 +15,7 @@
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
+#include "shardwise/ops/window.h"
 
 namespace shardwise {
 namespace {
@@ -22,8 +23,8 @@ namespace {
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
   for (std::span<const OpDef> family :
-       {elementwise_ops(), reduce_ops(), dot_ops(), layout_ops(), slicing_ops(), dynamic_slicing_ops(), indexing_ops(),
-        create_ops(), annotation_ops(), collective_ops()}) {
+       {elementwise_ops(), reduce_ops(), window_ops(), dot_ops(), layout_ops(), slicing_ops(), dynamic_slicing_ops(),
+        indexing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

@@ -165,27 +165,12 @@ void partition_pad(PartitionContext& context) {
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }
 
-// What of `value` stands where the op put elements of its operand.
-ValueId unpad(Builder& builder, ValueId value, const PadSpec& spec) {
-  const TensorType type = builder.module().type(value);
-  Dims low = spec.low, high = spec.high, strides = spec.interior;
-  for (size_t dim = 0; dim < low.size(); ++dim) {
-    low[dim] = -low[dim];
-    high[dim] = -high[dim];
-    ++strides[dim];
-  }
-  const ValueId zero = build_scalar(builder, scalar_of(type.dtype, 0));
-  const ValueId trimmed = build_pad(builder, value, zero, low, high, zeros(low.size()));
-  const Dims limit = builder.module().type(trimmed).shape;
-  return build_slice(builder, trimmed, zeros(low.size()), limit, strides);
-}
-
 void vjp_pad(VjpContext& context) {
   Builder& builder = context.builder();
   const OpView op = context.op();
   const PadSpec spec = pad_spec(op);
   const TensorType result = op.result_type();
-  if (context.needs(0)) context.set(0, unpad(builder, context.cotangent(), spec));
+  if (context.needs(0)) context.set(0, build_unpad(builder, context.cotangent(), spec.low, spec.high, spec.interior));
   if (!context.needs(1)) return;
   const ValueId inside = build_splat(builder, op.operand_type(0).shape, scalar_of(DType::kBool, 0));
   const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
@@ -361,6 +346,20 @@ ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low,
                         Attrs{{"edge_padding_low", to_dims(low)},
                               {"edge_padding_high", to_dims(high)},
                               {"interior_padding", to_dims(interior)}});
+}
+
+ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior) {
+  Dims cut_low = to_dims(low), cut_high = to_dims(high), strides = to_dims(interior);
+  for (size_t dim = 0; dim < strides.size(); ++dim) {
+    cut_low[dim] = -cut_low[dim];
+    cut_high[dim] = -cut_high[dim];
+    ++strides[dim];
+  }
+  const Dims nothing = zeros(strides.size());
+  const ValueId zero = build_scalar(builder, scalar_of(builder.module().type(padded).dtype, 0));
+  const ValueId trimmed = build_pad(builder, padded, zero, cut_low, cut_high, nothing);
+  const Dims limit = builder.module().type(trimmed).shape;
+  return build_slice(builder, trimmed, nothing, limit, strides);
 }
 
 ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim) {

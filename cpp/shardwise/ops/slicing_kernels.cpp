@@ -69,15 +69,12 @@ void kernel_slice(KernelContext& context) {
                                context.op().result_type().shape, dims_attr(context, "strides")));
 }
 
-void kernel_pad(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  const Dims& low = dims_attr(context, "edge_padding_low");
-  Dims step = dims_attr(context, "interior_padding");
-  const NdArray result = context.allocate_result();
-  fill(result, context.operand(1));
-  Dims from, to, count;
+void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
+              DimSpan interior) {
+  fill(result, value);
+  Dims from, to, count, step;
   for (size_t dim = 0; dim < low.size(); ++dim) {
-    ++step[dim];
+    step.push_back(interior[dim] + 1);
     const KeptRange kept = kept_range(operand.shape()[dim], low[dim], step[dim], result.shape()[dim]);
     from.push_back(kept.first);
     to.push_back(kept.position);
@@ -85,6 +82,11 @@ void kernel_pad(KernelContext& context) {
   }
   if (element_count(count) == 0) return;
   copy_array(context, region(result, to, count, step), region(operand, from, count));
+}
+
+void kernel_pad(KernelContext& context) {
+  pad_into(context, context.allocate_result(), context.operand(0), context.operand(1),
+           dims_attr(context, "edge_padding_low"), dims_attr(context, "interior_padding"));
 }
 
 void kernel_concatenate(KernelContext& context) {

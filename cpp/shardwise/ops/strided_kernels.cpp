@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kCopyGrainBytes = 1 << 19;
 
+}  // namespace
+
 ParallelFor pool_of(KernelContext& context) {
   return [&context](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
     context.parallel_for(count, grain, body);
   };
 }
-
-}  // namespace
 
 NdArray restrided(const NdArray& array, Dims shape, Dims strides, int64_t offset) {
   std::byte* data = array.data();

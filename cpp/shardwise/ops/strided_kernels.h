@@ -7,8 +7,11 @@
 #pragma once
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/tile.h"
 
 namespace shardwise {
+
+ParallelFor pool_of(KernelContext& context);  // its parallel_for, which must not outlive it
 
 // `offset` in bytes; ignored when the view is empty, so that its address stays inside the buffer.
 NdArray restrided(const NdArray& array, Dims shape, Dims strides, int64_t offset = 0);

@@ -7,6 +7,7 @@
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/layout.h"
+#include "shardwise/passes/plan_reshards.h"
 
 namespace shardwise {
 
@@ -78,6 +79,14 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
   }
   masked_[i] = value;
   return value;
+}
+
+void LocalPartitionContext::explain(ValueId collective, std::string cause) {
+  Module& module = builder().module();
+  Operation& made = module.op(module.value(collective).op);
+  Attrs attrs = module.context().attrs(made.attrs);
+  attrs.set(kCauseAttr, std::move(cause));
+  made.attrs = module.context().intern(attrs);
 }
 
 void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding) {

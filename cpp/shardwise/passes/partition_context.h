@@ -58,6 +58,8 @@ class LocalPartitionContext : public PartitionContext {
   OpView op() const override { return op_; }
   const ShardingRule& rule() const override { return rule_; }
   Builder& builder() override { return emitter_.builder(); }
+  const Mesh& mesh() const override { return *emitter_.mesh(); }
+  void explain(ValueId collective, std::string cause) override;
   const LocalLayout& operand_layout(size_t i) const override { return operands_[i]->layout; }
   const LocalLayout& result_layout(size_t i) const override { return results_[i].layout; }
   TypeId local_result_type(size_t i) const override;

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
-from . import creation, elementwise, joining, linalg, manipulation, reductions, selection  # noqa: F401
+from . import creation, cumulative, elementwise, joining, linalg, manipulation, reductions, selection  # noqa: F401
 from ._primitives import convert, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
@@ -35,6 +35,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     Raises:
         UnsupportedError: no traced form of the ufunc, its method, or an option. ShapeError, DTypeError: as NumPy.
     """
+    if method == "accumulate":
+        return cumulative.apply_accumulate(ufunc, inputs, kwargs)
     if method != "__call__":
         return reductions.apply_method(ufunc, method, inputs, kwargs)
     dtype = elementwise.call_options(ufunc, kwargs) if kwargs else None

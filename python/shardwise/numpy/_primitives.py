@@ -28,6 +28,7 @@ __all__ = [
     "normalize_axes",
     "normalize_axis",
     "operand",
+    "prefix",
     "reduce",
     "refuse",
     "reshape",
@@ -208,6 +209,25 @@ def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = 
     if not keepdims:
         return result
     return reshape(result, tuple(1 if i in dims else size for i, size in enumerate(x.shape)))
+
+
+def prefix(x: Tracer, op: str, dim: int, init: Any) -> Tracer:
+    """Each element combined with those before it along ``dim`` by ``stablehlo.<op>``, for which ``init`` is neutral."""
+    size = x.shape[dim]
+    if size < 2:
+        return x
+    padding = np.zeros((len(x.shape), 2), np.int64)
+    padding[dim, 0] = size - 1
+    ones = (1,) * len(x.shape)
+    attrs = {
+        "base_dilations": ones,
+        "padding": padding,
+        "window_dilations": ones,
+        "window_dimensions": tuple(size if i == dim else 1 for i in range(len(x.shape))),
+        "window_strides": ones,
+    }
+    start = splat(x._trace, init, (), x.dtype)
+    return x._trace.emit("stablehlo.reduce_window", (x, start), attrs, None, None, "stablehlo." + op)
 
 
 def normalize_axis(function: str, axis: Any, ndim: int) -> int:

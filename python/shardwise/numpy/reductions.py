@@ -18,7 +18,7 @@ from ._primitives import convert, normalize_axes, normalize_axis, reduce, refuse
 from ._promote import is_float, is_integer, sum_dtype
 from ._registry import implements
 
-__all__ = ["apply_method"]
+__all__ = ["apply_method", "highest", "lowest"]
 
 _NO_VALUE = np._NoValue
 
@@ -85,17 +85,19 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
                     "give initial=",
                 )
             )
-        initial = _lowest(x.dtype) if op == "maximum" else _highest(x.dtype)
+        initial = lowest(x.dtype) if op == "maximum" else highest(x.dtype)
     elif not axes:
         return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)
     return reduce(x, op, axes, initial, bool(_default(keepdims, False)))
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The number below all others: where a maximum starts."""
     return -math.inf if is_float(dtype) else np.iinfo(dtype).min if is_integer(dtype) else False
 
 
-def _highest(dtype: np.dtype[Any]) -> Any:
+def highest(dtype: np.dtype[Any]) -> Any:
+    """The number above all others: where a minimum starts."""
     return math.inf if is_float(dtype) else np.iinfo(dtype).max if is_integer(dtype) else True
 
 
@@ -226,7 +228,7 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
                 f"np.{ufunc.__name__}.{method}",
                 "shardwise has no traced form of it",
                 None,
-                f"traced are reduce of {known}",
+                f"traced are reduce of {known}, and accumulate of add, multiply, maximum, minimum",
             )
         )
     x, *rest = inputs
