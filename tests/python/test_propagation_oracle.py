@@ -41,11 +41,20 @@ def annotated_programs(draw: st.DrawFn) -> Annotated:
     return program, held
 
 
-def check_propagation(oracle: ShardyOracle, module: Any, what: object = "") -> None:
-    ours = shardings_of(oracle.run(module.propagate_basic().text()))
-    theirs = shardings_of(oracle.run(module.text(), "sdy-basic-propagate"))
+# Shardy's module pass -> our strategy and priorities.
+LEVELS = {
+    "sdy-basic-propagate": ("basic", "none"),
+    "sdy-aggressive-propagate": ("aggressive", "none"),
+    "sdy-op-priority-propagate": ("aggressive", "ops"),
+    "sdy-user-priority-propagate": ("aggressive", "user"),
+}
+
+
+def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object = "") -> None:
+    ours = shardings_of(oracle.run(_core.passes.propagate(module, *LEVELS[name]).text()))
+    theirs = shardings_of(oracle.run(module.text(), name))
     found = differences(ours, theirs)
-    assert not found, "\n".join([*found, module.text(), str(what)])
+    assert not found, "\n".join([name, *found, module.text(), str(what)])
 
 
 def check_rules(oracle: ShardyOracle, module: Any, other_needs: tuple[str, ...] = OTHER_NEEDS) -> int:
@@ -63,11 +72,11 @@ def check_rules(oracle: ShardyOracle, module: Any, other_needs: tuple[str, ...] 
     return count
 
 
-@settings(max_examples=300, phases=PHASES)
-@given(annotated_programs())
-def test_propagation_of_random_programs_is_that_of_shardy(shardy: ShardyOracle, drawn: Annotated) -> None:
+@settings(max_examples=400, phases=PHASES)
+@given(annotated_programs(), st.sampled_from(list(LEVELS)))
+def test_propagation_of_random_programs_is_that_of_shardy(shardy: ShardyOracle, drawn: Annotated, name: str) -> None:
     program, held = drawn
-    check_propagation(shardy, program.record(held), program)
+    check_propagation(shardy, program.record(held), name, program)
 
 
 @settings(max_examples=60, phases=PHASES)
@@ -93,7 +102,9 @@ def test_rules_of_op_cases_are_those_of_shardy(shardy: ShardyOracle, case: OpCas
 def test_propagation_of_the_examples_is_that_of_shardy(shardy: ShardyOracle, name: str) -> None:
     traced = traced_example(name)
     module = traced._module
-    check_propagation(shardy, module)
+    for level in LEVELS:
+        check_propagation(shardy, module, level)
     assert check_rules(shardy, module) > 0
     simplified = _core.passes.compile(module, traced.mesh._core).stages["global"]
-    check_propagation(shardy, simplified)
+    for level in LEVELS:
+        check_propagation(shardy, simplified, level)

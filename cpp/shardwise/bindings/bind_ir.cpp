@@ -7,14 +7,12 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
 #include "shardwise/ir/printer.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
-#include "shardwise/passes/propagate.h"
 
 namespace py = pybind11;
 
@@ -45,18 +43,6 @@ py::list result_shardings(const Module& module) {
   py::list list;
   for (ShardingId id : module.main().result_shardings) list.append(sharding_or_none(module, id));
   return list;
-}
-
-ModulePtr propagated_basic(const Module& module) {
-  auto copy = std::make_shared<Module>(module.shared_context());
-  copy->name = module.name;
-  copy->meshes = module.meshes;
-  GraphCopy graph(module, *copy);
-  for (const Function& function : module.functions) graph.function(function);
-  Provenance provenance;
-  Counters counters;
-  propagate_shardings(*copy, Strategy::kBasic, provenance, counters);
-  return copy;
 }
 
 // (op name, rule text) of every op of main; "" where an op has no rule.
@@ -107,7 +93,6 @@ void bind_module_class(py::module_& module) {
                                return self.meshes.empty() ? nullptr
                                                           : std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
-      .def("propagate_basic", &propagated_basic)
       .def("sharding_rules", &sharding_rules)
       .def("__repr__", [](const Module& self) { return print(self); });
 }

@@ -9,6 +9,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/passes/collective_ledger.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
@@ -36,6 +37,27 @@ void choose_mesh(Module& module, const MeshPtr& mesh) {
   }
   const MeshPtr declared = module.declare_mesh(mesh);
   std::stable_partition(module.meshes.begin(), module.meshes.end(), [&](const MeshPtr& m) { return m == declared; });
+}
+
+Priorities priorities_from_name(const std::string& name) {
+  if (name == "none") return Priorities::kNone;
+  if (name == "ops") return Priorities::kOps;
+  if (name == "user") return Priorities::kUser;
+  fail<ShardingError>("propagate", "priorities must be 'none', 'ops' or 'user'", name);
+}
+
+// Propagation alone, on a copy: dims stay open, and nothing is added to a value that no annotation reached.
+std::shared_ptr<Module> propagate_module(const Module& module, const std::string& strategy,
+                                         const std::string& priorities) {
+  auto copy = std::make_shared<Module>(module.shared_context());
+  copy->name = module.name;
+  copy->meshes = module.meshes;
+  GraphCopy graph(module, *copy);
+  for (const Function& function : module.functions) graph.function(function);
+  Provenance provenance;
+  Counters counters;
+  propagate_shardings(*copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
+  return copy;
 }
 
 CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy) {
@@ -241,6 +263,8 @@ void bind_passes(py::module_& module) {
       .def("explain", &explain_name)
       .def("names", &all_names);
   module.def("pass_names", &pass_names);
+  module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("priorities") = "user");
   module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = kDefaultStrategy);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
 }

@@ -160,6 +160,12 @@ enum class CollectiveKind : uint8_t {
   kAxisIndex
 };
 
+// In which rounds of propagation an op speaks, and to whom; elementwise ops and constraints are kEarly.
+//   kEarly          from the first round on: it changes no element, or each one alone          reshape, transpose
+//   kForwardEarly   the same, operands to results only before its turn                         dynamic_slice
+//   kBackwardFirst  results to operands in its turn, operands to results in the last round     broadcast_in_dim
+enum class Precedence : uint8_t { kInTurn, kEarly, kForwardEarly, kBackwardFirst };
+
 struct Traits {
   Linear linear = Linear::kNone;
   ReducerSet linear_reducers = 0;
@@ -170,7 +176,8 @@ struct Traits {
   bool constraint = false;       // the identity whose result carries a user's sharding
   bool reshard = false;          // the identity that changes the sharding
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
-  bool movement = false;         // results hold copies of operand elements only: views, no arithmetic
+  Precedence precedence = Precedence::kInTurn;
+  bool movement = false;  // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };
 

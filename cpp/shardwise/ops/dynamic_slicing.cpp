@@ -244,7 +244,10 @@ constexpr OpDef kDynamicSlice{
     .batch = batch_dynamic_slice,
     .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
     .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
-    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .movement = true},
+    .traits = {.linear = Linear::kFirst,
+               .linear_reducers = kAllReducers,
+               .precedence = Precedence::kForwardEarly,
+               .movement = true},
 };
 static_assert(kDynamicSlice.complete());
 
@@ -258,7 +261,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .batch = batch_dynamic_update_slice,
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-    .traits = {.movement = true},
+    .traits = {.precedence = Precedence::kForwardEarly, .movement = true},
 };
 static_assert(kDynamicUpdateSlice.complete());
 

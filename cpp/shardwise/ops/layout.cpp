@@ -266,7 +266,9 @@ void batch_reverse(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Traits kMovement{.linear = Linear::kFirst, .linear_reducers = kAllReducers, .movement = true};
+constexpr Traits movement(Precedence precedence) {
+  return {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .precedence = precedence, .movement = true};
+}
 
 constexpr OpDef kTranspose{
     .name = "stablehlo.transpose",
@@ -278,7 +280,7 @@ constexpr OpDef kTranspose{
     .batch = batch_transpose,
     .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
     .doc = "Permutes the dims (StableHLO transpose).",
-    .traits = kMovement,
+    .traits = movement(Precedence::kEarly),
 };
 static_assert(kTranspose.complete());
 
@@ -292,7 +294,7 @@ constexpr OpDef kReshape{
     .batch = batch_reshape,
     .format = "operands attr-dict `:` functional-type",
     .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
-    .traits = kMovement,
+    .traits = movement(Precedence::kEarly),
 };
 static_assert(kReshape.complete());
 
@@ -306,7 +308,7 @@ constexpr OpDef kBroadcastInDim{
     .batch = batch_broadcast_in_dim,
     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
     .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
-    .traits = kMovement,
+    .traits = movement(Precedence::kBackwardFirst),
 };
 static_assert(kBroadcastInDim.complete());
 
@@ -320,7 +322,7 @@ constexpr OpDef kReverse{
     .batch = batch_reverse,
     .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
     .doc = "Reverses the order along dims (StableHLO reverse).",
-    .traits = kMovement,
+    .traits = movement(Precedence::kInTurn),
 };
 static_assert(kReverse.complete());
 

@@ -31,8 +31,15 @@ namespace shardwise {
 //   kAggressive  each tensor takes what it can, the larger source first; what is left over becomes a reshard
 enum class Strategy : uint8_t { kBasic, kAggressive };
 
+// What propagation puts first, beside the order of the program:
+//   kNone  nothing: one round with all ops
+//   kOps   ops that change nothing about an annotation, round by round
+//   kUser  a user's priorities, and within each of them kOps
+enum class Priorities : uint8_t { kNone, kOps, kUser };
+
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
+  Priorities priorities = Priorities::kUser;
   bool close_shardings = true;  // after propagation: every dim closed, replicated lists dropped
   int64_t reshard_memory_limit =
       0;  // bytes on one device while a value is resharded; 0: max(source, target) + one shard

@@ -2,14 +2,18 @@
 #include "shardwise/passes/propagate.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "shardwise/passes/apply_constraints.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
+#include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
+#include "shardwise/passes/user_priorities.h"
 #include "shardwise/passes/visit_cache.h"
 
 namespace shardwise {
@@ -43,20 +47,36 @@ class Propagation {
     index_uses();
   }
 
-  void run() {
-    propagate_results();
-    sweep();
-    propagate_results();
+  void run(Priorities priorities) {
+    UserPriorities user(module_, steps_);
+    if (priorities == Priorities::kUser) user.hold_back();
+    run_rounds(priorities);
+    for (const int64_t priority : user.waiting()) {
+      user.release(priority);
+      run_rounds(priorities);
+    }
   }
 
   int64_t visits() const { return visits_; }
-  int64_t distinct_visits() const { return static_cast<int64_t>(cache_.size()); }
+  int64_t distinct_visits() const {
+    int64_t count = 0;
+    for (const auto& cache : caches_) count += cache ? static_cast<int64_t>(cache->size()) : 0;
+    return count;
+  }
 
  private:
   struct OpState {
     bool queued = false;
     bool dead = false;
   };
+
+  void run_rounds(Priorities priorities) {
+    for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
+      propagate_results();
+      sweep();
+      propagate_results();
+    }
+  }
 
   void collect(RegionId region) {
     for (OpId id : module_.region(region).ops) {
@@ -87,8 +107,8 @@ class Propagation {
 
   // Top down; the ops that a change brings back go first.
   void sweep() {
-    stack_.assign(order_.rbegin(), order_.rend());
-    for (OpId id : stack_) states_[id.index].queued = true;
+    stack_.clear();
+    for (auto op = order_.rbegin(); op != order_.rend(); ++op) push(*op);
     while (!stack_.empty()) {
       const OpId id = stack_.back();
       stack_.pop_back();
@@ -133,6 +153,12 @@ class Propagation {
     stack_.push_back(id);
   }
 
+  bool shares_operands(OpId id) const {
+    return std::ranges::any_of(module_.operands(id), [&](ValueId operand) {
+      return live_uses_[operand.index] > 1 && !module_.type(operand).shape.empty();
+    });
+  }
+
   const ShardingRule& rule(OpId id) {
     const ShardingRule*& known = rules_[id.index];
     if (known == nullptr) known = &context_.sharding_rule(OpView(module_, id));
@@ -141,6 +167,8 @@ class Propagation {
 
   void visit(OpId id) {
     const Operation& op = module_.op(id);
+    const Participation part = participation(op.def->traits, round_, round_ == 0 && shares_operands(id));
+    if (part.direction == Direction::kNone) return;
     tensors_.clear();
     bool any = false;
     for (ValueId operand : module_.operands(id)) tensors_.push_back(operand);
@@ -154,7 +182,7 @@ class Propagation {
     const ShardingRule& op_rule = rule(id);
     if (op_rule.empty()) return;
     ++visits_;
-    const uint32_t* after = propagated(op_rule, op.def->traits.elementwise || op.def->traits.constraint);
+    const uint32_t* after = propagated(op_rule, part, op.def->traits.elementwise || op.def->traits.constraint);
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const ShardingId grown{after[t]};
       if (grown != before_[t]) set_sharding(id, t, grown);
@@ -176,19 +204,22 @@ class Propagation {
   }
 
   // What before_ becomes under `rule`.
-  const uint32_t* propagated(const ShardingRule& op_rule, bool elementwise) {
-    if (const uint32_t* known = cache_.find(&op_rule, before_)) return known;
+  const uint32_t* propagated(const ShardingRule& op_rule, Participation part, bool elementwise) {
+    const size_t kind = 2 * static_cast<size_t>(part.direction) + (part.pass_through_only ? 1 : 0);
+    std::optional<VisitCache>& cache = caches_[kind];
+    if (!cache) cache.emplace();
+    if (const uint32_t* known = cache->find(&op_rule, before_)) return known;
     after_.assign(before_.begin(), before_.end());
-    if (const MeshPtr* mesh = common_mesh(context_, before_)) grow(op_rule, *mesh, elementwise);
-    cache_.insert(&op_rule, before_, after_);
-    return cache_.find(&op_rule, before_);
+    if (const MeshPtr* mesh = common_mesh(context_, before_)) grow(op_rule, *mesh, part, elementwise);
+    cache->insert(&op_rule, before_, after_);
+    return cache->find(&op_rule, before_);
   }
 
-  void grow(const ShardingRule& op_rule, const MeshPtr& mesh, bool elementwise) {
+  void grow(const ShardingRule& op_rule, const MeshPtr& mesh, Participation part, bool elementwise) {
     shardings_.clear();
     for (ShardingId id : before_) shardings_.push_back(id ? &context_.sharding(id) : nullptr);
     projection_.project(op_rule, shardings_);
-    factors_.run(projection_, Direction::kBoth, elementwise);
+    factors_.run(projection_, part.direction, part.pass_through_only, elementwise);
     for (size_t t = 0; t < before_.size(); ++t) {
       if (!factors_.updated()[t]) continue;
       const TensorSharding grown = projection_.sharding(t, mesh);
@@ -207,7 +238,7 @@ class Propagation {
       tensors_.assign(1, results[i]);
       before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
-      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type), true);
+      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type), {}, true);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
@@ -234,7 +265,8 @@ class Propagation {
   std::vector<PropagationStep>& steps_;
   FactorPropagation factors_;
   FactorProjection projection_;
-  VisitCache cache_;
+  std::array<std::optional<VisitCache>, 8> caches_;  // by participation
+  int round_ = kLastRound;
   std::vector<OpId> order_;                 // the program from top to bottom, bodies behind their op
   std::vector<OpState> states_;             // by op
   std::vector<const ShardingRule*> rules_;  // by op
@@ -308,9 +340,10 @@ class Closer {
 
 }  // namespace
 
-void propagate_shardings(Module& module, Strategy strategy, Provenance& provenance, Counters& counters) {
+void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
+                         Counters& counters) {
   Propagation propagation(module, strategy, provenance);
-  propagation.run();
+  propagation.run(priorities);
   counters.add("propagate.visits", propagation.visits());
   counters.add("propagate.distinct_visits", propagation.distinct_visits());
   counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
@@ -329,7 +362,8 @@ void propagate(Program& program) {
   program.counters.add("propagate.copies", split_constants(module));
   record_annotations(module, program.provenance);
   apply_constraints(module, program.provenance);
-  propagate_shardings(module, program.options.strategy, program.provenance, program.counters);
+  propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
+                      program.counters);
   // A constraint that nobody uses has said what it had to say.
   remove_unused_ops(module, UnusedConstraints::kRemove);
   if (program.options.close_shardings) close_shardings(module);

@@ -9,7 +9,8 @@
 // Each op's rule says how its tensors share factors; propagate_factors.h decides what one op does. The order of visits
 // is Shardy's, since it decides conflicts: one sweep from top to bottom, in which a value that has grown brings back
 // the op that defines it, after its users. The result of main and the value returned there are made alike before and
-// after.
+// after. That is one round; ops join round by round (propagation_rounds.h), and all rounds run again for each priority
+// that a user gave (user_priorities.h).
 //
 // An axis only ever joins a dim, so this ends; no step looks at more than axes, so the number of devices plays no part.
 #pragma once
@@ -23,7 +24,8 @@ void propagate(Program& program);
 inline constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
-void propagate_shardings(Module& module, Strategy strategy, Provenance& provenance, Counters& counters);
+void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
+                         Counters& counters);
 
 // Closes every dim, drops priorities and replicated lists, and makes values without sharding whole on every device.
 void close_shardings(Module& module);

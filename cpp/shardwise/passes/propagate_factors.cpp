@@ -147,7 +147,13 @@ int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
 
 }  // namespace
 
-void FactorPropagation::run(FactorProjection& projection, Direction direction, bool elementwise) {
+bool FactorPropagation::speaks(const Factor& factor) const {
+  return !factor.blocked && (!pass_through_only_ || factor.kind == FactorKind::kPassThrough);
+}
+
+void FactorPropagation::run(FactorProjection& projection, Direction direction, bool pass_through_only,
+                            bool elementwise) {
+  pass_through_only_ = pass_through_only;
   updated_.assign(projection.tensor_count(), 0);
   if (direction == Direction::kNone) return;
   if (strategy_ == Strategy::kBasic) {
@@ -161,7 +167,7 @@ void FactorPropagation::run_basic(FactorProjection& projection, Direction direct
   const auto factors = projection.rule().factors();
   const size_t tensors = projection.tensor_count();
   for (size_t f = 0; f < factors.size(); ++f) {
-    if (factors[f].blocked) continue;
+    if (!speaks(factors[f])) continue;
     const auto factor = static_cast<FactorId>(f);
     compatible_axes(axes_, projection, factor, direction);
     truncate(axes_, [&](const AxisRef& wanted, int64_t before) {
@@ -190,11 +196,8 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   if (candidates_.size() < factors.size()) candidates_.resize(factors.size());
   bool any = false;
   for (size_t f = 0; f < factors.size(); ++f) {
-    if (factors[f].blocked) {
-      candidates_[f].clear();
-    } else {
-      compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
-    }
+    candidates_[f].clear();
+    if (speaks(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
     any = any || !candidates_[f].empty();
   }
   return any;

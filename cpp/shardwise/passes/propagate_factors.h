@@ -25,10 +25,11 @@ class FactorPropagation {
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
   // Grows factors of `projection`; `updated()` then says which of its tensors have grown.
-  void run(FactorProjection& projection, Direction direction, bool elementwise);
+  void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
   const std::vector<char>& updated() const { return updated_; }
 
  private:
+  bool speaks(const Factor& factor) const;
   void run_basic(FactorProjection& projection, Direction direction);
   void run_aggressive(FactorProjection& projection, Direction direction, bool elementwise);
   bool find_candidates(const FactorProjection& projection, Direction direction);
@@ -36,6 +37,7 @@ class FactorPropagation {
   void grow_tensor(FactorProjection& projection, size_t tensor, bool elementwise);
 
   Strategy strategy_;
+  bool pass_through_only_ = false;
   std::vector<char> updated_;         // by tensor
   AxisList axes_;                     // of the factor at hand
   std::vector<AxisList> candidates_;  // by factor

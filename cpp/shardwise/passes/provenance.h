@@ -21,8 +21,9 @@ namespace shardwise {
 
 // Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result
 // `tensor` of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of
-// main.
+// main. A priority that held back or released a dim of `value` has no op, and kByPriority for `tensor`.
 struct PropagationStep {
+  static constexpr uint32_t kByPriority = 0xFFFFFFFF;
   OpId op = {};
   ValueId value = {};
   uint32_t tensor = 0;

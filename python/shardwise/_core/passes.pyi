@@ -6,7 +6,7 @@ from __future__ import annotations
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'compile', 'pass_names', 'run_pass']
+__all__: list[str] = ['Compiled', 'compile', 'pass_names', 'propagate', 'run_pass']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -32,6 +32,8 @@ class Compiled:
 def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, strategy: str = 'aggressive') -> Compiled:
     ...
 def pass_names() -> list[str]:
+    ...
+def propagate(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user') -> shardwise._core.ir.Module:
     ...
 def run_pass(name: str, module: shardwise._core.ir.Module, strategy: str = 'aggressive') -> shardwise._core.ir.Module:
     ...

@@ -18,10 +18,11 @@ struct Result {
   Counters counters;
 };
 
-Result propagated(const std::string& text, Strategy strategy = Strategy::kBasic) {
+Result propagated(const std::string& text, Strategy strategy = Strategy::kBasic,
+                  Priorities priorities = Priorities::kNone) {
   Result result{parse_program(kMesh + text), {}, {}};
   record_annotations(result.module, result.provenance);
-  propagate_shardings(result.module, strategy, result.provenance, result.counters);
+  propagate_shardings(result.module, strategy, priorities, result.provenance, result.counters);
   return result;
 }
 
@@ -73,6 +74,35 @@ TEST(Propagate, AggressiveServesTheLargerTensor) {
   EXPECT_EQ(op_shardings(propagated(kConflict, Strategy::kAggressive).module), Texts{R"([{?}, {"a", ?}])"});
 }
 
+// In the order of the program the product speaks first; in rounds the sum does.
+TEST(Propagate, ServesOpsThatChangeNothingFirst) {
+  const std::string text = R"(func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
+                                %w: tensor<4x16xf32>,
+                                %y: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}) -> tensor<8x16xf32> {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    %1 = stablehlo.add %0, %y : tensor<8x16xf32>
+    return %1 : tensor<8x16xf32>
+  })";
+  EXPECT_EQ(op_shardings(propagated(text, Strategy::kAggressive).module)[0], R"([{"a", ?}, {?}])");
+  EXPECT_EQ(op_shardings(propagated(text, Strategy::kAggressive, Priorities::kOps).module)[0], R"([{?}, {"a", ?}])");
+}
+
+TEST(Propagate, PrioritiesOfAUserComeFirst) {
+  const std::string text = R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}p1, {}]>},
+                                %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a", ?}]>}) -> tensor<8x8xf32> {
+    %0 = stablehlo.add %x, %y : tensor<8x8xf32>
+    return %0 : tensor<8x8xf32>
+  })";
+  EXPECT_EQ(op_shardings(propagated(text, Strategy::kAggressive, Priorities::kOps).module),
+            Texts{R"([{"a", ?}, {?}])"});
+  const Result result = propagated(text, Strategy::kAggressive, Priorities::kUser);
+  EXPECT_EQ(op_shardings(result.module), Texts{R"([{?}, {"a", ?}])"});
+  const Module& module = result.module;
+  const ValueId x = module.region(module.main().body).arguments[0];
+  EXPECT_EQ(short_text(module.context().sharding(module.value(x).sharding)), R"([{"a"}, {}])");
+  EXPECT_EQ(explain(module, result.provenance, x).axes[0].origin, "argument 0");
+}
+
 TEST(Propagate, DoesNotOpenWhatAnAnnotationClosed) {
   const Result result =
       propagated(R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
@@ -88,7 +118,7 @@ TEST(Propagate, VisitsDoNotDependOnTheSizeOfAnAxis) {
   std::string text = kMesh + kDot;
   text.replace(text.find("\"a\"=2"), 5, "\"a\"=1048576");
   Result large{parse_program(text), {}, {}};
-  propagate_shardings(large.module, Strategy::kBasic, large.provenance, large.counters);
+  propagate_shardings(large.module, Strategy::kBasic, Priorities::kNone, large.provenance, large.counters);
   EXPECT_EQ(small.counters.entries(), large.counters.entries());
   EXPECT_GT(small.counters.get("propagate.visits"), 0);
 }

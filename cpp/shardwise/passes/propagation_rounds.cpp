@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/propagation_rounds.h"
+
+namespace shardwise {
+
+Participation participation(const Traits& traits, int round, bool shares_operands) {
+  const bool early = traits.elementwise || traits.constraint || traits.precedence == Precedence::kEarly;
+  if (early || traits.precedence == Precedence::kForwardEarly) {
+    if (round == 0 && shares_operands) return {.direction = Direction::kNone};
+    if (early || round >= 2) return {.direction = Direction::kBoth, .pass_through_only = !early && round == 2};
+    return {.direction = Direction::kForward};
+  }
+  if (round < 2) return {.direction = Direction::kNone};
+  const bool backward = traits.precedence == Precedence::kBackwardFirst && round < kLastRound;
+  return {.direction = backward ? Direction::kBackward : Direction::kBoth, .pass_through_only = round == 2};
+}
+
+}  // namespace shardwise

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which op speaks when. A user's annotation should travel along ops that change nothing about it before an op that must
+// choose sees it, so propagation goes in rounds, each to its end, each with more ops than the one before:
+//
+//   0  elementwise ops, reshape, transpose; dynamic slices forward; where no operand has another use
+//   1  the same, whatever the uses
+//   2  all ops along their pass-through factors; broadcasts from result to operand only
+//   3  all factors
+//   4  broadcasts from operand to result as well
+//
+// Shardy's op-priority rounds: they are part of the contract, since they decide who wins a conflict.
+#pragma once
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/passes/propagate_factors.h"
+
+namespace shardwise {
+
+inline constexpr int kRounds = 5;
+inline constexpr int kLastRound = kRounds - 1;
+
+// How an op takes part in a round.
+struct Participation {
+  Direction direction = Direction::kBoth;
+  bool pass_through_only = false;
+  friend bool operator==(const Participation&, const Participation&) = default;
+};
+
+// `shares_operands`: whether an operand other than a scalar has another use.
+Participation participation(const Traits& traits, int round, bool shares_operands);
+
+}  // namespace shardwise
