@@ -124,6 +124,8 @@ for _name, _doc in {
     "mean": "Mean over ``axis``; see numpy.mean.",
     "var": "Variance over ``axis``; see numpy.var.",
     "std": "Standard deviation over ``axis``; see numpy.std.",
+    "argmax": "Index of the first maximum along ``axis``; see numpy.argmax.",
+    "argmin": "Index of the first minimum along ``axis``; see numpy.argmin.",
     "all": "Whether all elements over ``axis`` are true; see numpy.all.",
     "any": "Whether any element over ``axis`` is true; see numpy.any.",
     "dot": "Product with another array; see numpy.dot.",
@@ -132,6 +134,10 @@ for _name, _doc in {
     "swapaxes": "The array with two dims swapped; see numpy.swapaxes.",
     "clip": "The elements limited to an interval; see numpy.clip.",
     "round": "The elements rounded to the nearest even; see numpy.round.",
+    "conj": "The array itself, for it is real; see numpy.conj.",
+    "conjugate": "The array itself, for it is real; see numpy.conjugate.",
+    "diagonal": "The elements of a diagonal; see numpy.diagonal.",
+    "trace": "Sum along a diagonal; see numpy.trace.",
     "repeat": "Elements repeated along an axis; see numpy.repeat.",
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))

@@ -161,6 +161,58 @@ def device_put_of_text() -> None:
 # ---- text -----------------------------------------------------------------------------------------------------------
 
 
+def _reduce_text(body: str, results: str = "%3, %b") -> str:
+    """A reduce of two tensors by a region."""
+    return f"""module {{
+  func.func @main(%x: tensor<4xf32>, %n: tensor<4xi32>, %v: tensor<f32>, %i: tensor<i32>) -> tensor<f32> {{
+    %0:2 = stablehlo.reduce(%x init: %v), (%n init: %i) across dimensions = [0]
+      : (tensor<4xf32>, tensor<4xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+     reducer(%a: tensor<f32>, %c: tensor<f32>) (%b: tensor<i32>, %d: tensor<i32>) {{
+      {body}
+      stablehlo.return {results} : tensor<f32>, tensor<i32>
+    }}
+    return %0#0 : tensor<f32>
+  }}
+}}"""
+
+
+@row(
+    sw.ParseError,
+    r"reduce: the region must be elementwise ops and constants, got stablehlo.reshape; compute the rest outside, on",
+)
+def region_with_an_op_that_is_not_elementwise() -> None:
+    sw.parse(_reduce_text("%3 = stablehlo.reshape %a : (tensor<f32>) -> tensor<f32>"))
+
+
+@row(
+    sw.ParseError,
+    r"reduce: the region must use its own arguments and constants alone, got a value from around it; pass the value",
+)
+def region_that_uses_a_value_from_around_it() -> None:
+    sw.parse(_reduce_text("%3 = stablehlo.add %a, %v : tensor<f32>"))
+
+
+@row(
+    sw.ParseError,
+    r"reduce: the region must return scalars of the operands' dtypes, got result 0 of tensor<i32> for .*; convert it",
+)
+def region_that_returns_another_dtype() -> None:
+    sw.parse(
+        _reduce_text("%3 = stablehlo.add %b, %d : tensor<i32>").replace(
+            "return %3, %b : tensor<f32>", "return %3, %b : tensor<i32>"
+        )
+    )
+
+
+@row(
+    sw.ParseError,
+    r"reduce: the region must compute with scalars, got stablehlo.constant of tensor<2xf32>; combine one row",
+)
+def region_that_computes_with_tensors() -> None:
+    body = "%4 = stablehlo.constant dense<1.0> : tensor<2xf32>"
+    sw.parse(_reduce_text(body, "%a, %b"))
+
+
 @row(sw.ParseError, r"^3:8: program text: an op must be one that shardwise knows, got 'stablehlo.foo'")
 def program_with_an_unknown_op() -> None:
     sw.parse("module {\n  func.func @main() {\n  %0 = stablehlo.foo %1\n}")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jaxlib.mlir import ir
 
 
 def mesh() -> Mesh:
@@ -113,6 +114,22 @@ def windows(x: Any, m: Any) -> Any:
     return sums, pooled, both, largest, places
 
 
+def affine(scale: Any, shift: Any) -> Any:
+    def compose(first: Any, second: Any) -> Any:
+        return first[0] * second[0], first[1] * second[0] + second[1]
+
+    return lax.reduce((scale, shift), (jnp.float32(1), jnp.float32(0)), compose, (1,))
+
+
+def statistics(x: Any, m: Any) -> Any:
+    def combine(first: Any, second: Any) -> Any:
+        (low, high, count), (other_low, other_high, other_count) = first, second
+        return lax.min(low, other_low), lax.max(high, other_high), count + other_count
+
+    inits = (jnp.float32(jnp.inf), jnp.float32(-jnp.inf), jnp.int32(0))
+    return lax.reduce((x, x, m.astype(jnp.int32)), inits, combine, (0, 1))
+
+
 def constants(x: Any) -> Any:
     table = jnp.asarray([[1.5, -2.0, jnp.inf], [jnp.nan, -jnp.inf, 1e-40]], jnp.float32)
     return x + table, x * jnp.float32(3), lax.iota(jnp.uint8, 7), jnp.arange(6, dtype=jnp.bfloat16).reshape(2, 3)
@@ -146,10 +163,27 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "embedding_gradient": (embedding_gradient, [f32(32, 4), jax.ShapeDtypeStruct((16,), jnp.int32)]),
     "windows": (windows, [f32(4, 6), jax.ShapeDtypeStruct((4, 6), jnp.bool_)]),
     "constants": (constants, [f32(2, 3)]),
+    "affine": (affine, [f32(4, 6), f32(4, 6)]),
+    "statistics": (statistics, [f32(4, 6), jax.ShapeDtypeStruct((4, 6), jnp.bool_)]),
+    "argmax": (lambda x: jnp.argmax(x, 1), [f32(4, 6)]),
+    "argmin": (jnp.argmin, [INTS]),
 }
+# JAX writes these as a call of one function; it is taken alone.
+CALLED = ("argmax", "argmin")
 
 
 def lower(name: str, locations: bool) -> str:
     """The text that a user of JAX would print."""
     function, arguments = PROGRAMS[name]
-    return jax.jit(function).lower(*arguments).as_text(debug_info=locations)
+    lowered = jax.jit(function).lower(*arguments)
+    if name not in CALLED:
+        return lowered.as_text(debug_info=locations)
+    module = lowered.compiler_ir().operation.clone()  # JAX keeps its own
+    with module.context:
+        for function in list(module.regions[0].blocks[0]):
+            if ir.StringAttr(function.attributes["sym_name"]).value == "main":
+                function.operation.erase()
+            else:
+                function.attributes["sym_name"] = ir.StringAttr.get("main")
+                function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+    return str(module.get_asm(enable_debug_info=locations))

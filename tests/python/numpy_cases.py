@@ -240,6 +240,33 @@ def _cumulative() -> list[Case]:
     return cases
 
 
+def _arguments() -> list[Case]:
+    """Where the extremes are: ties, NaN, infinities, both zeros."""
+    cases = []
+    for name in ("argmax", "argmin"):
+        f = getattr(np, name)
+        for dtype in (np.float32, np.float64, np.float16, np.int32, np.int8, np.uint8, np.int64, np.bool_):
+            x = data((9, 4, 5), dtype, 5, -1.2, 1.2)
+            for i, options in enumerate(
+                ({}, {"axis": 0}, {"axis": 1}, {"axis": -1, "keepdims": True}, {"keepdims": True})
+            ):
+                cases.append(Case(f"{name}-{np.dtype(dtype).name}-{i}", _with(f, options), (x,)))
+        for i, options in enumerate(({}, {"axis": 0}, {"axis": 1})):
+            cases.append(Case(f"{name}-special-{i}", _with(f, options), (A,)))
+            cases.append(Case(f"{name}-first-nan-{i}", _with(f, options), (np.where(np.isinf(B), np.nan, B),)))
+            cases.append(Case(f"{name}-zeros-{i}", _with(f, options), (np.copysign(np.zeros((5, 4)), data((5, 4))),)))
+            cases.append(Case(f"{name}-infinities-{i}", _with(f, options), (np.full((5, 4), -np.inf, np.float32),)))
+        cases.append(Case(f"{name}-scalar", f, (np.float32(3),)))
+        cases.append(Case(f"{name}-empty", _with(f, {"axis": 0}), (np.zeros((3, 0)),)))
+    cases.append(
+        Case("argmax-method", lambda x: x.argmax() + x.argmax(axis=1) - x.argmin(0, keepdims=True).T, (data((6, 6)),))
+    )
+    cases.append(
+        Case("other-methods", lambda x: x.trace() + x.diagonal(1).conj().sum() + x.conjugate(), (data((6, 6)),))
+    )
+    return cases
+
+
 def _with(f: Callable[..., Any], options: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda x: f(x, **options)
 
@@ -383,7 +410,7 @@ def _selection() -> list[Case]:
 def all_cases() -> list[Case]:
     """Every case of the table."""
     kinds = (
-        _unary, _binary, _bits, _nextafter, _scalars, _reductions, _cumulative, _products, _movement,
+        _unary, _binary, _bits, _nextafter, _scalars, _reductions, _arguments, _cumulative, _products, _movement,
         _indexing, _selection,
     )  # fmt: skip
     return [case for kind in kinds for case in kind()]

@@ -30,6 +30,8 @@ class Application:
     result_shape: Shape | None = None  # declared, where the op does not imply it
     result_dtype: str | None = None  # the same
     region: str | None = None
+    rows: str | None = None  # instead: the function of ref.ROWS that combines several operands
+    record: Callable[[Any, Sequence[int]], int] | None = None  # how it is recorded, where one op alone will not do
     dtypes: tuple[str | None, ...] = ()  # per operand, where it is not the case's dtype
     fixed: dict[int, Array] = field(default_factory=dict)  # operands that are not drawn
     baked: bool = False  # fixed operands are constants of the program, not arguments
@@ -53,7 +55,7 @@ class OpCase:
     dtypes: tuple[str, ...]
     applications: Callable[[int, str], list[Application]]
     draw: Callable[[Shape, str, np.random.Generator], Array]
-    kind: str = "exact"  # exact | ulps | sum | product | dot: how results compare with NumPy
+    kind: str = "exact"  # exact | ulps | sum | product | dot | rows: how results compare with NumPy
     ulps: float = 0
     variant: str = ""
     combine: str | None = None  # the reducer of its reduction factors
@@ -78,6 +80,8 @@ class OpCase:
 
     def emit(self, trace: Any, operands: Sequence[int], application: Application, dtype: str) -> int:
         """Record the application; the value of its result."""
+        if application.record is not None:
+            return application.record(trace, operands)
         shape, result_dtype = application.result_shape, application.result_dtype
         if application.baked:
             fixed = application.fixed

@@ -19,6 +19,7 @@ from indexing_cases import INDEXING
 from op_case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
 from op_inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
 from op_references import Array, Reference, is_float
+from reduction_cases import SEVERAL
 from window_cases import WINDOWS
 
 from shardwise import _core
@@ -472,7 +473,7 @@ CREATE = [
     OpCase("stablehlo.constant", ALL, _constant, plain),
 ]
 
-CASES: list[OpCase] = UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + WINDOWS + INDEXING + CREATE
+CASES: list[OpCase] = UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + SEVERAL + WINDOWS + INDEXING + CREATE
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
 # every resharding in test_op_matrix run them.

@@ -270,6 +270,46 @@ def neutral(reducer: str, dtype: Any) -> Array:
     )
 
 
+# A reduction of several operands: what the rows (x0, x1, …) of elements are combined by.
+RowFunction = Callable[[list[Array], list[Array]], list[Array]]
+
+
+def fold_rows(
+    combine: RowFunction, xs: Sequence[Array], inits: Sequence[Array] | None, dims: Sequence[int]
+) -> list[Array]:
+    """One row after the other, starting from the init values, or without any from the first row."""
+    kept = [d for d in range(xs[0].ndim) if d not in dims]
+    shape = [xs[0].shape[d] for d in kept]
+    count = math.prod(xs[0].shape[d] for d in dims)
+    moved = [x.transpose(kept + sorted(dims)).reshape([*shape, count]) for x in xs]
+    result = [x[..., 0] for x in moved] if inits is None else [np.broadcast_to(init, shape).copy() for init in inits]
+    for k in range(1 if inits is None else 0, count):
+        result = [np.asarray(x) for x in combine(result, [x[..., k] for x in moved])]
+    return result
+
+
+def argument(better: Callable[[Array, Array], Array]) -> RowFunction:
+    """(value, index): a NaN on the left wins, then the better value, then the smaller index."""
+
+    def combine(left: list[Array], right: list[Array]) -> list[Array]:
+        (value, index), (other, other_index) = left, right
+        wins = better(value, other) | (value != value)
+        first = (value == other) & (index < other_index)
+        return [np.where(wins, value, other), np.where(wins | first, index, other_index)]
+
+    return combine
+
+
+ROWS: dict[str, RowFunction] = {
+    "argmax": argument(np.greater),
+    "argmin": argument(np.less),
+    # x -> m x + c, one after the other: associative, but not commutative.
+    "affine": lambda a, b: [a[0] * b[0], a[1] * b[0] + b[1]],
+    # (first, last, count): nothing is neutral to it.
+    "ends": lambda a, b: [a[0], b[1], a[2] + b[2]],
+}
+
+
 def slice_by(start: Sequence[int], limit: Sequence[int], strides: Sequence[int]) -> Reference:
     return lambda x: x[tuple(slice(a, b, c) for a, b, c in zip(start, limit, strides))]
 

@@ -145,6 +145,8 @@ def tolerance(case: OpCase, application: Application, operands: Sequence[Array],
         return 8 * eps * application.reference(*(np.abs(wide(x)) if is_float(x.dtype) else x for x in operands))
     if case.kind == "product":
         return (8 + operands[0].size) * eps * np.abs(want)
+    if case.kind == "rows":  # one rounding for each factor, and each term
+        return (8 + operands[0].size) * eps * application.reference(*(np.abs(wide(x)) for x in operands))
     lhs, rhs = (wide(x) for x in operands)
     squares = application.reference(lhs**2, np.ones_like(rhs)) * application.reference(np.ones_like(lhs), rhs**2)
     return 8 * eps * np.sqrt(squares)

@@ -132,6 +132,12 @@ REFUSALS = {
     "concatenate": Refusal(lambda x: np.concatenate([x, x[:, 1:]]), sw.ShapeError, "(8, 4) and (8, 3)"),
     "split": Refusal(lambda x: np.split(x, 3), sw.ShapeError, "np.array_split"),
     "max-empty": Refusal(lambda x: np.max(x[:0]), sw.ShapeError, "initial="),
+    "argmax-empty": Refusal(lambda x: np.argmax(x[:0], axis=0), sw.ShapeError, "an element to find", "shape (0, 4)"),
+    "argmin-axis": Refusal(lambda x: np.argmin(x, axis=2), sw.ShapeError, "np.argmin", "must be in [-2, 2), got 2"),
+    "argmax-axes": Refusal(lambda x: np.argmax(x, axis=(0, 1)), TypeError, "np.argmax", "must be an integer"),
+    "argmax-out": Refusal(
+        lambda x: np.argmax(x, axis=0, out=np.zeros(4, np.intp)), sw.UnsupportedError, "np.argmax: out= has no traced"
+    ),
     "negative": Refusal(lambda x: -(x > 0), sw.DTypeError, "np.negative: has no meaning for these dtypes, got bool"),
     "complex": Refusal(lambda x: x.astype(complex), sw.DTypeError, "complex128"),
     "index": Refusal(lambda x: x[8], IndexError, "dim 0 of size 8", "got 8"),

@@ -211,6 +211,22 @@ class Judge:
         )
         return close(self.case, np.asarray(self.application.reference(*changed)), self.whole)
 
+    def check_row_reduction(self, factor: str, parts: int) -> None:
+        """Rows of several operands: the parts are combined in order, then along the dims before the factor's."""
+        application = self.application
+        combine, dims = ref.ROWS[application.rows or ""], application.attrs["dimensions"]
+        count = len(self.operands) // 2
+        split = next(d for d, factors in enumerate(self.rule.operands[0]) if factor in factors)
+        wide = [ref.wide(x) if self.case.kind == "rows" and is_float(x.dtype) else x for x in self.operands]
+        total: list[Array] = []
+        for part in range(parts):
+            inputs = [take(x, i) for x, i in zip(wide, self.operand_parts(factor, part, parts))]
+            results = ref.fold_rows(combine, inputs[:count], None, [d for d in dims if d >= split])
+            total = combine(total, results) if total else results
+        total = ref.fold_rows(combine, total, wide[count:], [d for d in dims if d < split])
+        whole = ref.fold_rows(combine, wide[:count], wide[count:], dims)
+        assert all(close(self.case, a, b) for a, b in zip(total, whole)), self.where(factor, parts)
+
     def check_reduction(self, factor: str, parts: int) -> None:
         combine = {
             "add": np.add, "multiply": np.multiply, "maximum": ref.maximum, "minimum": ref.minimum,
@@ -241,7 +257,8 @@ class Judge:
             if kind == "pass_through":
                 self.check_pass_through(factor, parts)
             elif kind == "reduction":
-                self.check_reduction(factor, parts)
+                check = self.check_row_reduction if self.application.rows else self.check_reduction
+                check(factor, parts)
             elif self.whole.size:  # an empty result is right anyhow
                 forbidden.append(self.naive_split_fails(factor, parts))
         return forbidden

@@ -32,6 +32,10 @@ JAX_PROGRAMS = (  # of jax_programs.py, which only the worker imports
     "embedding_gradient",
     "windows",
     "constants",
+    "affine",
+    "statistics",
+    "argmax",
+    "argmin",
 )
 STAGES = ("global", "propagated", "resharded", "local")
 FORMS: tuple[dict[str, bool], ...] = (

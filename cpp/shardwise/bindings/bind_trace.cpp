@@ -56,6 +56,17 @@ py::tuple emit(Trace& trace, const std::string& name, py::handle operands, py::h
                      trace.emit(name, values, attrs_from_python(attrs), declared, region_op ? &*region_op : nullptr));
 }
 
+py::list emit_with_region(Trace& trace, const std::string& name, py::handle operands, py::handle attrs,
+                          uint32_t region) {
+  const OpId op =
+      trace.emit_with_region(name, values_from_python(trace, operands), attrs_from_python(attrs), RegionId{region});
+  py::list results;
+  for (uint32_t i = 0; i < trace.module().op(op).result_count; ++i) {
+    results.append(value_tuple(trace, trace.module().result(op, i)));
+  }
+  return results;
+}
+
 // Constraint results that no op uses and that are not among `live`: (value, file, line).
 py::list unused_constraints(const Trace& trace, py::handle live) {
   const Module& module = trace.module();
@@ -122,6 +133,8 @@ void bind_trace(py::module_& module) {
           py::arg("shape"), py::arg("dtype"), py::arg("name") = "", py::arg("sharding") = py::none())
       .def("emit", &emit, py::arg("name"), py::arg("operands"), py::arg("attrs") = py::none(),
            py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("region_op") = py::none())
+      .def("emit_with_region", &emit_with_region, py::arg("name"), py::arg("operands"), py::arg("attrs"),
+           py::arg("region"))
       .def("constant",
            [](Trace& trace, const py::array& array) {
              const Attrs attrs{{"value", DenseAttr{constant_from_python(array)}}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/trace.h"
 
+#include <algorithm>
+
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/graph_copy.h"
@@ -40,7 +42,7 @@ ValueId Trace::argument(TypeId type, const std::string& name, const TensorShardi
 RegionId Trace::begin_region() {
   builder_here();
   regions_.push_back(module_->add_region());
-  had_regions_ = true;
+  ++loose_regions_;
   return regions_.back();
 }
 
@@ -72,6 +74,19 @@ ValueId Trace::emit(std::string_view name, std::span<const ValueId> operands, co
   const OpId op = builder.create_op(name, operands, attrs, declared, regions);
   if (module_->op(op).result_count != 1) fail<ShapeError>(name, "a recorded op has one result");
   return module_->result(op);
+}
+
+OpId Trace::emit_with_region(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+                             RegionId region) {
+  Builder builder = builder_here();
+  const bool exists = region.index > 0 && region.index < module_->region_count() && region != body_;
+  const bool is_open = std::find(regions_.begin(), regions_.end(), region) != regions_.end();
+  if (!exists || is_open || module_->region(region).op) {
+    fail<ShapeError>(name, "a region must be one that was recorded for this op", std::to_string(region.index));
+  }
+  const OpId op = builder.create_op(name, operands, attrs, {}, {&region, 1});
+  --loose_regions_;
+  return op;
 }
 
 ValueId Trace::constrain(ValueId value, const TensorSharding& sharding) {
@@ -123,7 +138,7 @@ std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vec
   module_->region(body_).results.assign(outputs.begin(), outputs.end());
   module_->main().result_shardings = std::move(shardings);
   finished_ = true;
-  if (!had_regions_) return module_;
+  if (loose_regions_ == 0) return module_;
   // Regions that vmap has consumed belong to nothing: only what main reaches is handed on.
   auto reached = std::make_shared<Module>(module_->shared_context());
   reached->name = module_->name;

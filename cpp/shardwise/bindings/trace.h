@@ -30,8 +30,8 @@ class Trace {
   bool finished() const { return finished_; }
 
   ValueId argument(TypeId type, const std::string& name, const TensorSharding* sharding);  // of main
-  // A function inside the function, as vmap records it: ops between `begin_region` and `end_region` go to a region of
-  // their own, which may use values from around it, and which belongs to no op.
+  // A function inside the function: ops between `begin_region` and `end_region` go to a region of their own, which may
+  // use values from around it. An op takes it (`emit_with_region`), or it belongs to none, as what vmap records.
   RegionId begin_region();
   ValueId region_argument(TypeId type);
   void end_region(std::span<const ValueId> results);
@@ -39,6 +39,8 @@ class Trace {
   // empty name is the region that returns its second argument.
   ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, const std::string* region_op);
+  // One op with any number of results and one recorded region, which is its own from then on.
+  OpId emit_with_region(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs, RegionId region);
   ValueId constrain(ValueId value, const TensorSharding& sharding);
   void set_name(ValueId value, const std::string& name);
   // A stand-in for `value` that gradients can be taken by: f(x, x) has two variables though it has one value. Once the
@@ -58,7 +60,7 @@ class Trace {
   RegionId body_;
   std::vector<RegionId> regions_;  // open ones, innermost last
   bool finished_ = false;
-  bool had_regions_ = false;
+  int64_t loose_regions_ = 0;  // that belong to no op
   struct Variable {
     uint32_t first_op = 0;  // number of ops before it
     RegionId region;

@@ -17,8 +17,8 @@
 //
 // Where a sharded factor needs more than a pending reduction, the op's partition may send it itself (the totals of a
 // cumulative sum, the pairs of an argmax). It says so by `rule.exchanged(factor)`: then the factor stays sharded while
-// the op runs, and nothing is left pending. Without it a permutation factor is gathered first.
-//
+// the op runs, and nothing is left pending. Without it a permutation factor is gathered first. Axes of such a reduction
+// factor may stand last in one dim of all results: the partition then leaves them split there (compute_sharding.h).
 // Read by four engines: propagation, the choice of the compute sharding, localisation, cost.
 #pragma once
 

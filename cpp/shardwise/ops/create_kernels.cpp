@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/strided_kernels.h"
 #include "shardwise/ops/xtensor_view.h"
 
 namespace shardwise {
 namespace {
+
+constexpr int64_t kIotaGrain = 1 << 16;
 
 template <class T>
 T from_index(int64_t index) {
@@ -30,9 +30,10 @@ void kernel_iota(KernelContext& context) {
   const int64_t size = type.shape[dim];
   const NdArray row = NdArray::empty(type.dtype, {size});
   dispatch(type.dtype, [&]<class T>() {
-    auto view = xtensor_view<T>(row);
-    const auto index = xt::arange<int64_t>(size);
-    std::transform(index.begin(), index.end(), view.begin(), from_index<T>);
+    auto* items = reinterpret_cast<T*>(row.data());
+    context.parallel_for(size, kIotaGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) items[index] = from_index<T>(index);
+    });
   });
   Dims strides(type.shape.size(), 0);
   strides[dim] = row.strides()[0];

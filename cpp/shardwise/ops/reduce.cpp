@@ -9,7 +9,10 @@
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/layout.h"
+#include "shardwise/ops/reduce_partition.h"
 #include "shardwise/ops/reduce_product.h"
+#include "shardwise/ops/reduce_region_vjp.h"
+#include "shardwise/ops/reduce_regions.h"
 
 namespace shardwise {
 namespace {
@@ -35,10 +38,18 @@ void check_region(const InferContext& op, size_t inputs) {
                     str("argument ", i, " of ", type.text(), " for ", op.operand_types_text()), "correct its type");
     }
   }
+  for (size_t i = 0; i < inputs; ++i) {
+    const TensorType& type = op.module().type(region.results[i]);
+    if (type != TensorType{op.operand(i).dtype, {}}) {
+      op.fail_dtype("the region must return scalars of the operands' dtypes",
+                    str("result ", i, " of ", type.text(), " for ", op.operand_types_text()), "convert it back");
+    }
+  }
 }
 
 void infer_reduce(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = expect_reduction(op);
+  expect_elementwise_region(op);
   const Dims& dims = op.attr<IntArray>("dimensions");
   const Dims& shape = op.operand(0).shape;
   expect_dims(op, "dimensions", dims, op.operand(0).ndim());
@@ -60,9 +71,9 @@ ShardingRule rule_reduce(const OpView& op) {
   size_t result_dim = 0;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const bool reduced = contains_dim(dims, static_cast<int64_t>(dim));
-    const FactorId factor = !reduced  ? rule.factor(shape[dim])
-                            : reducer ? rule.reduction(shape[dim], *reducer)
-                                      : rule.need_replication(shape[dim]);
+    const FactorId factor =
+        reduced ? rule.reduction(shape[dim], reducer.value_or(Reducer::kNone)) : rule.factor(shape[dim]);
+    if (reduced && !reducer) rule.exchanged(factor);
     for (size_t i = 0; i < inputs; ++i) {
       rule.map(i, dim, factor);
       if (!reduced) rule.map(rule.result_tensor(i), result_dim, factor);
@@ -93,7 +104,7 @@ void partition_reduce(PartitionContext& context) {
   const OpView op = context.op();
   const Dims dims = reduced_dims(op);
   const std::optional<Reducer> reducer = op_reducer(op);
-  if (!reducer) return partition_by_rule(context);  // the reduced dims are whole
+  if (!reducer) return partition_exchanged_reduce(context);
   const Scalar neutral = neutral_element(*reducer, op.operand_type(0).dtype);
   ValueId operand = context.operand(0);
   for (int64_t dim : dims)
@@ -150,7 +161,9 @@ void vjp_sum(VjpContext& context) {
 }
 
 void vjp_reduce(VjpContext& context) {
-  switch (required_reducer(context.op())) {
+  const std::optional<Reducer> reducer = op_reducer(context.op());
+  if (!reducer) return vjp_reduce_region(context);
+  switch (*reducer) {
     case Reducer::kSum: return vjp_sum(context);
     case Reducer::kMax: return vjp_extremum(context, Reducer::kMax);
     case Reducer::kMin: return vjp_extremum(context, Reducer::kMin);
@@ -162,7 +175,9 @@ void vjp_reduce(VjpContext& context) {
 // A batched init cannot be the scalar init of the batched op, so it is combined with the results.
 void batch_reduce(BatchContext& context) {
   const OpView op = context.op();
-  const Reducer reducer = required_reducer(op);
+  const std::optional<Reducer> known = op_reducer(op);
+  if (!known) return batch_reduce_region(context);
+  const Reducer reducer = *known;
   Builder& builder = context.builder();
   const Dims dims = shifted(reduced_dims(op));
   if (!context.is_batched(1)) {

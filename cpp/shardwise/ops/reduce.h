@@ -8,6 +8,10 @@
 // Sharded {"x"} on dim 1 each device sums its own columns, and the result is unreduced over x. The init value counts
 // once: devices other than the first take the neutral element instead. Padding along j is filled with the neutral
 // element.
+//
+// Several tensors are combined row by row, by any associative region (reduce_regions.h):
+//   %1:2 = stablehlo.reduce(%x init: %v), (%n init: %i) across dimensions = [1] : …   reducer(%a, %b) (%j, %k) {…}
+// Sharded on dim 1 the devices exchange their partial results (reduce_partition.h); nothing is left unreduced.
 #pragma once
 
 #include <optional>

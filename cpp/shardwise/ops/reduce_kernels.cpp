@@ -3,9 +3,10 @@
 
 #include <cstdlib>
 
-#include "shardwise/base/error.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/reduce.h"
+#include "shardwise/ops/reduce_region_kernels.h"
+#include "shardwise/ops/reduce_regions.h"
 #include "shardwise/ops/strided_kernels.h"
 
 namespace shardwise {
@@ -96,11 +97,14 @@ DType computed_in(DType dtype) { return is_float(dtype) && dtype != DType::kF64 
 
 void kernel_reduce(KernelContext& context) {
   const OpView op = context.op();
-  const std::optional<Reducer> reducer =
-      op.result_count() == 1 ? region_reducer(op.module(), op.regions()[0]) : std::nullopt;
+  const Module& module = op.module();
+  const RegionId region = op.regions()[0];
+  const std::optional<Reducer> reducer = op.result_count() == 1 ? region_reducer(module, region) : std::nullopt;
   if (!reducer) {
-    fail<ShapeError>(op.name(), "the region must be one of add, multiply, maximum, minimum, and, or of its arguments",
-                     "another region", "write it as several reductions by one of these");
+    const std::optional<Reducer> pairs = region_argument_reducer(module, region);
+    const bool known = pairs && has_argument_kernel(op.operand_type(1).dtype);
+    if (known && !op.attrs().get<IntArray>("dimensions").empty()) return kernel_reduce_arguments(context, *pairs);
+    return kernel_reduce_region(context);
   }
   const DType dtype = op.operand_type(0).dtype, wide = computed_in(dtype);
   const NdArray operand = converted(context, context.operand(0), wide);

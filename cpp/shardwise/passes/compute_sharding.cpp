@@ -69,7 +69,10 @@ AxisList evenly_dividing(const AxisList& axes, int64_t size) {
 std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t tensor) const {
   std::vector<AxisList> dims(rule.ndim(tensor));
   for (size_t d = 0; d < dims.size(); ++d) {
-    for (const FactorId id : rule.dim(tensor, d)) append_merged(dims[d], factors[id]);
+    for (const FactorId id : rule.dim(tensor, d)) {
+      append_merged(dims[d], factors[id]);
+      if (tensor >= rule.operand_count() && id == landing) append_merged(dims[d], landed);
+    }
   }
   return dims;
 }
@@ -106,7 +109,9 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
     for (size_t t = 0; t < tensors; ++t) {
       if (t != leader) order.push_back(t);
     }
-    keep(choose(projection, order, passed, passed_reducer));
+    ComputeSharding chosen = choose(projection, order, passed, passed_reducer);
+    keep(landed(projection, chosen));
+    keep(std::move(chosen));
   }
   for (size_t leader = 0; leader < tensors; ++leader) {
     keep(choose(projection, std::span(&leader, 1), passed, passed_reducer));
@@ -115,8 +120,11 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
 
 ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std::span<const size_t> order,
                                          const AxisList& passed, Reducer passed_reducer) const {
-  ComputeSharding chosen{
-      .factors = std::vector<AxisList>(usable_.size()), .passed = passed, .reducer = passed_reducer, .reduced = {}};
+  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()),
+                         .passed = passed,
+                         .reducer = passed_reducer,
+                         .reduced = {},
+                         .landed = {}};
   AxisList used = passed;
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable_.size(); ++f) {
@@ -142,6 +150,34 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
   }
   chosen.reduced = sort_and_merge(chosen.reduced);
   if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
+  return chosen;
+}
+
+ComputeSharding ComputeShardings::landed(const FactorProjection& projection, ComputeSharding chosen) const {
+  AxisList exchanged;
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    const Factor& factor = rule_.factors()[f];
+    if (factor.kind != FactorKind::kReduction || !factor.exchanged || chosen.factors[f].empty()) continue;
+    if (!exchanged.empty()) return chosen;
+    exchanged = chosen.factors[f];
+  }
+  if (exchanged.empty()) return chosen;
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    const auto id = static_cast<FactorId>(f);
+    const Factor& factor = rule_.factors()[f];
+    if (factor.kind != FactorKind::kPassThrough || compound_[f] || !in_all_results(rule_, id)) continue;
+    AxisList axes = chosen.factors[f];
+    append_merged(axes, exchanged);
+    // Shards of an uneven dim are not parts of the shards along its first axes.
+    if (!chosen.factors[f].empty() && factor.size % product(axes) != 0) continue;
+    for (size_t t = rule_.operand_count(); t < rule_.tensor_count(); ++t) {
+      const FactorSharding* wanted = projection.find(t, id);
+      if (wanted == nullptr || wanted->axes != axes) continue;
+      chosen.landed = std::move(exchanged);
+      chosen.landing = id;
+      return chosen;
+    }
+  }
   return chosen;
 }
 

@@ -13,6 +13,10 @@
 // operand that a result does not have and no reducer combines (3x2 reshaped to 2x3), nor then to factors of the result
 // alone. A factor of a compound dim gets only axes that divide it, and only where all factors before it in the dim are
 // fully sharded: else local shards would not be tiles.
+//
+// Where an op exchanges the partial results of a reduction for itself, its results may come out split instead of whole:
+//
+//   argmax ([i, j])->([i])   operand [{}, {"x"}]   result [{"x"}]    j: "x", which lands on i
 #pragma once
 
 #include <vector>
@@ -27,6 +31,8 @@ struct ComputeSharding {
   AxisList passed;                   // axes over which operands come, and results go, unreduced
   Reducer reducer = Reducer::kNone;  // of `reduced` and `passed`
   AxisList reduced;                  // axes of reduction factors
+  AxisList landed;                   // axes of an exchanged reduction factor, in results also those of …
+  FactorId landing = 0;              // … this factor, behind its own
   friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
 
   // The dims of a tensor of the rule.
@@ -46,6 +52,8 @@ class ComputeShardings {
  private:
   ComputeSharding choose(const FactorProjection& projection, std::span<const size_t> order, const AxisList& passed,
                          Reducer passed_reducer) const;
+  // With the axes of its one exchanged reduction factor where a result wants them; unchanged where none does.
+  ComputeSharding landed(const FactorProjection& projection, ComputeSharding chosen) const;
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 
   const ShardingRule& rule_;

@@ -19,7 +19,17 @@ import numpy as np
 
 from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
-from . import creation, cumulative, elementwise, joining, linalg, manipulation, reductions, selection  # noqa: F401
+from . import (  # noqa: F401
+    creation,
+    cumulative,
+    elementwise,
+    joining,
+    linalg,
+    manipulation,
+    reductions,
+    searching,
+    selection,
+)
 from ._primitives import convert, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements

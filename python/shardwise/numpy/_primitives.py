@@ -6,12 +6,13 @@ broadcast(x, (4, 3))      %1 = stablehlo.broadcast_in_dim %x, dims = [1] : (tens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from ..dtypes import dtype_name, numpy_dtype
 from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._promote import is_float
@@ -30,6 +31,7 @@ __all__ = [
     "operand",
     "prefix",
     "reduce",
+    "reduce_by",
     "refuse",
     "reshape",
     "reverse",
@@ -228,6 +230,27 @@ def prefix(x: Tracer, op: str, dim: int, init: Any) -> Tracer:
     }
     start = splat(x._trace, init, (), x.dtype)
     return x._trace.emit("stablehlo.reduce_window", (x, start), attrs, None, None, "stablehlo." + op)
+
+
+def reduce_by(
+    xs: Sequence[Tracer],
+    inits: Sequence[Any],
+    dims: Sequence[int],
+    combine: Callable[[list[Tracer], list[Tracer]], list[Tracer]],
+) -> list[Tracer]:
+    """``xs`` combined along ``dims`` by an associative function of two rows of scalars, which is recorded once."""
+    trace = xs[0]._trace
+    starts = [splat(trace, init, (), x.dtype) for x, init in zip(xs, inits)]
+    region = trace.core.begin_region()
+    results: list[Tracer] = []
+    try:
+        scalars = [Tracer(trace, trace.core.region_argument((), dtype_name(x.dtype)), (), x.dtype) for x in (*xs, *xs)]
+        results = combine(scalars[: len(xs)], scalars[len(xs) :])
+    finally:
+        trace.core.end_region([x._value for x in results])
+    operands = [x._value for x in (*xs, *starts)]
+    values = trace.core.emit_with_region("stablehlo.reduce", operands, {"dimensions": tuple(sorted(dims))}, region)
+    return [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]
 
 
 def normalize_axis(function: str, axis: Any, ndim: int) -> int:
