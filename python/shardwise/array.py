@@ -15,6 +15,7 @@ from .dtypes import dtype_name, numpy_dtype, refuse_masked
 from .errors import MeshError, ShapeError, ShardingError, UnsupportedError, message
 from .mesh import Mesh, get_mesh
 from .methods import ArrayMethods
+from .numpy._registry import checks
 from .sharding import NamedSharding, PartitionSpec
 
 __all__ = ["Array", "ShapeDtypeStruct", "Shard", "device_put"]
@@ -139,7 +140,7 @@ class Array(ArrayMethods):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(
-            message("indexing", "an Array is never written", None, "build a new one, for example with np.where")
+            message("indexing", "an Array is never written", None, "x.at[index].set(value) gives a new one")
         )
 
     def __bool__(self) -> bool:
@@ -199,6 +200,13 @@ class Array(ArrayMethods):
 
 def _getitem(x: Any, index: Any) -> Any:
     return x[index]
+
+
+@checks(_getitem)
+def _check_getitem(x: Any, index: Any) -> None:
+    from .numpy.advanced_indexing import check_getitem
+
+    check_getitem(x, index)
 
 
 def _astype(x: Any, dtype: Any) -> Any:

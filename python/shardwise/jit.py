@@ -15,7 +15,7 @@ from .array import Array, ShapeDtypeStruct
 from .dtypes import refuse_masked
 from .errors import DTypeError, MeshError, ShardingError, message
 from .mesh import Mesh, get_mesh
-from .numpy._registry import FUNCTIONS
+from .numpy._registry import CHECKS, FUNCTIONS
 from .sharding import NamedSharding, PartitionSpec
 from .stages import Lowered, Program, Traced
 from .tracing import Trace, Tracer, WeakTracer, current_trace, recording, refuse_escaped
@@ -406,6 +406,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return function(*call_args, **call_kwargs)
     if function in (np.shape, np.ndim, np.size):
         return FUNCTIONS[function](*args, **kwargs)
+    check = CHECKS.get(function)
+    if check is not None:
+        check(*args, **kwargs)
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
         return function(*args, **kwargs)

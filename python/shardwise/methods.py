@@ -52,6 +52,13 @@ class ArrayMethods(NDArrayOperatorsMixin):
         """The array with its last two dims swapped."""
         return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
 
+    @property
+    def at(self) -> Any:
+        """``x.at[index].set(values)`` and its kin: a new array with elements at an index changed, as in JAX."""
+        from .numpy.updates import At
+
+        return At(self)
+
     def __eq__(self, other: Any) -> Any:
         # `x == None` asks about identity, as in JAX; text is never equal to a number.
         if other is None or isinstance(other, (str, bytes)):

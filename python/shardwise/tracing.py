@@ -69,7 +69,7 @@ class Tracer(ArrayMethods):
                 "indexing",
                 "a traced array cannot be written in place",
                 None,
-                "build a new one, for example with np.where or np.concatenate",
+                "x.at[index].set(value) gives a new one",
             )
         )
 

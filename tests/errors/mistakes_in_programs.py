@@ -256,7 +256,7 @@ def asarray_of_a_tracer() -> None:
     on_mesh(lambda x: np.asarray(x)).trace(X)
 
 
-@row(sw.UnsupportedError, r"a traced array cannot be written in place; build a new one, for example with np.where")
+@row(sw.UnsupportedError, r"a traced array cannot be written in place; x.at\[index\].set\(value\) gives a new one")
 def item_assignment() -> None:
     def f(x: Any) -> Any:
         x[0] = 1

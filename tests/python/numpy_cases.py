@@ -384,6 +384,17 @@ def _indexing() -> list[Case]:
             for d in (np.int32, np.int64)
         ]
     cases.append(Case("[traced uint8]", lambda x, i: x[i], (data((6, 3, 4)), np.array(2, np.uint8))))
+    rows, columns = np.array([[1, -1, 0], [5, 5, -6]]), np.array([2, 0, -3])
+    arrays: dict[str, Callable[..., Any]] = {
+        "[i]": lambda x, i, j: x[i], "[:, j]": lambda x, i, j: x[:, j], "[i, j]": lambda x, i, j: x[i, j], "[i, :, j]": lambda x, i, j: x[i, :, j], "[1:, j, None]": lambda x, i, j: x[1:, j, None], "[2, ..., j]": lambda x, i, j: x[2, ..., j],
+        "[list]": lambda x, i, j: x[[0, -1], 1:], "[known]": lambda x, i, j: x[:, np.array([2, 1, 1])], "take": lambda x, i, j: np.take(x, i), "take-axis": lambda x, i, j: np.take(x, j, axis=1), "take-wrap": lambda x, i, j: np.take(x, 4 * j, -1, mode="wrap"), "take-clip": lambda x, i, j: np.take(x, 4 * i, 0, mode="clip"),
+        "take_along_axis": lambda x, i, j: np.take_along_axis(x, j[None, :, None], 1), "take_along_axis-none": lambda x, i, j: np.take_along_axis(x, j, None), "take_along_axis-0": lambda x, i, j: np.take_along_axis(x, i[:, :, None], 0),
+    }  # fmt: skip
+    for name, f in arrays.items():
+        cases += [
+            Case(f"{name}-{np.dtype(d).name}", f, (data((6, 3, 4), d), rows, columns))
+            for d in (np.float32, np.int8, np.bool_)
+        ]
     return cases
 
 

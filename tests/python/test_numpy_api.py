@@ -143,7 +143,7 @@ REFUSALS = {
     "index": Refusal(lambda x: x[8], IndexError, "dim 0 of size 8", "got 8"),
     "indices": Refusal(lambda x: x[0, 0, 0], IndexError, "at most as many indices"),
     "mask": Refusal(lambda x: x[x > 0], sw.UnsupportedError, "np.where(mask, x, 0)"),
-    "array-index": Refusal(lambda x: x[[1, 2]], sw.UnsupportedError, "one-hot"),
+    "array-index": Refusal(lambda x: x[x], IndexError, "an array index must hold integers"),
     "where-one": Refusal(lambda x: np.where(x), sw.UnsupportedError, "shape that depends on the data"),
     "overflow": Refusal(lambda x: x.astype(np.uint8) + 300, OverflowError, "a number must fit uint8, got 300"),
     "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.UnsupportedError, "np.repeat"),

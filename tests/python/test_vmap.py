@@ -41,6 +41,11 @@ CASES = {
     "scalar condition": (lambda x, c: np.where(c > 0, x, -x), [array(ROWS, SIZE), array(ROWS)], (0, 0)),
     "clip": (lambda x, low: np.clip(x, low, low + 1), [array(ROWS, SIZE), array(ROWS)], (0, 0)),
     "dynamic index": (lambda x, i: x[i], [array(ROWS, SIZE), np.arange(ROWS) % SIZE], (0, 0)),
+    "gather": (
+        lambda x, i: x[i] + x[[0, 2, -1]],
+        [array(ROWS, SIZE), np.arange(3 * ROWS).reshape(ROWS, 3) % SIZE],
+        (0, 0),
+    ),
     "integers": (lambda x: (x * 3 + 1) // 2 % 5, [np.arange(ROWS * SIZE).reshape(ROWS, SIZE)], (0,)),
     "iota and constants": (lambda x: np.tril(x) + np.arange(4.0), [array(ROWS, 4, 4)], (0,)),
 }

@@ -110,6 +110,11 @@ RuleBuilder& RuleBuilder::exchanged(FactorId factor) {
   return *this;
 }
 
+RuleBuilder& RuleBuilder::positional(FactorId factor) {
+  factors_[factor].positional = true;
+  return *this;
+}
+
 RuleBuilder& RuleBuilder::map(size_t tensor, size_t dim, FactorId factor) {
   auto& factors = dims_[tensor][dim];
   if (factors_[factor].size != 1 || factors.empty()) factors.push_back(factor);

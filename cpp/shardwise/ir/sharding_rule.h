@@ -19,6 +19,11 @@
 // cumulative sum, the pairs of an argmax). It says so by `rule.exchanged(factor)`: then the factor stays sharded while
 // the op runs, and nothing is left pending. Without it a permutation factor is gathered first. Axes of such a reduction
 // factor may stand last in one dim of all results: the partition then leaves them split there (compute_sharding.h).
+//
+// Where an operand says at which place along a pass-through factor something happens (the rows that a scatter writes),
+// a part of the op is not the op on parts: the place must be made relative to the part. `rule.positional(factor)` says
+// so; the op's partition subtracts the shard's offset, and nobody else may split or join the op along that factor.
+//
 // Read by four engines: propagation, the choice of the compute sharding, localisation, cost.
 #pragma once
 
@@ -42,7 +47,8 @@ struct Factor {
   FactorKind kind = FactorKind::kPassThrough;
   Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
   bool blocked = false;
-  bool exchanged = false;  // kReduction, kPermutation: the op's partition exchanges what it needs (see above)
+  bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges what it needs (see above)
+  bool positional = false;  // kPassThrough: the op's partition tells each shard where it begins (see above)
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
@@ -85,6 +91,7 @@ class RuleBuilder {
   FactorId need_replication(int64_t size, bool blocked = false);
   FactorId permutation(int64_t size, bool blocked = false);
   RuleBuilder& exchanged(FactorId factor);
+  RuleBuilder& positional(FactorId factor);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);

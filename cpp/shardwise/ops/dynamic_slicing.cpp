@@ -157,7 +157,9 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
   const Dims& part = op.operand_type(1).shape;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const FactorId factor = rule.factor(whole[dim]);
-    const FactorId update = whole[dim] == part[dim] ? factor : rule.need_replication(part[dim]);
+    const bool is_whole = whole[dim] == part[dim];
+    const FactorId update = is_whole ? factor : rule.need_replication(part[dim]);
+    if (!is_whole) rule.positional(factor);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
   }
   return rule.build();

@@ -168,7 +168,9 @@ ShardingRule rule_scatter(const OpView& op) {
     builder.map_updates(out_dim, factor);
   }
   for (const int64_t dim : dims.collapsed) {
-    builder.map_inputs(dim, rule.factor(indexing.operand[static_cast<size_t>(dim)]));
+    const FactorId factor = rule.factor(indexing.operand[static_cast<size_t>(dim)]);
+    rule.positional(factor);
+    builder.map_inputs(dim, factor);
   }
   if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
     const int64_t size = indexing.indices[static_cast<size_t>(dims.index_vector_dim)];

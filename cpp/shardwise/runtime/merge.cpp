@@ -50,7 +50,7 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
                                        const std::vector<bool>& varies, const std::vector<Homes>& homes) {
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f].kind != FactorKind::kPassThrough) continue;
+    if (rule.factors()[f].kind != FactorKind::kPassThrough || rule.factors()[f].positional) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;

@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
+    advanced_indexing,
     creation,
     cumulative,
     elementwise,

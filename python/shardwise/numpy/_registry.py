@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "function_name", "implements"]
+__all__ = ["CHECKS", "FUNCTIONS", "checks", "function_name", "implements"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+CHECKS: dict[Any, Callable[..., Any]] = {}  # what a call on sharded arrays must pass before it becomes a program
 
 
 def implements(*names: str) -> Callable[[_F], _F]:
@@ -29,6 +30,16 @@ def implements(*names: str) -> Callable[[_F], _F]:
             if found is not None:
                 FUNCTIONS[found] = function
         return function
+
+    return register
+
+
+def checks(function: Any) -> Callable[[_F], _F]:
+    """Call the decorated function with the arguments of each call of ``function`` whose numbers are all known."""
+
+    def register(check: _F) -> _F:
+        CHECKS[getattr(np, function) if isinstance(function, str) else function] = check
+        return check
 
     return register
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Basic indexing: integers, slices, None, Ellipsis, and traced scalar integers.
+"""Indexing: integers, slices, None, Ellipsis, and integer arrays, traced or not.
 
     x[1:, None, ::-1, i]      slice [1:, ::1, :], reverse dim 1, dynamic_slice at i on the last dim, reshape
+    x[:, ids]                 gather of columns (advanced_indexing.py)
 
 An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
 is not known while recording.
@@ -10,6 +11,7 @@ is not known while recording.
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,45 +21,68 @@ from ..tracing import Tracer
 from ._primitives import convert, reshape, reverse, select, slice_, splat
 from ._promote import is_integer
 
-__all__ = ["getitem", "indexing_text"]
+__all__ = ["Box", "expanded", "getitem", "indexing_text", "is_array"]
 
 
 def getitem(x: Tracer, index: Any) -> Tracer:
-    """``x[index]`` as NumPy's basic indexing.
+    """``x[index]`` as NumPy's indexing.
 
     Raises:
-        IndexError: too many indices, or a number out of bounds. UnsupportedError: array and boolean indices.
+        IndexError: too many indices, or a number out of bounds. UnsupportedError: boolean indices.
     """
-    items = _expanded(x, index if type(index) is tuple else (index,))
-    dims = iter(range(len(x.shape)))
-    start, limit, strides = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
-    reversed_dims: list[int] = []
-    traced: dict[int, Tracer] = {}
-    shape: list[int | None] = []  # None stands for the size of the next kept dim
-    dropped: set[int] = set()
-    for item in items:
-        if item is None:
-            shape.append(1)
-            continue
-        dim = next(dims)
-        if isinstance(item, slice):
-            start[dim], limit[dim], strides[dim] = _box(item, x.shape[dim])
+    items = expanded(x.shape, index)
+    if any(map(is_array, items)):
+        from .advanced_indexing import get
+
+        return get(x, items)
+    box = Box.of(x.shape, items)
+    result = box.read(x)
+    traced = {dim: item for dim, item in box.numbers.items() if isinstance(item, Tracer)}
+    if traced:
+        result = _dynamic(result, traced)
+    return reshape(
+        result, box.result_shape(items, [size for d, size in enumerate(result.shape) if d not in box.numbers])
+    )
+
+
+@dataclass(frozen=True)
+class Box:
+    """What the slices and numbers of an index take from each dim: ``x[1:, ::-2, i]`` of (4, 6, 5)."""
+
+    start: tuple[int, ...]  # 1, 1, 0
+    limit: tuple[int, ...]  # 4, 6, 5: of a traced number or an array, all of the dim
+    strides: tuple[int, ...]  # 1, 2, 1
+    reversed_dims: tuple[int, ...]  # 1: read backwards after that
+    numbers: dict[int, Any]  # {2: i}: dims without a slice
+
+    @staticmethod
+    def of(shape: tuple[int, ...], items: list[Any]) -> Box:
+        """The box of an index that :func:`expanded` gave. Raises IndexError for a number out of bounds."""
+        start, limit, strides = [0] * len(shape), list(shape), [1] * len(shape)
+        reversed_dims: list[int] = []
+        numbers: dict[int, Any] = {}
+        for dim, item in enumerate(item for item in items if item is not None):
+            if not isinstance(item, slice):
+                numbers[dim] = item
+                if type(item) is int:
+                    start[dim] = _checked(item, dim, shape[dim])
+                    limit[dim] = start[dim] + 1
+                continue
+            start[dim], limit[dim], strides[dim] = _box(item, shape[dim])
             if strides[dim] < 0:
                 strides[dim] = -strides[dim]
                 reversed_dims.append(dim)
-            shape.append(None)
-            continue
-        dropped.add(dim)
-        if isinstance(item, Tracer):
-            traced[dim] = item
-        else:
-            start[dim] = _checked(item, dim, x.shape[dim])
-            limit[dim] = start[dim] + 1
-    result = reverse(slice_(x, start, limit, strides), reversed_dims)
-    if traced:
-        result = _dynamic(result, traced)
-    kept = iter([size for dim, size in enumerate(result.shape) if dim not in dropped])
-    return reshape(result, tuple(next(kept) if size is None else size for size in shape))
+        return Box(tuple(start), tuple(limit), tuple(strides), tuple(reversed_dims), numbers)
+
+    def read(self, x: Tracer) -> Tracer:
+        """The box of ``x``; dims with a number keep one element, or all where the number is traced."""
+        return reverse(slice_(x, self.start, self.limit, self.strides), self.reversed_dims)
+
+    @staticmethod
+    def result_shape(items: list[Any], kept: list[int]) -> tuple[int, ...]:
+        """The sizes of the sliced dims with a 1 for every None."""
+        sizes = iter(kept)
+        return tuple(1 if item is None else next(sizes) for item in items if item is None or isinstance(item, slice))
 
 
 def indexing_text(index: Any) -> str:
@@ -72,19 +97,25 @@ def indexing_text(index: Any) -> str:
     return f"{index.dtype}{list(index.shape)}" if hasattr(index, "dtype") else repr(index)
 
 
-def _expanded(x: Tracer, index: tuple[Any, ...]) -> list[Any]:
-    """One item per dim and per None: Ellipsis and missing items spelled out, integers as Python's."""
+def is_array(item: Any) -> bool:
+    """Whether an item of an expanded index is an array: not a number, a slice, or None."""
+    return isinstance(item, np.ndarray) or (isinstance(item, Tracer) and item.shape != ())
+
+
+def expanded(shape: tuple[int, ...], index: Any) -> list[Any]:
+    """One item per dim and per None: Ellipsis and missing items spelled out, integers as Python's, lists as arrays."""
+    index = index if type(index) is tuple else (index,)
     items = [_item(item, index) for item in index]
     used = sum(1 for item in items if item is not None and item is not Ellipsis)
-    if used > len(x.shape):
+    if used > len(shape):
         raise IndexError(
             message(
                 "indexing",
-                f"an array of {len(x.shape)} dims takes at most as many indices",
+                f"an array of {len(shape)} dims takes at most as many indices",
                 f"[{indexing_text(index)}]",
             )
         )
-    missing = [slice(None)] * (len(x.shape) - used)
+    missing = [slice(None)] * (len(shape) - used)
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:
         raise IndexError(message("indexing", "an index holds at most one Ellipsis", f"[{indexing_text(index)}]"))
@@ -95,8 +126,10 @@ def _expanded(x: Tracer, index: tuple[Any, ...]) -> list[Any]:
 def _item(item: Any, index: tuple[Any, ...]) -> Any:
     if item is None or item is Ellipsis or type(item) is int or isinstance(item, slice):
         return item
-    if isinstance(item, Tracer) and not item.shape and is_integer(item.dtype):
-        return item
+    if isinstance(item, (list, tuple)):
+        item = np.asarray(item) if len(item) else np.zeros(0, np.intp)
+    elif hasattr(item, "__shardwise_array__"):
+        item = np.asarray(item)
     if isinstance(item, (bool, np.bool_)) or getattr(item, "dtype", None) == np.bool_:
         raise UnsupportedError(
             message(
@@ -104,18 +137,21 @@ def _item(item: Any, index: tuple[Any, ...]) -> Any:
                 "use np.where(mask, x, 0), or multiply by the mask",
             )
         )  # fmt: skip
-    if isinstance(item, (Tracer, list, tuple)) or np.ndim(item) > 0:
-        raise UnsupportedError(
-            message(
-                "indexing", "an array index has no traced form here", f"[{indexing_text(index)}]",
-                "use slices and np.concatenate, an integer per index, or a product with a one-hot matrix",
-            )
-        )  # fmt: skip
+    if isinstance(item, Tracer) and is_integer(item.dtype):
+        return item
+    if isinstance(item, np.ndarray) and item.ndim > 0 and is_integer(item.dtype):
+        return item
+    if np.ndim(item) > 0:
+        raise IndexError(message("indexing", "an array index must hold integers", f"[{indexing_text(index)}]"))
     try:
         return operator.index(item)
     except TypeError:
         raise IndexError(
-            message("indexing", "an index is an integer, a slice, None, or Ellipsis", f"[{indexing_text(index)}]")
+            message(
+                "indexing",
+                "an index is an integer, a slice, None, Ellipsis, or integers",
+                f"[{indexing_text(index)}]",
+            )
         ) from None
 
 

@@ -223,12 +223,15 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     function = _REDUCTIONS.get(ufunc) if method == "reduce" else None
     if function is None:
         known = ", ".join(u.__name__ for u in _REDUCTIONS)
+        way_out = f"traced are reduce of {known}, and accumulate of add, multiply, maximum, minimum"
+        if method == "at":
+            way_out = "x.at[index].add(values) gives a new array"
         raise UnsupportedError(
             message(
                 f"np.{ufunc.__name__}.{method}",
                 "shardwise has no traced form of it",
                 None,
-                f"traced are reduce of {known}, and accumulate of add, multiply, maximum, minimum",
+                way_out,
             )
         )
     x, *rest = inputs

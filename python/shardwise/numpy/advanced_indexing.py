@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer arrays as indices: ``x[ids]``, ``x[:, rows, columns]``, ``np.take``, ``np.take_along_axis``.
+
+    x[1:, ids]      slice [1:, :], then gather of columns: (4, 6) and (3, 2) give (3, 3, 2)
+
+Negative numbers count from the end. A number outside raises IndexError where it is known: in arrays that are no
+tracers, and in calls on an :class:`~shardwise.Array`. A traced number outside is clamped into the dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..errors import ShapeError, message
+from ..tracing import Trace, Tracer
+from ._primitives import (
+    broadcast,
+    broadcast_dims,
+    broadcast_shape,
+    common_trace,
+    convert,
+    normalize_axis,
+    refuse,
+    reshape,
+    select,
+    shape_of,
+)
+from ._promote import is_integer
+from ._registry import checks, implements
+from .indexing import Box, expanded
+
+__all__ = ["Places", "check_getitem", "get", "places_of", "result_shape"]
+
+_Struct = _core.ir.Struct
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_MODES = ("raise", "wrap", "clip")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Index vectors into some dims of an array, and where their dims stand among those of what they pick out."""
+
+    indices: Tracer  # the shape that the indices broadcast to; with several dims, also a last dim of their vectors
+    dims: tuple[int, ...]  # of the array
+    shape: tuple[int, ...]  # that the indices broadcast to
+    position: int  # of the first dim of `shape` in the result
+
+    @property
+    def vector_dim(self) -> int:
+        """The dim of ``indices`` that holds vectors; one past the last where each is a single number."""
+        return len(self.shape)
+
+    def offset_dims(self, ndim: int) -> tuple[int, ...]:
+        """The dims of the result that are no index dims, for an array of ``ndim`` dims."""
+        kept = ndim - len(self.dims)
+        return tuple(d if d < self.position else d + len(self.shape) for d in range(kept))
+
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """What the places pick out of an array of this shape."""
+        kept = [size for dim, size in enumerate(shape) if dim not in self.dims]
+        return (*kept[: self.position], *self.shape, *kept[self.position :])
+
+    def gather(self, x: Tracer) -> Tracer:
+        """What stands at the places of ``x``."""
+        sizes = tuple(min(size, 1) if dim in self.dims else size for dim, size in enumerate(x.shape))
+        fields = {
+            "offset_dims": self.offset_dims(len(x.shape)),
+            "collapsed_slice_dims": self.dims,
+            "start_index_map": self.dims,
+            "index_vector_dim": self.vector_dim,
+        }
+        numbers = _Struct("stablehlo.gather", {name: value for name, value in fields.items() if value})
+        attrs = {"dimension_numbers": numbers, "slice_sizes": sizes}
+        return x._trace.emit("stablehlo.gather", (x, self.indices), attrs)
+
+    def scatter(self, x: Tracer, updates: Tracer, combiner: str, attrs: dict[str, Any]) -> Tracer:
+        """``x`` with updates combined in at the places by ``stablehlo.<combiner>``, or written if that is empty."""
+        fields = {
+            "update_window_dims": self.offset_dims(len(x.shape)),
+            "inserted_window_dims": self.dims,
+            "scatter_dims_to_operand_dims": self.dims,
+            "index_vector_dim": self.vector_dim,
+        }
+        numbers = _Struct("stablehlo.scatter", {name: value for name, value in fields.items() if value})
+        region = f"stablehlo.{combiner}" if combiner else ""
+        attrs = {**attrs, "scatter_dimension_numbers": numbers}
+        return x._trace.emit("stablehlo.scatter", (x, self.indices, updates), attrs, None, None, region)
+
+
+def get(x: Tracer, items: list[Any]) -> Tracer:
+    """``x[items]`` for an expanded index with arrays."""
+    box = Box.of(x.shape, _numbers_as_arrays(items))
+    places = places_of(x, items)
+    _refuse_empty(places, x.shape)
+    result = places.gather(box.read(x))
+    return reshape(result, result_shape(items, places, result.shape))
+
+
+def result_shape(items: list[Any], places: Places, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with index dims at their position, with a 1 for every None of the index."""
+    groups = joined_dims(items)
+    sizes = iter([*shape[: places.position], *shape[places.position + len(places.shape) :]])
+    index_sizes = shape[places.position : places.position + len(places.shape)]
+    result: list[int] = [] if groups else list(index_sizes)
+    placed = not groups
+    for item in items:
+        if item is None or isinstance(item, slice):
+            result.append(1 if item is None else next(sizes))
+        elif not placed:
+            result += index_sizes
+            placed = True
+    return tuple(result)
+
+
+def joined_dims(items: list[Any]) -> bool:
+    """Whether the numbers and arrays stand side by side, so that their dims take their place; else they come first."""
+    is_index = [not (item is None or isinstance(item, slice)) for item in items]
+    first = is_index.index(True)
+    return all(is_index[first : first + sum(is_index)])
+
+
+def places_of(x: Tracer, items: list[Any]) -> Places:
+    """The places that the numbers and arrays of an expanded index name; the slices are taken beforehand."""
+    trace = x._trace
+    found = [(dim, item) for dim, item in enumerate(i for i in items if i is not None) if not isinstance(item, slice)]
+    shape = broadcast_shape("indexing", [shape_of(item) for _, item in found])
+    dims = tuple(dim for dim, _ in found)
+    vectors = [_wrapped(trace, item, dim, x.shape[dim]) for dim, item in found]
+    before = 0
+    if joined_dims(items):
+        first = next(i for i, item in enumerate(items) if not (item is None or isinstance(item, slice)))
+        before = sum(1 for item in items[:first] if item is not None)
+    if len(vectors) == 1:
+        return Places(vectors[0], dims, shape, before)
+    columns = [
+        broadcast_dims(convert(v, _INT64), (*shape, 1), range(len(shape) - len(v.shape), len(shape))) for v in vectors
+    ]
+    attrs = {"dimension": len(shape)}
+    return Places(trace.emit("stablehlo.concatenate", tuple(columns), attrs), dims, shape, before)
+
+
+def check_index(shape: tuple[int, ...], items: list[Any]) -> None:
+    """Raise IndexError for a number outside, in arrays that are known."""
+    for dim, item in enumerate(i for i in items if i is not None):
+        if isinstance(item, np.ndarray):
+            _check_numbers("indexing", item, dim, shape[dim])
+
+
+def _check_numbers(function: str, numbers: np.ndarray, dim: int, size: int) -> None:
+    outside = (numbers < -size) | (numbers >= size)
+    if np.any(outside):
+        must = f"an index on dim {dim} of size {size} must be in [{-size}, {size})"
+        raise IndexError(message(function, must, numbers[outside][0]))
+
+
+def _numbers_as_arrays(items: list[Any]) -> list[Any]:
+    # beside arrays a number is one of them, and its dim is not cut
+    return [np.asarray(item) if type(item) is int else item for item in items]
+
+
+def _wrapped(trace: Trace, item: Any, dim: int, size: int) -> Tracer:
+    """Indices with negative ones counted from the end."""
+    if not isinstance(item, Tracer):
+        numbers = np.asarray(item)
+        _check_numbers("indexing", numbers, dim, size)
+        numbers = np.where(numbers < 0, numbers.astype(np.int64) + size, numbers)
+        return trace.lift(numbers.astype(_INT32 if size <= np.iinfo(np.int32).max else _INT64))
+    traced = trace.lift(item)
+    if traced.dtype.kind == "u":
+        return traced
+    if traced.dtype.itemsize < 4 or size > np.iinfo(traced.dtype).max:
+        traced = convert(traced, _INT32 if size <= np.iinfo(np.int32).max else _INT64)
+    negative: Any = traced < 0
+    from_end: Any = traced + size
+    return select(negative, from_end, traced)
+
+
+def _refuse_empty(places: Places, shape: tuple[int, ...]) -> None:
+    for dim in places.dims:
+        if shape[dim] == 0 and 0 not in places.result_shape(shape):
+            raise IndexError(message("indexing", f"dim {dim} must have elements to pick from", f"shape {shape}"))
+
+
+# ---- functions ------------------------------------------------------------------------------------------------------
+
+
+@implements("take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """``numpy.take``. Indices that are traced cannot raise: outside they are clamped, unless ``mode="wrap"``.
+
+    ``mode="clip"`` also takes negative ones as 0, as in NumPy.
+    """
+    refuse("take", out=(out, None))
+    _check_mode(mode)
+    trace = common_trace((a, indices))
+    x = trace.lift(a)
+    x = reshape(x, (x.size,)) if axis is None else x
+    dim = 0 if axis is None else normalize_axis("np.take", axis, len(x.shape))
+    shape = shape_of(indices)
+    if not _is_integers(indices):
+        raise TypeError(message("np.take", "indices must be integers", _kind(indices), "convert them first"))
+    numbers = indices if isinstance(indices, Tracer) else np.asarray(indices, np.int64 if 0 in shape else None)
+    if mode != "raise" and x.shape[dim]:
+        numbers = _inside(numbers, x.shape[dim], mode)
+    items: list[Any] = [slice(None)] * len(x.shape)
+    items[dim] = numbers if shape else reshape(numbers, (1,)) if isinstance(numbers, Tracer) else numbers.reshape(1)
+    result = get(x, items)
+    return result if shape else reshape(result, (*x.shape[:dim], *x.shape[dim + 1 :]))
+
+
+def _is_integers(indices: Any) -> bool:
+    if isinstance(indices, Tracer):
+        return is_integer(indices.dtype)
+    array = np.asarray(indices)
+    return is_integer(array.dtype) or array.size == 0
+
+
+def _kind(x: Any) -> str:
+    return repr(x) if isinstance(x, Tracer) else str(np.asarray(x).dtype)
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(message("np.take", f"mode must be one of {', '.join(map(repr, _MODES))}", repr(mode)))
+
+
+def _inside(numbers: Any, size: int, mode: str) -> Any:
+    if not isinstance(numbers, Tracer):
+        return np.clip(numbers, 0, size - 1) if mode == "clip" else numbers % size
+    if size > np.iinfo(numbers.dtype).max:
+        numbers = convert(numbers, _INT64)
+    return np.clip(numbers, 0, size - 1) if mode == "clip" else numbers % size
+
+
+@implements("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """``numpy.take_along_axis``; a traced index outside is clamped."""
+    trace = common_trace((arr, indices))
+    x = trace.lift(arr)
+    if axis is None:
+        if len(shape_of(indices)) != 1:
+            got = f"{len(shape_of(indices))} dims"
+            raise ShapeError(message("np.take_along_axis", "without an axis, indices must have one dim", got))
+        x, axis = reshape(x, (x.size,)), 0
+    dim = normalize_axis("np.take_along_axis", axis, len(x.shape))
+    if not _is_integers(indices):
+        raise IndexError(message("np.take_along_axis", "indices must be integers", _kind(indices)))
+    shape = shape_of(indices)
+    if len(shape) != len(x.shape):
+        got = f"{len(shape)} and {len(x.shape)} dims"
+        raise ShapeError(message("np.take_along_axis", "indices and array must have the same number of dims", got))
+    size = x.shape[dim]
+    if size == 0 and 0 not in shape:
+        raise IndexError(message("np.take_along_axis", f"dim {dim} must have elements", f"shape {x.shape}"))
+    known = indices if isinstance(indices, Tracer) else np.asarray(indices, np.int64 if 0 in shape else None)
+    numbers = _wrapped(trace, known, dim, size)
+    others = [d for d in range(len(shape)) if d != dim]
+    common = list(broadcast_shape("np.take_along_axis", [_without(x.shape, dim), _without(shape, dim)]))
+    numbers = broadcast(numbers, (*common[:dim], shape[dim], *common[dim:]))
+    x = broadcast(x, (*common[:dim], size, *common[dim:]))
+    fields: dict[str, Any] = {
+        "collapsed_slice_dims": (dim,),
+        "operand_batching_dims": tuple(others),
+        "start_indices_batching_dims": tuple(others),
+        "start_index_map": (dim,),
+        "index_vector_dim": len(shape),
+    }
+    numbers_of = _Struct("stablehlo.gather", {name: value for name, value in fields.items() if value})
+    sizes = tuple(min(n, 1) for n in x.shape)
+    return trace.emit("stablehlo.gather", (x, numbers), {"dimension_numbers": numbers_of, "slice_sizes": sizes})
+
+
+def _without(shape: Sequence[int], dim: int) -> tuple[int, ...]:
+    return (*shape[:dim], *shape[dim + 1 :])
+
+
+# ---- checks of calls whose numbers are known ------------------------------------------------------------------------
+
+
+@checks("take")
+def _check_take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> None:
+    if mode != "raise" or not _is_integers(numbers := np.asarray(indices)):
+        return
+    shape = shape_of(a)
+    dim = 0 if axis is None else normalize_axis("np.take", axis, len(shape))
+    _check_numbers("np.take", numbers, dim, int(np.prod(shape)) if axis is None else shape[dim])
+
+
+@checks("take_along_axis")
+def _check_take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> None:
+    numbers, shape = np.asarray(indices), shape_of(arr)
+    if not _is_integers(numbers):
+        return
+    dim = 0 if axis is None else normalize_axis("np.take_along_axis", axis, len(shape))
+    _check_numbers("np.take_along_axis", numbers, dim, int(np.prod(shape)) if axis is None else shape[dim])
+
+
+def check_getitem(x: Any, index: Any) -> None:
+    """IndexError for ``x[index]`` with a number outside, before a program is made of it."""
+    check_index(x.shape, expanded(x.shape, index))
