@@ -26,10 +26,10 @@ FIXED_ADDRESSES = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null |
 ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.py tests/python/test_mutated_text.py
 
 .PHONY: help setup build demo test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
-  stubs bench clean
+  stubs notebooks bench clean
 
 help:
-	@echo "make demo | test | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | clean"
+	@echo "make demo | test | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
 
 setup: .venv/.packages
 
@@ -47,6 +47,7 @@ build: setup
 demo: build
 	$(PY) examples/quickstart.py
 	$(PY) examples/digits.py
+	$(PY) examples/moe_layer.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
 test: build test-cpp test-tsan test-asan test-py
@@ -107,9 +108,15 @@ format: setup
 stubs: build
 	$(PY) tools/make_stubs.py
 
+# Notebooks are committed too; a test checks that each is its tutorial, executed.
+notebooks: build
+	$(PIP) install --quiet -r <($(PY) tools/pip_requirements.py docs)
+	$(PY) tools/make_notebooks.py --write-text
+
 bench: build
 	$(PY) -m benchmarks.compile
 	$(PY) -m benchmarks.execute
+	$(PY) -m benchmarks.moe
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
