@@ -110,7 +110,8 @@ def test_moe_layer_agrees_with_numpy_and_learns(tmp_path: Path, options: tuple[s
     assert report["routing_disagreements"] == 0
     kinds = [row["kind"] for row in report["collectives"]["collectives"]]
     assert kinds.count("all_to_all") == (4 if "4" in options else 2)
-    assert "all_gather" not in kinds
+    if "--hidden-axis" not in options:  # with it, attention gathers heads where that is less than a reduction
+        assert set(kinds) == {"all_to_all"}
     assert all(report[name] > 0 for name in ("ops_local", "seconds_numpy", "seconds_virtual", "peak_bytes"))
     losses = report["losses"]
     assert len(losses) == 20
