@@ -33,6 +33,7 @@ from shardwise import models
 
 CONSOLE = Console(width=110, highlight=False)
 SHOWN_ROWS = 16
+MANY = 1 << 16  # groups times experts, above which a step takes seconds
 MEASURED = (
     "ops_local", "collectives", "max_relative_difference", "routing_disagreements", "seconds_numpy", "seconds_virtual",
     "peak_bytes",
@@ -50,6 +51,7 @@ class Setting:
     groups: int
     dtype: Any
     seed: int
+    steps: int
     rate: float
 
     @property
@@ -259,8 +261,9 @@ def total_load(counts: list[Any]) -> np.ndarray:
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
-def train(setting: Setting, params: Any, text: bytes, steps: int, report: dict[str, Any]) -> np.ndarray:
+def train(setting: Setting, params: Any, text: bytes, report: dict[str, Any]) -> np.ndarray:
     """Train by SGD, record the losses, return the last step's tokens per expert, all layers together."""
+    steps = setting.steps
     rng = np.random.default_rng(setting.seed + 1)
     step = sw.jit(sgd_step(setting), mesh=setting.mesh)
     keys = sw.random.split(sw.random.key(setting.seed + 1), steps)
@@ -372,7 +375,7 @@ def options() -> argparse.ArgumentParser:
     add("--hidden-axis", metavar="AXIS", help="this axis of the mesh splits hidden units and heads instead")
     add("--experts", type=int, help="experts of a layer (as many as devices)")
     add("--groups", type=int, help="sequences of a step, the groups of the gate (as many as devices)")
-    add("--tokens", type=int, default=None, help="tokens of a sequence (32; 128 with --no-run)")
+    add("--tokens", type=int, help="tokens of a sequence (32; 8 with many groups and experts; 128 with --no-run)")
     add("--capacity-factor", type=float, default=1.25, help="room of an expert, in fair shares (1.25)")
     add("--capacity", type=int, help="room of an expert for one group, in tokens, instead of the factor")
     add("--top-k", type=int, default=2, help="experts of a token: 1 or 2 (2)")
@@ -380,7 +383,7 @@ def options() -> argparse.ArgumentParser:
     add("--model-dim", type=int, help="width of a token (32; 1024 with --no-run)")
     add("--hidden-dim", type=int, help="width inside an expert (four times the model's; 8192 with --no-run)")
     add("--heads", type=int, help="heads of attention (4; 16 of 128 with --no-run)")
-    add("--steps", type=int, default=300, help="steps of training (300)")
+    add("--steps", type=int, help="steps of training (300; none with many groups and experts)")
     add("--rate", type=float, default=0.5, help="SGD's learning rate (0.5)")
     add("--text", metavar="FILE", help="what to learn (the help texts of Python's standard library)")
     add("--dtype", choices=sorted(DTYPES), default="float32", help="of parameters; bfloat16 needs --no-run")
@@ -426,15 +429,17 @@ def setting_of(args: argparse.Namespace) -> Setting:
     moe = models.MoEConfig(experts, model_dim, hidden_dim, args.top_k, args.capacity_factor, args.capacity)
     moe.check_mesh(mesh, axes)
     head_dim = 128 if paper and args.model_dim is None else max(1, model_dim // max(heads, 1))
-    length = (128 if paper else 32) if args.tokens is None else args.tokens
+    groups = mesh.size if args.groups is None else args.groups
+    many = groups * experts > MANY
+    length = (128 if paper else 8 if many else 32) if args.tokens is None else args.tokens
+    steps = (0 if many else 300) if args.steps is None else args.steps
     vocabulary = 32000 if paper and args.model_dim is None else 256
     config = models.TransformerConfig(args.layers, moe, heads, head_dim, vocabulary=vocabulary, length=length)
-    groups = mesh.size if args.groups is None else args.groups
-    if groups < 1 or args.steps < 0:
-        raise ValueError(f"--groups must be at least 1 and --steps at least 0, got {groups} and {args.steps}")
+    if groups < 1 or steps < 0:
+        raise ValueError(f"--groups must be at least 1 and --steps at least 0, got {groups} and {steps}")
     if args.dtype == "bfloat16" and not args.no_run:
         raise ValueError("--dtype bfloat16 needs --no-run: NumPy, which results are compared with, has no einsum of it")
-    return Setting(mesh, axes, config, groups, DTYPES[args.dtype], args.seed, args.rate)
+    return Setting(mesh, axes, config, groups, DTYPES[args.dtype], args.seed, steps, args.rate)
 
 
 def main() -> None:
@@ -466,8 +471,8 @@ def main() -> None:
         params = models.init_transformer(rng, setting.config, setting.dtype)
         tokens = batch(text, setting.groups, length, rng)[:, :-1]
         load = run_forward(setting, params, tokens, sw.random.key(setting.seed), report)
-        if args.steps:
-            load = train(setting, params, text, args.steps, report)
+        if setting.steps:
+            load = train(setting, params, text, report)
         if args.plot:
             plot(setting, load, report["losses"], args.plot)
     if args.json:
