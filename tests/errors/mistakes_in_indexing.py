@@ -210,9 +210,18 @@ def scatter_with_too_many_arguments() -> None:
     sw.parse(scatter(count=2))
 
 
-@row(sw.ParseError, r"the region must hold elementwise ops and constants, got stablehlo.reshape; compute the rest")
+@row(sw.ParseError, r"the region must be elementwise ops and constants, got stablehlo.reshape; compute the rest")
 def scatter_with_an_op_that_is_not_elementwise() -> None:
     sw.parse(scatter(region="%8 = stablehlo.reshape %4 : (tensor<f32>) -> tensor<f32>\n      return %8"))
+
+
+@row(sw.ParseError, r"the region must use its own arguments and constants alone, got a value from around it; pass the")
+def scatter_whose_region_uses_another_value() -> None:
+    sw.parse(
+        scatter(region="%8 = stablehlo.add %4, %10 : tensor<f32>\n      return %8").replace(
+            '    %9 = "', '    %10 = stablehlo.constant dense<1.0> : tensor<f32>\n    %9 = "'
+        )
+    )
 
 
 def two(inputs: str, types: str, region: str = "%3: tensor<f32>, %4: tensor<f32>") -> str:

@@ -11,7 +11,7 @@
 #include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
-#include "shardwise/ops/region_tiles.h"
+#include "shardwise/ops/reduce_regions.h"
 #include "shardwise/ops/slicing.h"
 
 namespace shardwise {
@@ -51,10 +51,7 @@ void expect_region(const InferContext& op, size_t inputs) {
                     str(type.text(), " for ", op.operand_types_text()), "correct its type");
     }
   }
-  const std::string_view other = not_in_tiles(module, op.regions()[0]);
-  if (!other.empty()) {
-    op.fail_shape("the region must hold elementwise ops and constants", other, "compute the rest before the scatter");
-  }
+  expect_elementwise_region(op);
 }
 
 void expect_updates(const InferContext& op, const Indexing& indexing) {

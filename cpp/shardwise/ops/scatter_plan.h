@@ -13,6 +13,7 @@
 // Offsets count elements of the row-major result and updates.
 #pragma once
 
+#include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/index_places.h"
 
 namespace shardwise {
@@ -29,18 +30,18 @@ class ScatterPlan {
     };
     const Piece whole{0, span_, 0, split_ < 0 ? 0 : box_.dims[static_cast<size_t>(split_)].size};
     if (!worth_splitting_) return piece(whole);
+    const int64_t pieces = thread_count();  // each looks at all indices
     if (by_rows_) {
-      context.parallel_for(span_, ceil_div(span_, kPieces),
+      context.parallel_for(span_, ceil_div(span_, pieces),
                            [&](int64_t begin, int64_t end) { piece({begin, end, whole.first, whole.last}); });
     } else {
-      context.parallel_for(whole.last, ceil_div(whole.last, kPieces),
+      context.parallel_for(whole.last, ceil_div(whole.last, pieces),
                            [&](int64_t begin, int64_t end) { piece({whole.begin, whole.end, begin, end}); });
     }
   }
 
  private:
   static constexpr int64_t kDropped = INT64_MIN;
-  static constexpr int64_t kPieces = 8;  // each looks at all indices
 
   // Windows that start at elements [begin, end) of the result, cut to [first, last) of dim `split_` of the window.
   struct Piece {
