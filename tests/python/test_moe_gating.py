@@ -121,8 +121,22 @@ def test_margins_see_how_close_the_random_number_is() -> None:
     gates = np.array([[[0.6, 0.3, 0.1]]])
     statistics = models.top_gating(gates, config, np.array([[0.5]])).statistics
     near = models.gate_margins(statistics, np.array([[2 * 0.3 / 0.9 - 1e-9]]))
-    assert near[0, 0] == pytest.approx(1e-9, rel=1e-5)
-    assert models.gate_margins(statistics, np.array([[0.5]]))[0, 0] == pytest.approx(2 * 0.3 / 0.9 - 0.5)
+    assert near[0, 0] == pytest.approx(0.9e-9, rel=1e-5)
+    assert models.gate_margins(statistics, np.array([[0.5]]))[0, 0] == pytest.approx(2 * 0.3 - 0.5 * 0.9)
+
+
+def test_a_change_below_half_the_margin_asks_the_same_second_expert() -> None:
+    rng = np.random.default_rng(6)
+    config = models.MoEConfig(64, 1, 1, capacity=50)  # room for all, so that only the random number drops a second
+    gates, random = random_gates(rng, 4, 50, 64, 0.3), rng.random((4, 50))
+    statistics = models.top_gating(gates, config, random).statistics
+    margins = models.gate_margins(statistics, random)
+    assert 0 < np.sum(statistics["kept"][..., 1]) < 200
+    for scale in (0.49, 20.0):
+        noise = scale * margins[..., None] * rng.choice([-1.0, 1.0], gates.shape)
+        moved = models.top_gating(gates + noise, config, random).statistics
+        differs = changed(statistics, moved) | np.any(statistics["kept"] != moved["kept"], axis=-1)
+        assert np.any(differs) == (scale > 1)
 
 
 def test_a_dropped_token_has_no_output() -> None:

@@ -37,7 +37,11 @@ TileProgram region_tiles(const Module& module, RegionId id) {
     }
     registers[op.result()] = op.def().tile(tiles, op, inputs);
   }
-  for (const ValueId result : region.results) tiles.output(registers.at(result));
+  for (const ValueId result : region.results) {
+    const auto known = registers.find(result);
+    check_internal(known != registers.end(), "a region of tiles must not return values from around it");
+    tiles.output(known->second);
+  }
   return std::move(tiles).build();
 }
 

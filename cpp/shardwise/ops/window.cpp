@@ -12,6 +12,7 @@
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
+#include "shardwise/ops/reduce_regions.h"
 #include "shardwise/ops/region_tiles.h"
 #include "shardwise/ops/slicing.h"
 
@@ -62,25 +63,9 @@ int64_t result_size(const Window& window, size_t dim, int64_t size) {
   return padded < spanned ? 0 : (padded - spanned) / window.strides[dim] + 1;
 }
 
-void expect_tiles(const InferContext& op) {
-  const Module& module = op.module();
-  const RegionId id = op.regions()[0];
-  if (region_reducer(module, id)) return;
-  std::string other(not_in_tiles(module, id));
-  for (const OpId inner : module.region(id).ops) {
-    for (const ValueId operand : module.operands(inner)) {
-      const Value& value = module.value(operand);
-      if ((value.op ? module.op(value.op).parent : value.region) != id) other = "a value from around it";
-    }
-  }
-  if (other.empty()) return;
-  op.fail_shape("the region must hold elementwise ops of its arguments and constants", other,
-                "compute the rest before or after the windows");
-}
-
 void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = expect_reduction(op);
-  expect_tiles(op);
+  if (!region_reducer(op.module(), op.regions()[0])) expect_elementwise_region(op);
   const Dims shape = op.operand(0).shape;
   check_window(op, op.operand(0).ndim());
   const Window window = Window::of(op.attrs(), op.operand(0).ndim());

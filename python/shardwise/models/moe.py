@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import random as sw_random
+from ..dtypes import is_float
 from ..errors import ShapeError
 from ..tracing import current_trace
 from .configs import Axes, AxisNames, MoEConfig, axes_of, message
@@ -131,7 +132,7 @@ def _gating(gates: Any, choices: list[_Choice], capacity: int, aux: Any) -> Gati
 
 def _uniform(random: Any, like: Any) -> Any:
     """Numbers from [0, 1) in the shape of ``like``: those given, or drawn from a key."""
-    if np.dtype(random.dtype).kind == "f":
+    if is_float(np.dtype(random.dtype)):
         if tuple(random.shape) != tuple(like.shape):
             got = f"{tuple(random.shape)} for {tuple(like.shape)} tokens"
             raise ShapeError(message("top_gating", "random must have a number for every token", got, "or pass a key"))
@@ -162,8 +163,9 @@ def gate_margins(statistics: dict[str, Any], random: Any = None) -> Any:
     if experts.shape[-1] == 2:
         margin = np.minimum(margin, ordered[1] - ordered[2])
         if random is not None:
-            weight2 = ordered[1] / (ordered[0] + ordered[1])
-            margin = np.minimum(margin, np.abs(2 * weight2 - _uniform(random, weight2)))
+            # Asked when 2 g2 / (g1 + g2) > u; in units of gates, since a change of a gate moves the ratio by more.
+            both = ordered[0] + ordered[1]
+            margin = np.minimum(margin, np.abs(2 * ordered[1] - _uniform(random, both) * both))
     return margin
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import random as sw_random
+from ..dtypes import is_float
 from ..errors import ShapeError
 from .attention import attention
 from .configs import Axes, AxisNames, TransformerConfig, axes_of, message
@@ -131,7 +132,7 @@ def _per_layer(random: Any, config: TransformerConfig, shape: tuple[int, ...]) -
     if random is None:
         return [None] * config.moe_layers
     wanted = (config.moe_layers, *shape)
-    if np.dtype(random.dtype).kind != "f":
+    if not is_float(np.dtype(random.dtype)):
         return sw_random.uniform(random, wanted, np.float32)
     if tuple(random.shape) != wanted:
         way_out = "or pass a key"
