@@ -89,6 +89,15 @@ def test_ties_of_a_running_maximum_share_the_gradient() -> None:
     assert gradient("maximum", [2.0, 2.0, 1.0, 3.0, 3.0], low, [6.0] * 5, reverse=True) == [0.0, 0.0, 0.0, 12.0, 18.0]
 
 
+def test_a_nan_does_not_spoil_the_gradient_of_what_comes_before_it() -> None:
+    def masked(x: Any) -> Any:
+        running = np.maximum.accumulate(x)
+        return np.sum(np.where(np.arange(5) < 3, running, 0))
+
+    x = np.array([1.0, 3.0, 2.0, np.nan, 5.0])
+    np.testing.assert_array_equal(sw.jit(sw.grad(masked), mesh=MESH)(x), [1, 2, 0, 0, 0])
+
+
 def test_running_products_with_zeros_have_the_right_gradient() -> None:
     assert gradient("multiply", [2.0, 0.0, 3.0, 0.0, 5.0], 1.0, [1.0] * 5) == [1.0, 8.0, 0.0, 0.0, 0.0]
     assert gradient("multiply", [2.0, 0.0, 3.0], 1.0, [1.0, 10.0, 100.0], reverse=True) == [0.0, 36.0, 100.0]

@@ -27,6 +27,13 @@ ValueId add(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create(
 
 ValueId divide(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create("stablehlo.divide", {lhs, rhs}); }
 
+// Of a cotangent among `count` equal elements; a NaN is equal to nothing, and must not spoil the other windows.
+ValueId share_of(Builder& builder, ValueId cotangent, ValueId count) {
+  const TensorType type = builder.module().type(count);
+  const ValueId one = build_splat(builder, type.shape, scalar_of(type.dtype, 1));
+  return divide(builder, cotangent, builder.create("stablehlo.maximum", {count, one}));
+}
+
 // 1 where both are equal, else 0, in their own dtype.
 ValueId equality(Builder& builder, ValueId lhs, ValueId rhs) {
   const ValueId same =
@@ -131,7 +138,7 @@ ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotan
   const ValueId at_second = padded_along(builder, same, 0, dim, 1, 0);
   const ValueId at_first = padded_along(builder, same, 0, dim, 0, 1);
   const ValueId count = recurrence(builder, forward ? at_second : at_first, hit, dim, prefix);
-  const ValueId share = divide(builder, cotangent, count);
+  const ValueId share = share_of(builder, cotangent, count);
   return multiply(builder, hit, recurrence(builder, forward ? at_first : at_second, share, dim, opposite(prefix)));
 }
 
@@ -184,7 +191,7 @@ ValueId extremum_of_places(Builder& builder, ValueId places, ValueId result, Val
   const Dims kept = identity_dims(static_cast<int64_t>(shape.size()) - 1, 1);
   const ValueId hit = equality(builder, places, build_broadcast(builder, result, shape, kept));
   const ValueId count = build_reduce(builder, hit, {}, Reducer::kSum, Dims{0});
-  return multiply(builder, hit, build_broadcast(builder, divide(builder, cotangent, count), shape, kept));
+  return multiply(builder, hit, build_broadcast(builder, share_of(builder, cotangent, count), shape, kept));
 }
 
 ValueId windows_back(Builder& builder, ValueId x, ValueId result, ValueId cotangent, Reducer reducer,
