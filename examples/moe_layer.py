@@ -115,14 +115,12 @@ def batch(text: bytes, groups: int, length: int, rng: np.random.Generator) -> np
 
 
 def show_arrays(setting: Setting, program: sw.Program, shapes: Any) -> None:
-    """Every argument once per shape and sharding: what one device holds."""
+    """Every parameter once per shape and sharding, as annotations and propagation left it."""
     names = [accessor.codify("") for accessor in optree.tree_accessors(shapes)]
     kinds = Counter()
-    first: dict[Any, str] = {}
     for name, leaf, sharding in zip(names, optree.tree_leaves(shapes), program.input_shardings):
         kind = (name.split("[")[-1].strip("']"), tuple(leaf.shape), str(sharding.spec))
         kinds[kind] += 1
-        first.setdefault(kind, name)
     table = Table("parameter", "shape", "sharding", "arrays", title="annotated arrays", box=box.SIMPLE)
     for (name, shape, spec), count in kinds.items():
         table.add_row(name, str(shape), spec, str(count))
@@ -337,8 +335,8 @@ def compile_only(setting: Setting, report: dict[str, Any]) -> None:
         math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
         for leaf, sharding in zip(leaves, program.input_shardings)
     )
-    experts = setting.mesh.size if setting.axes.hidden is None else None
-    formula = experts and config.parameter_bytes_per_device(experts, setting.data_type.itemsize)
+    devices = setting.mesh.size if setting.axes.hidden is None else None
+    formula = devices and config.parameter_bytes_per_device(devices, setting.data_type.itemsize)
     counts = config.parameter_counts()
     show_arrays(setting, program, shapes)
     show_collectives(program, "communication of a training step")
@@ -421,25 +419,36 @@ def setting_of(args: argparse.Namespace) -> Setting:
         raise ValueError("--hidden-axis must leave an axis for tokens and experts; use --mesh with two axes")
     axes = models.Axes(groups=outer, experts=outer, hidden=args.hidden_axis)
     model_dim = (1024 if paper else 32) if args.model_dim is None else args.model_dim
-    hidden_dim = (
-        (8192 if paper and args.model_dim is None else 4 * model_dim) if args.hidden_dim is None else args.hidden_dim
-    )
+    hidden_dim = (8192 if paper else 4 * model_dim) if args.hidden_dim is None else args.hidden_dim
     experts = mesh.size if args.experts is None else args.experts
     heads = (16 if paper else 4) if args.heads is None else args.heads
     moe = models.MoEConfig(experts, model_dim, hidden_dim, args.top_k, args.capacity_factor, args.capacity)
     moe.check_mesh(mesh, axes)
-    head_dim = 128 if paper and args.model_dim is None else max(1, model_dim // max(heads, 1))
+    head_dim = 128 if paper else max(1, model_dim // max(heads, 1))
     groups = mesh.size if args.groups is None else args.groups
     many = groups * experts > MANY
     length = (128 if paper else 8 if many else 32) if args.tokens is None else args.tokens
     steps = (0 if many else 300) if args.steps is None else args.steps
-    vocabulary = 32000 if paper and args.model_dim is None else 256
+    vocabulary = 32000 if paper else 256
     config = models.TransformerConfig(args.layers, moe, heads, head_dim, vocabulary=vocabulary, length=length)
     if groups < 1 or steps < 0:
         raise ValueError(f"--groups must be at least 1 and --steps at least 0, got {groups} and {steps}")
+    if args.seed < 0:
+        raise ValueError(f"--seed must be at least 0, got {args.seed}")
     if args.dtype == "bfloat16" and not args.no_run:
         raise ValueError("--dtype bfloat16 needs --no-run: NumPy, which results are compared with, has no einsum of it")
     return Setting(mesh, axes, config, groups, DTYPES[args.dtype], args.seed, steps, args.rate)
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """Raises ValueError for options that --no-run has no use for, and for files that cannot be written at the end."""
+    for name in ("steps", "text", "plot"):
+        if args.no_run and getattr(args, name) is not None:
+            raise ValueError(f"--{name} needs a run, got --no-run; leave one of the two out")
+    for name in ("json", "plot"):
+        path = getattr(args, name)
+        if path is not None and not Path(path).resolve().parent.is_dir():
+            raise ValueError(f"--{name} must be in a folder that exists, got {path}")
 
 
 def main() -> None:
@@ -447,6 +456,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         setting = setting_of(args)
+        check_files(args)
         text = b"" if args.no_run else read_text(args.text)
         if not args.no_run and len(text) <= setting.config.length:
             needed = setting.config.length + 1

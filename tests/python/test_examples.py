@@ -162,6 +162,10 @@ def test_moe_layer_compiles_the_models_of_the_paper(tmp_path: Path) -> None:
         (("--dtype", "bfloat16"), "--dtype bfloat16 needs --no-run"),
         (("--text", "/nonexistent"), "No such file or directory: '/nonexistent'"),
         (("--devices", "0"), "got"),
+        (("--seed", "-1"), "--seed must be at least 0, got -1"),
+        (("--no-run", "--plot", "x.png"), "--plot needs a run, got --no-run; leave one of the two out"),
+        (("--no-run", "--steps", "3"), "--steps needs a run, got --no-run"),
+        (("--json", "/nonexistent/x.json"), "--json must be in a folder that exists, got /nonexistent/x.json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

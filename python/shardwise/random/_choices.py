@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws by given probabilities: one of two, or one of many."""
+"""Draws by given probabilities."""
 
 from __future__ import annotations
 
