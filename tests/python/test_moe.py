@@ -151,6 +151,14 @@ def test_layer_runs_on_sharded_arrays_outside_of_jit() -> None:
     np.testing.assert_allclose(np.asarray(aux), expected_aux, rtol=1e-12)
 
 
+def test_experts_that_the_mesh_does_not_divide_are_refused_outside_of_jit() -> None:
+    config = models.MoEConfig(6, 8, 12)
+    params, x, random = arrays(config, 4, 10, np.float64)
+    sharded = sw.device_put(x, sw.NamedSharding(sw.Mesh({"x": 4}), sw.P("x")))
+    with pytest.raises(sw.ShapeError, match="experts must be a multiple of the 4 devices along 'x', got 6"):
+        models.moe_layer(params, sharded, config, axes="x", random=random)
+
+
 def test_a_key_draws_the_same_routing_on_every_mesh_and_in_numpy() -> None:
     config = models.MoEConfig(8, 8, 12)
     params, x, _ = arrays(config, 8, 16, np.float64)

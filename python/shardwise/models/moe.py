@@ -230,5 +230,4 @@ def _check_layer(params: dict[str, Any], x: Any, config: MoEConfig, axes: Axes) 
                 message("moe_layer", f"{name} must have the shape {shape}", tuple(params[name].shape), way_out)
             )
     trace = current_trace()
-    if trace is not None:
-        config.check_mesh(trace.mesh, axes)
+    config.check_mesh(trace.mesh if trace is not None else getattr(getattr(x, "sharding", None), "mesh", None), axes)
