@@ -208,7 +208,9 @@ void partition_gather(PartitionContext& context) {
   ValueId indices = context.operand(1), inside;
   if (split.is_split()) split.localize(indices, inside);
   const Dims slice = local_slice(global, context.operand_layout(0).local_shape());
-  ValueId result = build_gather(builder, operand, indices, global.dims, slice, options_of(op));
+  // Places relative to a shard are clamped one by one, which may change their order.
+  const GatherOptions options = split.is_split() ? GatherOptions{} : options_of(op);
+  ValueId result = build_gather(builder, operand, indices, global.dims, slice, options);
   if (split.is_split()) {
     const TensorType type = builder.module().type(result);
     const bool one_for_all = builder.module().type(inside).ndim() == 0;
@@ -228,8 +230,7 @@ void vjp_gather(VjpContext& context) {
   const Indexing indexing = gather_indexing(context.op());
   const ValueId zeros = build_zeros(builder, context.op().operand_type(0));
   const ValueId indices = build_clamped_indices(builder, context.operand(1), indexing);
-  context.set(0, build_scatter(builder, zeros, indices, context.cotangent(), indexing.dims, {Reducer::kSum},
-                               {.indices_are_sorted = options_of(context.op()).indices_are_sorted}));
+  context.set(0, build_scatter(builder, zeros, indices, context.cotangent(), indexing.dims, {Reducer::kSum}));
 }
 
 void batch_gather(BatchContext& context) {

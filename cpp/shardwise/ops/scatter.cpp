@@ -285,6 +285,8 @@ void partition_scatter(PartitionContext& context) {
   for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
   Attrs attrs = op.attrs();
   attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
+  attrs.erase("indices_are_sorted");  // padded rows of indices hold anything
+  attrs.erase("unique_indices");
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   const OpId local =
       builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
