@@ -206,3 +206,23 @@ def unknown_mode_of_bernoulli() -> None:
 @row(ValueError, r"random.gumbel: mode must be 'low' or 'high', got 'medium'")
 def unknown_mode_of_gumbel() -> None:
     sw.random.gumbel(KEY, mode="medium")
+
+
+@row(sw.DTypeError, r"random.categorical: logits must be floating, got int64; convert it with astype")
+def logits_of_integers() -> None:
+    sw.random.categorical(KEY, np.arange(3))
+
+
+@row(sw.ShapeError, r"random.categorical: logits must have a dim, got a scalar; give one a choice")
+def one_logit() -> None:
+    sw.random.categorical(KEY, 0.5)
+
+
+@row(sw.ShapeError, r"random.categorical: an axis of 1 dims must be in \[-1, 1\), got 1")
+def logits_along_a_dim_that_is_not_there() -> None:
+    sw.random.categorical(KEY, np.ones(3), axis=1)
+
+
+@row(sw.ShapeError, r"random.categorical: parameters must broadcast to the result's shape, got logits of shape \(4,\)")
+def choices_of_another_shape() -> None:
+    sw.random.categorical(KEY, np.ones((4, 3)), shape=(5,))

@@ -16,6 +16,7 @@ SEEDS = (0, 42, 2**40 + 3, -5)
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 SHAPES: tuple[tuple[int, ...], ...] = ((17, 5), (), (1,), (3, 1, 4), (0, 3), (20000,))
+LOGITS = np.random.default_rng(3).normal(size=(17, 9)).astype(np.float32)
 
 
 class Draw(NamedTuple):
@@ -99,4 +100,14 @@ def _choices() -> list[Draw]:
                 )
     rates = np.linspace(0, 1, 85, dtype=np.float32).reshape(17, 5)
     draws.append(Draw("bernoulli-array", lambda r, k: r.bernoulli(k, rates), True))
+    for axis in (0, 1, -1):
+        rest = tuple(np.delete(LOGITS.shape, axis))
+        draws.append(Draw(f"categorical-{axis}", lambda r, k, a=axis: r.categorical(k, LOGITS, a), True))
+        draws.append(
+            Draw(
+                f"categorical-{axis}-shape",
+                lambda r, k, a=axis, s=(30, *rest): r.categorical(k, LOGITS, a, s),
+                True,
+            )
+        )
     return draws

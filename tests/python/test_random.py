@@ -337,6 +337,8 @@ def test_moments() -> None:
         assert abs(sample.var() - variance) < 0.03 * variance
     counts = np.bincount(r.randint(KEY, (n,), -3, 4) + 3, minlength=7)
     assert np.max(np.abs(counts - n / 7)) < 5 * np.sqrt(n / 7)
+    drawn = r.categorical(KEY, np.log([0.1, 0.2, 0.7]), shape=(n,))
+    np.testing.assert_allclose(np.bincount(drawn) / n, [0.1, 0.2, 0.7], atol=0.006)
     assert abs(r.bernoulli(KEY, 0.3, (n,)).mean() - 0.3) < 0.006
 
 

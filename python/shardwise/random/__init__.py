@@ -18,7 +18,7 @@ True
 
 from __future__ import annotations
 
-from ._choices import bernoulli
+from ._choices import bernoulli, categorical
 from ._floats import exponential, gumbel, normal, truncated_normal, uniform
 from ._integers import bits, randint
 from ._keys import PRNGKey, fold_in, key, split
@@ -27,6 +27,7 @@ __all__ = [
     "PRNGKey",
     "bernoulli",
     "bits",
+    "categorical",
     "exponential",
     "fold_in",
     "gumbel",

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, message
+from ..errors import DTypeError, ShapeError, message
+from ..numpy._primitives import normalize_axis
 from ..tracing import WeakTracer
 from ._arguments import shape_with
-from ._floats import MANTISSA, uniform_in
+from ._floats import MANTISSA, gumbel, uniform_in
 from ._threefry import check_key
 
-__all__ = ["bernoulli"]
+__all__ = ["bernoulli", "categorical"]
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
@@ -50,6 +51,44 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
         return uniform_in(key, sizes, found, zero, one) < probability
     drawn = uniform_in(key, (2, *sizes), found, zero, one)
     return drawn[1] * np.array(2.0 ** -MANTISSA[found.name], found) < probability - drawn[0]
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: str = "low") -> Any:
+    """Indices along ``axis``, each with the probability that softmax gives to its logit.
+
+    Args:
+        key: uint32[2].
+        logits: floating; logarithms of probabilities up to a constant.
+        axis: along which the logits of one draw stand.
+        shape: of the result, to whose last dims the other dims of ``logits`` broadcast; None for these dims.
+        mode: ``"low"`` or ``"high"``, as in :func:`gumbel`.
+
+    Returns:
+        int64; the choices of ``jax.random.categorical`` (with replacement).
+
+    Raises:
+        ShapeError, DTypeError: no key, no such axis, a shape that does not fit, logits that are not floating.
+        ValueError: an unknown mode.
+
+    >>> from shardwise.random import PRNGKey
+    >>> categorical(PRNGKey(0), np.log(np.array([0.05, 0.05, 0.9])), shape=(6,))
+    array([2, 2, 2, 2, 1, 2])
+    """
+    key = check_key("random.categorical", key)
+    logits = _floating("random.categorical", "logits", logits)
+    sizes = list(logits.shape)
+    if not sizes:
+        raise ShapeError(message("random.categorical", "logits must have a dim", "a scalar", "give one a choice"))
+    dim = normalize_axis("random.categorical", axis, len(sizes))
+    count = sizes.pop(dim)
+    if shape is not None:
+        drawn = shape_with("random.categorical", shape, logits=np.broadcast_to(np.empty(()), sizes))
+        prefix, sizes = drawn[: len(drawn) - len(sizes)], list(drawn[len(drawn) - len(sizes) :])
+    else:
+        prefix = ()
+    sizes.insert(dim, count)
+    noise = gumbel(key, (*prefix, *sizes), logits.dtype, mode)
+    return np.argmax(noise + logits, axis=len(prefix) + dim)
 
 
 def _floating(function: str, name: str, value: Any) -> Any:
