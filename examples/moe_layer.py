@@ -15,7 +15,6 @@ import math
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -33,6 +32,7 @@ from shardwise import models
 
 CONSOLE = Console(width=110, highlight=False)
 SHOWN_ROWS = 16
+EXCHANGED = ("dispatched", "to_experts", "to_groups")  # models.moe_layer's own annotated values
 MANY = 1 << 16  # groups times experts, above which a step takes seconds
 MEASURED = (
     "ops_local", "collectives", "max_relative_difference", "routing_disagreements", "seconds_numpy", "seconds_virtual",
@@ -115,15 +115,19 @@ def batch(text: bytes, groups: int, length: int, rng: np.random.Generator) -> np
 
 
 def show_arrays(setting: Setting, program: sw.Program, shapes: Any) -> None:
-    """Every parameter once per shape and sharding, as annotations and propagation left it."""
+    """Every parameter once per shape and sharding, as annotations and propagation left it; what experts exchange."""
     names = [accessor.codify("") for accessor in optree.tree_accessors(shapes)]
     kinds = Counter()
     for name, leaf, sharding in zip(names, optree.tree_leaves(shapes), program.input_shardings):
         kind = (name.split("[")[-1].strip("']"), tuple(leaf.shape), str(sharding.spec))
         kinds[kind] += 1
-    table = Table("parameter", "shape", "sharding", "arrays", title="annotated arrays", box=box.SIMPLE)
+    table = Table("array", "shape", "sharding", "arrays", title="annotated arrays", box=box.SIMPLE)
     for (name, shape, spec), count in kinds.items():
         table.add_row(name, str(shape), spec, str(count))
+    for name in EXCHANGED:
+        values = Counter((value.type, value.sharding) for value in program.why(name).values)
+        for (kind, sharding), count in values.items():
+            table.add_row(name, kind, sharding, str(count))
     CONSOLE.print(table)
 
 
@@ -180,35 +184,9 @@ def timed(function: Any, *args: Any) -> tuple[Any, float]:
     return result, best
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How far two runs are from each other."""
-
-    max_relative_difference: float  # over tokens that both runs sent to the same experts
-    disagreements: int  # the other tokens
-    largest_margin: float  # of the gates of those tokens
-
-
-def compare(virtual: Any, plain: Any, margins: Callable[[], list[np.ndarray]]) -> Comparison:
-    """Compare logits where the routing agrees, and count the tokens where it does not; for those, ask for margins."""
-    (logits, routing), (expected, expected_routing) = virtual, plain
-    logits, expected = np.asarray(logits), np.asarray(expected)
-    same = np.ones(expected.shape[:2], bool)
-    largest = 0.0
-    for layer, (ours, theirs) in enumerate(zip(routing, expected_routing)):
-        chose = np.all(np.asarray(ours["experts"]) == theirs["experts"], axis=-1)
-        kept = np.all(np.asarray(ours["kept"]) == theirs["kept"], axis=-1)
-        fresh = same & ~(chose & kept)
-        if np.any(fresh):
-            margin = margins()[layer]
-            # A token that lost its place lost it to another of its group, whose gates were close.
-            closest = np.where(chose, margin.min(axis=1, keepdims=True), margin)
-            largest = max(largest, float(np.max(closest[fresh])))
-        same &= chose & kept
-    agree = np.logical_and.accumulate(same, axis=1) if len(routing) > 1 else same  # later tokens attend to earlier ones
-    scale = float(np.max(np.abs(expected)))
-    difference = np.where(agree[..., None], np.abs(logits - expected), 0)
-    return Comparison(float(np.max(difference)) / scale, int(np.sum(~same)), largest)
+def relative_difference(logits: Any, expected: Any, same: np.ndarray) -> float:
+    """The largest difference of any logit of these tokens, in units of the largest logit."""
+    return float(np.max(np.abs(logits - expected), where=same[..., None], initial=0) / np.max(np.abs(expected)))
 
 
 def plain_margins(setting: Setting, params: Any, tokens: np.ndarray, key: Any) -> list[np.ndarray]:
@@ -229,13 +207,17 @@ def run_forward(setting: Setting, params: Any, tokens: np.ndarray, key: Any, rep
     (virtual, seconds_virtual) = timed(lambda: optree.tree_map(np.asarray, jitted(params, tokens, key)))
     report["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     plain, seconds_numpy = timed(function, params, tokens, key)
-    found = compare(virtual, plain, lambda: plain_margins(setting, params, tokens, key))
+    routing = models.compare_routing(virtual[1], plain[1], lambda: plain_margins(setting, params, tokens, key))
+    same = routing.same
+    if setting.config.moe_layers > 1:  # later tokens attend to earlier ones
+        same = np.logical_and.accumulate(same, axis=1)
+    difference = relative_difference(virtual[0], plain[0], same)
     report |= {
         "ops_local": program.op_count,
         "collectives": program.collectives().to_dict(),
-        "max_relative_difference": found.max_relative_difference,
-        "routing_disagreements": found.disagreements,
-        "largest_margin": found.largest_margin,
+        "max_relative_difference": difference,
+        "routing_disagreements": routing.disagreements,
+        "largest_margin": routing.largest_margin,
         "seconds_numpy": seconds_numpy,
         "seconds_virtual": seconds_virtual,
     }
@@ -243,10 +225,10 @@ def run_forward(setting: Setting, params: Any, tokens: np.ndarray, key: Any, rep
     table = Table(title="forward pass", box=box.SIMPLE, show_header=False)
     table.add_row("plain NumPy", f"{seconds_numpy * 1e3:.1f} ms")
     table.add_row(f"{setting.mesh.size} virtual devices", f"{seconds_virtual * 1e3:.1f} ms")
-    table.add_row("largest difference, of the largest logit", f"{found.max_relative_difference:.1e}")
-    table.add_row("tokens routed otherwise", f"{found.disagreements} of {tokens.size}")
-    if found.disagreements:
-        table.add_row("largest gate margin of those", f"{found.largest_margin:.1e}")
+    table.add_row("largest difference, of the largest logit", f"{difference:.1e}")
+    table.add_row("tokens routed otherwise", f"{routing.disagreements} of {tokens.size}")
+    if routing.disagreements:
+        table.add_row("largest gate margin of those", f"{routing.largest_margin:.1e}")
     CONSOLE.print(table)
     return total_load([record["tokens_per_expert"] for record in virtual[1]])
 
@@ -464,7 +446,7 @@ def main() -> None:
                 f"the text must have at least {needed} bytes, a sequence and the byte after it, got {len(text)}"
             )
     except (sw.errors.Error, ValueError, OSError) as error:
-        parser.error(str(error).split(" (at ")[0])
+        parser.error(str(error))
     report: dict[str, Any] = dict.fromkeys(MEASURED)
     report |= {"devices": setting.mesh.size, "losses": []}
     moe, length = setting.config.moe, setting.config.length

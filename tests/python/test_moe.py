@@ -84,12 +84,10 @@ def test_layer_gives_numpys_numbers_in_float32_where_routing_agrees(
     program = sw.jit(function, mesh=mesh).lower(params, x, random).compile()
     for mode in MODES:
         output, _, found = program.run(params, x, random, **mode)
-        chose = np.all(np.asarray(found["experts"]) == wanted["experts"], axis=-1)
-        kept = np.all(np.asarray(found["kept"]) == wanted["kept"], axis=-1)
-        same = chose & kept
-        assert np.sum(~same) <= 1e-4 * same.size
-        assert np.all(np.where(chose, margins.min(axis=1, keepdims=True), margins)[~same] < 1e-5)
-        assert np.max(np.abs(np.asarray(output) - expected)[same]) <= 1e-5 * np.max(np.abs(expected)), mode
+        routing = models.compare_routing([found], [wanted], lambda: [margins])
+        assert routing.disagreements <= 1e-4 * routing.same.size
+        assert routing.largest_margin < 1e-5
+        assert np.max(np.abs(np.asarray(output) - expected)[routing.same]) <= 1e-5 * np.max(np.abs(expected)), mode
 
 
 def loss_of(config: models.MoEConfig, axes: Any):

@@ -7,6 +7,7 @@
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/dynamic_slicing.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
@@ -57,9 +58,7 @@ class TotalsScan {
     const ValueId own = build_broadcast(builder_, context_.axis_index(layout_.axes), row, {});
     const ValueId index = build_iota(builder_, builder_.module().type(own).dtype, row, 0);
     const char* direction = prefix_ == Prefix::kForward ? "LT" : "GT";
-    const ValueId before =
-        builder_.create("stablehlo.compare", {index, own},
-                        Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", direction}}});
+    const ValueId before = build_compare(builder_, direction, index, own);
     const ValueId mask = build_broadcast(builder_, before, shape, Dims{dim});
     const ValueId masked = builder_.create("stablehlo.select", {mask, all, build_splat(builder_, shape, neutral_)});
     const ValueId reduced = build_reduce(builder_, masked, {}, reducer_, Dims{dim});

@@ -269,6 +269,17 @@ static_assert(all_complete());
 
 std::span<const OpDef> elementwise_ops() { return kElementwiseOps; }
 
+ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs, std::string_view type) {
+  Attrs attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", std::string(direction)}}};
+  if (!type.empty()) attrs.set("compare_type", EnumAttr{"stablehlo", "comparison_type", std::string(type)});
+  return builder.create("stablehlo.compare", {lhs, rhs}, attrs);
+}
+
+ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
+  const DType dtype = builder.module().type(lhs).dtype;
+  return build_convert(builder, build_compare(builder, "EQ", lhs, rhs), dtype);
+}
+
 void kernel_elementwise(KernelContext& context) {
   const OpView op = context.op();
   const TensorType& type = op.result_type();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/tile.h"
@@ -20,5 +21,12 @@ std::span<const OpDef> elementwise_ops();
 
 // Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
 void kernel_elementwise(KernelContext& context);
+
+// `direction` is EQ, NE, LT, LE, GT or GE; `type`, if given, what the operands are compared as: FLOAT, SIGNED,
+// UNSIGNED.
+ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,
+                      std::string_view type = {});
+// 1 where both are equal, else 0, in their own dtype.
+ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs);
 
 }  // namespace shardwise

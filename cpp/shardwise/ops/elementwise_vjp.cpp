@@ -6,6 +6,7 @@
 
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 
@@ -24,8 +25,7 @@ struct Term {
     return {builder, build_splat(*builder, type().shape, Scalar::of_float(type().dtype, value))};
   }
   Term compare(std::string_view direction, Term other) const {
-    const Attrs attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", std::string(direction)}}};
-    return {builder, builder->create("stablehlo.compare", {id, other.id}, attrs)};
+    return {builder, build_compare(*builder, direction, id, other.id)};
   }
   Term select(Term if_true, Term if_false) const {
     return {builder, builder->create("stablehlo.select", {id, if_true.id, if_false.id})};

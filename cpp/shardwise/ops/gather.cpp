@@ -5,6 +5,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/index_checks.h"
 #include "shardwise/ops/index_values.h"
 #include "shardwise/ops/indexing.h"
@@ -171,9 +172,7 @@ class SplitGather {
 
  private:
   ValueId is_zero(ValueId scalar) {
-    const ValueId zero = build_zeros(builder_, builder_.module().type(scalar));
-    return builder_.create("stablehlo.compare", {scalar, zero},
-                           Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
+    return build_compare(builder_, "EQ", scalar, build_zeros(builder_, builder_.module().type(scalar)));
   }
   void combine(ValueId& all, ValueId one) { all = all ? builder_.create("stablehlo.and", {all, one}) : one; }
 

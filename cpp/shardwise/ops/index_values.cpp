@@ -5,6 +5,7 @@
 
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
@@ -60,9 +61,7 @@ ValueId build_clamped_indices(Builder& builder, ValueId indices, const Indexing&
 
 ValueId build_inside(Builder& builder, ValueId indices, const IndexingDims& dims, DimSpan limits) {
   const TensorType type = builder.module().type(indices);
-  const ValueId same =
-      builder.create("stablehlo.compare", {indices, build_clamped(builder, indices, dims, limits)},
-                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
+  const ValueId same = build_compare(builder, "EQ", indices, build_clamped(builder, indices, dims, limits));
   if (!has_vector_dim(type, dims)) return same;
   if (limits.size() != 1) return build_reduce(builder, same, {}, Reducer::kAnd, Dims{dims.index_vector_dim});
   Dims shape = type.shape;
@@ -86,11 +85,6 @@ ValueId build_shifted(Builder& builder, ValueId indices, const IndexingDims& dim
 
 ValueId build_out_mask(Builder& builder, ValueId per_vector, const Indexing& indexing, DimSpan out_shape) {
   return build_broadcast(builder, per_vector, out_shape, indexing.batch_dims());
-}
-
-Scalar exact_neutral(Reducer reducer, DType dtype) {
-  if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);
-  return neutral_element(reducer, dtype);
 }
 
 }  // namespace shardwise

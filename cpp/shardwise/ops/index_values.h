@@ -28,7 +28,4 @@ ValueId build_shifted(Builder& builder, ValueId indices, const IndexingDims& dim
 // One element per index vector, repeated to the shape of out.
 ValueId build_out_mask(Builder& builder, ValueId per_vector, const Indexing& indexing, DimSpan out_shape);
 
-// The neutral element that also leaves −0 as it is.
-Scalar exact_neutral(Reducer reducer, DType dtype);
-
 }  // namespace shardwise

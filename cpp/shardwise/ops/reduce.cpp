@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce_partition.h"
 #include "shardwise/ops/reduce_product.h"
@@ -83,23 +84,6 @@ ShardingRule rule_reduce(const OpView& op) {
   return rule.build();
 }
 
-// The init value, counted once over all devices whose results are to be combined.
-ValueId init_once(PartitionContext& context, Reducer reducer) {
-  const OpView op = context.op();
-  const ValueId init = context.operand(1);
-  const AxisList& unreduced = context.result_layout(0).unreduced;
-  const std::optional<Scalar> value = splat_value(op.module(), op.operand(1));
-  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return init;
-  Builder& builder = context.builder();
-  const ValueId index = context.axis_index(unreduced);
-  const ValueId zero = build_zeros(builder, builder.module().type(index));
-  const ValueId first =
-      builder.create("stablehlo.compare", {index, zero},
-                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
-  const ValueId neutral = build_scalar(builder, neutral_element(reducer, op.operand_type(1).dtype));
-  return builder.create("stablehlo.select", {first, init, neutral});
-}
-
 void partition_reduce(PartitionContext& context) {
   const OpView op = context.op();
   const Dims dims = reduced_dims(op);
@@ -109,7 +93,8 @@ void partition_reduce(PartitionContext& context) {
   ValueId operand = context.operand(0);
   for (int64_t dim : dims)
     operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
-  const ValueId local = build_reduce(context.builder(), operand, init_once(context, *reducer), *reducer, dims);
+  const ValueId init = counted_once(context, 1, context.result_layout(0).unreduced, *reducer);
+  const ValueId local = build_reduce(context.builder(), operand, init, *reducer, dims);
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }
 
@@ -120,25 +105,19 @@ ValueId repeat_over_reduced(VjpContext& context, ValueId value) {
   return build_broadcast(context.builder(), value, shape, kept_dims(context.op()));
 }
 
-ValueId equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
-  const ValueId same =
-      builder.create("stablehlo.compare", {lhs, rhs},
-                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
-  return build_convert(builder, same, builder.module().type(lhs).dtype);
-}
-
 // The gradient goes to the elements that are the maximum, split evenly among ties; the init value takes part in them.
 void vjp_extremum(VjpContext& context, Reducer reducer) {
   Builder& builder = context.builder();
   const OpView op = context.op();
   const Dims dims = reduced_dims(op);
-  const ValueId hit = equal_as_number(builder, context.operand(0), repeat_over_reduced(context, context.result()));
+  const ValueId hit =
+      build_equal_as_number(builder, context.operand(0), repeat_over_reduced(context, context.result()));
   ValueId count = build_reduce(builder, hit, {}, Reducer::kSum, dims);
   const std::optional<Scalar> init = splat_value(op.module(), op.operand(1));
   ValueId init_hit;
   if (!init || !is_neutral(reducer, *init) || context.needs(1)) {
     const ValueId repeated = build_broadcast(builder, context.operand(1), op.result_type().shape, {});
-    init_hit = equal_as_number(builder, repeated, context.result());
+    init_hit = build_equal_as_number(builder, repeated, context.result());
     count = builder.create("stablehlo.add", {count, init_hit});
   }
   const ValueId share = builder.create("stablehlo.divide", {context.cotangent(), count});
@@ -306,12 +285,29 @@ Scalar neutral_element(Reducer reducer, DType dtype) {
   fail<InternalError>("neutral_element", "the reducer must be one");
 }
 
+Scalar exact_neutral(Reducer reducer, DType dtype) {
+  if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);
+  return neutral_element(reducer, dtype);
+}
+
 bool is_neutral(Reducer reducer, Scalar value) {
   if (reducer == Reducer::kSum && is_float(value.dtype)) return value.real == 0;
   return value == neutral_element(reducer, value.dtype);
 }
 
 bool is_idempotent(Reducer reducer) { return reducer != Reducer::kSum && reducer != Reducer::kProd; }
+
+ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
+  const ValueId all = context.operand(operand);
+  const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
+  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
+  Builder& builder = context.builder();
+  const TensorType type = builder.module().type(all);
+  const ValueId index = context.axis_index(unreduced);
+  const ValueId first = build_compare(builder, "EQ", index, build_zeros(builder, builder.module().type(index)));
+  const ValueId neutral = build_splat(builder, type.shape, exact_neutral(reducer, type.dtype));
+  return builder.create("stablehlo.select", {first, all, neutral});
+}
 
 std::string_view reducer_op_name(Reducer reducer) {
   const auto* entry = std::find_if(std::begin(kReducerNames), std::end(kReducerNames),

@@ -38,10 +38,15 @@ Reducer required_reducer(const OpView& op);  // … which is then an error
 size_t expect_reduction(const InferContext& op);
 // x with reducer(x, y) = y for all y; for max of floats that is -inf.
 Scalar neutral_element(Reducer reducer, DType dtype);
+// The neutral element that also leaves −0 as it is.
+Scalar exact_neutral(Reducer reducer, DType dtype);
 // Whether counting `value` any number of times changes no result (either zero, for sums).
 bool is_neutral(Reducer reducer, Scalar value);
 // Whether combining a value with itself gives that value: max, min, and, or.
 bool is_idempotent(Reducer reducer);
+// An operand that takes part in a result left unreduced over axes: itself on the first of their devices, neutral
+// elsewhere, so that it counts once when the partial results are combined.
+ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer);
 std::string_view reducer_op_name(Reducer reducer);  // "stablehlo.add"
 // A new region of two scalar arguments that returns their combination.
 RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype);

@@ -9,6 +9,7 @@
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/reduce_regions.h"
@@ -93,8 +94,7 @@ class ExchangedReduce {
     ValueId index = build_iota(builder_, dtype, Dims{count}, 0);
     if (step != 1) index = builder_.create("stablehlo.multiply", {index, number(step)});
     if (first) index = builder_.create("stablehlo.add", {index, build_broadcast(builder_, first, Dims{count}, {})});
-    return builder_.create("stablehlo.compare", {index, number(size)},
-                           Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "LT"}}});
+    return build_compare(builder_, "LT", index, number(size));
   }
 
   // Which of this device's elements are no padding along the dims; none when all are.

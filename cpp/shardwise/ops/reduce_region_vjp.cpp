@@ -9,6 +9,7 @@
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/reduce_regions.h"
@@ -26,11 +27,6 @@ Dims sorted_dims(const OpView& op) {
 }
 
 bool is_float_value(const Module& module, ValueId value) { return is_float(module.type(value).dtype); }
-
-ValueId compare(Builder& builder, const char* direction, ValueId lhs, ValueId rhs) {
-  return builder.create("stablehlo.compare", {lhs, rhs},
-                        Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", direction}}});
-}
 
 ValueId add(Builder& builder, ValueId sum, ValueId term) {
   return sum ? builder.create("stablehlo.add", {sum, term}) : term;
@@ -54,7 +50,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   if (!is_float(type.dtype)) return;
   const Dims kept = other_dims(type.ndim(), dims);
   const auto repeat = [&](ValueId value) { return build_broadcast(builder, value, type.shape, kept); };
-  const ValueId hit = compare(builder, "EQ", context.operand(1), repeat(context.result(1)));
+  const ValueId hit = build_compare(builder, "EQ", context.operand(1), repeat(context.result(1)));
   const ValueId zeros = build_zeros(builder, type);
   const std::optional<Scalar> init = splat_value(op.module(), op.operand(2));
   if (has_distinct_indices(op, dims) && init && is_neutral(reducer, *init) && !context.needs(2)) {
@@ -62,9 +58,9 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   }
   // Elements of equal value and index share; where there is none the init value has won.
   const ValueId value = context.operand(0), best = repeat(context.result());
-  const ValueId nans =
-      builder.create("stablehlo.and", {compare(builder, "NE", value, value), compare(builder, "NE", best, best)});
-  const ValueId equal = builder.create("stablehlo.or", {compare(builder, "EQ", value, best), nans});
+  const ValueId nans = builder.create(
+      "stablehlo.and", {build_compare(builder, "NE", value, value), build_compare(builder, "NE", best, best)});
+  const ValueId equal = builder.create("stablehlo.or", {build_compare(builder, "EQ", value, best), nans});
   const ValueId wins = builder.create("stablehlo.and", {hit, equal});
   const ValueId count = build_reduce(builder, build_convert(builder, wins, type.dtype), {}, Reducer::kSum, dims);
   const TensorType result = op.result_type();
@@ -73,7 +69,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   const ValueId share = builder.create("stablehlo.divide", {context.cotangent(), divisor});
   if (context.needs(0)) context.set(0, builder.create("stablehlo.select", {wins, repeat(share), zeros}));
   if (!context.needs(2)) return;
-  const ValueId none = compare(builder, "EQ", count, build_zeros(builder, result));
+  const ValueId none = build_compare(builder, "EQ", count, build_zeros(builder, result));
   const ValueId part = builder.create("stablehlo.select", {none, context.cotangent(), build_zeros(builder, result)});
   context.set(2, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
 }

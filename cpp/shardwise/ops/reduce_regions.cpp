@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/create.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/region_tiles.h"
 
 namespace shardwise {
@@ -23,11 +24,10 @@ bool is_inside(const Module& module, RegionId region, ValueId id) {
 
 ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
   const DType dtype = builder.module().type(lhs).dtype;
-  const std::string type = is_float(dtype) ? "FLOAT" : is_signed_integer(dtype) ? "SIGNED" : "UNSIGNED";
-  return builder.create(
-      "stablehlo.compare", {lhs, rhs},
-      Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", std::string(direction)}},
-            {"compare_type", EnumAttr{"stablehlo", "comparison_type", type}}});
+  return build_compare(builder, direction, lhs, rhs,
+                       is_float(dtype)            ? "FLOAT"
+                       : is_signed_integer(dtype) ? "SIGNED"
+                                                  : "UNSIGNED");
 }
 
 // ---- the canonical form of argmax ----------------------------------------------------------------------------------

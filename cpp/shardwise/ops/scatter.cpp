@@ -6,6 +6,7 @@
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/index_checks.h"
 #include "shardwise/ops/index_values.h"
 #include "shardwise/ops/indexing.h"
@@ -180,27 +181,6 @@ ShardingRule rule_scatter(const OpView& op) {
 
 namespace {
 
-ValueId equals_zero(Builder& builder, ValueId scalar) {
-  const ValueId zero = build_zeros(builder, builder.module().type(scalar));
-  return builder.create("stablehlo.compare", {scalar, zero},
-                        Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
-}
-
-// An input, counted once over all devices whose results are to be combined.
-ValueId counted_once(PartitionContext& context, size_t input, Reducer reducer) {
-  const OpView op = context.op();
-  const ValueId operand = context.operand(input);
-  const AxisList& unreduced = context.result_layout(input).unreduced;
-  const bool repeatable = reducer != Reducer::kSum && reducer != Reducer::kProd;
-  const std::optional<Scalar> value = splat_value(op.module(), op.operand(input));
-  if (unreduced.empty() || repeatable || (value && is_neutral(reducer, *value))) return operand;
-  Builder& builder = context.builder();
-  const TensorType type = builder.module().type(operand);
-  const ValueId first = equals_zero(builder, context.axis_index(unreduced));
-  const ValueId neutral = build_splat(builder, type.shape, exact_neutral(reducer, type.dtype));
-  return builder.create("stablehlo.select", {first, operand, neutral});
-}
-
 // Updates, where what stands beyond the end of an uneven batch dim changes nothing.
 ValueId padded_updates(PartitionContext& context, size_t operand, std::optional<Reducer> reducer) {
   ValueId updates = context.operand(operand);
@@ -278,7 +258,8 @@ void partition_scatter(PartitionContext& context) {
   const std::optional<Reducer> reducer = partial_reducer(op);
   std::vector<ValueId> operands;
   for (size_t i = 0; i < inputs; ++i) {
-    operands.push_back(reducer ? counted_once(context, i, *reducer) : context.operand(i));
+    const AxisList& unreduced = context.result_layout(i).unreduced;
+    operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
   }
   IndexingDims dims = indexing.dims;
   operands.push_back(local_indices(context, indexing, dims));

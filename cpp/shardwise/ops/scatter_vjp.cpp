@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/index_values.h"
 #include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
@@ -51,10 +52,7 @@ class ScatterVjp {
   ValueId create(std::string_view name, std::initializer_list<ValueId> operands) {
     return builder_.create(name, operands);
   }
-  ValueId compare(ValueId lhs, ValueId rhs) {
-    return builder_.create("stablehlo.compare", {lhs, rhs},
-                           Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
-  }
+  ValueId equal(ValueId lhs, ValueId rhs) { return build_compare(builder_, "EQ", lhs, rhs); }
   ValueId zeros_like(ValueId value) { return build_zeros(builder_, TensorType(type(value))); }
   ValueId ones_like(ValueId value) {
     return build_splat(builder_, Dims(type(value).shape), scalar_of(type(value).dtype, 1));
@@ -128,17 +126,17 @@ class ScatterVjp {
         builder_, build_reshape(builder_, create("stablehlo.add", {count, one}), batch), indexing_.out, batch_dims);
     const ValueId none = build_zeros(builder_, {DType::kI64, indexing_.operand});
     const ValueId last = read(scatter(none, numbers, {.replaces = true}));
-    set_updates(create("stablehlo.select", {compare(last, numbers), held, zeros_like(held)}));
+    set_updates(create("stablehlo.select", {equal(last, numbers), held, zeros_like(held)}));
   }
 
   void of_extremum() {
     const ValueId result = context_.result(input_);
     const DType dtype = type(result).dtype;
-    const ValueId operand_hit = as_number(compare(operand(), result), dtype);
-    const ValueId update_hit = as_number(compare(updates(), read(result)), dtype);
+    const ValueId operand_hit = as_number(equal(operand(), result), dtype);
+    const ValueId update_hit = as_number(equal(updates(), read(result)), dtype);
     const ValueId ties = scatter(operand_hit, update_hit, {Reducer::kSum});
     const ValueId share = create("stablehlo.divide", {context_.cotangent(input_), ties});
-    const ValueId none = compare(ties, zeros_like(ties));  // a NaN is equal to nothing
+    const ValueId none = equal(ties, zeros_like(ties));  // a NaN is equal to nothing
     const ValueId safe = create("stablehlo.select", {none, zeros_like(share), share});
     if (needs_operand()) set_operand(create("stablehlo.multiply", {operand_hit, safe}));
     if (needs_updates()) set_updates(create("stablehlo.multiply", {update_hit, read(safe)}));
@@ -151,7 +149,7 @@ class ScatterVjp {
       set_operand(create("stablehlo.multiply", {cotangent, scatter(ones, updates(), {Reducer::kProd})}));
     }
     if (!needs_updates()) return;
-    const ValueId is_zero = compare(updates(), zeros_like(updates()));
+    const ValueId is_zero = equal(updates(), zeros_like(updates()));
     const ValueId factor = create("stablehlo.select", {is_zero, ones_like(updates()), updates()});
     const ValueId product = scatter(ones, factor, {Reducer::kProd});
     const ValueId zeros = as_number(is_zero, type(updates()).dtype);
@@ -160,7 +158,7 @@ class ScatterVjp {
     const ValueId outer = create("stablehlo.multiply", {cotangent, operand()});
     const ValueId whole = read(create("stablehlo.multiply", {outer, product}));
     const ValueId share = create("stablehlo.divide", {whole, factor});
-    const ValueId alone = compare(others, zeros_like(others));
+    const ValueId alone = equal(others, zeros_like(others));
     set_updates(create("stablehlo.select", {alone, share, zeros_like(share)}));
   }
 

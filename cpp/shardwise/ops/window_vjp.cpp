@@ -8,6 +8,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/reduce_product.h"
@@ -32,14 +33,6 @@ ValueId share_of(Builder& builder, ValueId cotangent, ValueId count) {
   const TensorType type = builder.module().type(count);
   const ValueId one = build_splat(builder, type.shape, scalar_of(type.dtype, 1));
   return divide(builder, cotangent, builder.create("stablehlo.maximum", {count, one}));
-}
-
-// 1 where both are equal, else 0, in their own dtype.
-ValueId equality(Builder& builder, ValueId lhs, ValueId rhs) {
-  const ValueId same =
-      builder.create("stablehlo.compare", {lhs, rhs},
-                     Attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "EQ"}}});
-  return build_convert(builder, same, builder.module().type(lhs).dtype);
 }
 
 ValueId sum_of_all(Builder& builder, ValueId value) {
@@ -132,9 +125,9 @@ ValueId product_back(Builder& builder, ValueId x, ValueId result, ValueId cotang
 ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotangent, size_t dim, Prefix prefix) {
   const bool forward = prefix == Prefix::kForward;
   const int64_t size = shape_of(builder, x)[dim];
-  const ValueId hit = equality(builder, x, result);
-  const ValueId same =
-      equality(builder, sliced_along(builder, result, dim, 1, size), sliced_along(builder, result, dim, 0, size - 1));
+  const ValueId hit = build_equal_as_number(builder, x, result);
+  const ValueId same = build_equal_as_number(builder, sliced_along(builder, result, dim, 1, size),
+                                             sliced_along(builder, result, dim, 0, size - 1));
   const ValueId at_second = padded_along(builder, same, 0, dim, 1, 0);
   const ValueId at_first = padded_along(builder, same, 0, dim, 0, 1);
   const ValueId count = recurrence(builder, forward ? at_second : at_first, hit, dim, prefix);
@@ -189,7 +182,7 @@ class Places {
 ValueId extremum_of_places(Builder& builder, ValueId places, ValueId result, ValueId cotangent) {
   const Dims shape = shape_of(builder, places);
   const Dims kept = identity_dims(static_cast<int64_t>(shape.size()) - 1, 1);
-  const ValueId hit = equality(builder, places, build_broadcast(builder, result, shape, kept));
+  const ValueId hit = build_equal_as_number(builder, places, build_broadcast(builder, result, shape, kept));
   const ValueId count = build_reduce(builder, hit, {}, Reducer::kSum, Dims{0});
   return multiply(builder, hit, build_broadcast(builder, share_of(builder, cotangent, count), shape, kept));
 }
@@ -256,7 +249,8 @@ Halves split_cotangent(Builder& builder, Reducer reducer, ValueId init, ValueId 
     return {multiply(builder, cotangent, value), multiply(builder, cotangent, repeated)};
   }
   const ValueId result = builder.create(reducer_op_name(reducer), {repeated, value});
-  const ValueId init_hit = equality(builder, repeated, result), hit = equality(builder, value, result);
+  const ValueId init_hit = build_equal_as_number(builder, repeated, result),
+                hit = build_equal_as_number(builder, value, result);
   const ValueId share = divide(builder, cotangent, add(builder, init_hit, hit));
   return {multiply(builder, init_hit, share), multiply(builder, hit, share)};
 }

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
+#include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/passes/plan_reshards.h"
 
@@ -40,8 +41,7 @@ ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
   const ValueId rows = builder_.create("stablehlo.subtract", {size, offset});
   const Dims shape{layout.block};
   const ValueId row = build_iota(builder_, dtype, shape, 0);
-  inside = builder_.create("stablehlo.compare", {row, build_broadcast(builder_, rows, shape, {})},
-                           {{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", "LT"}}});
+  inside = build_compare(builder_, "LT", row, build_broadcast(builder_, rows, shape, {}));
   return inside;
 }
 

@@ -29,14 +29,17 @@ from .initial import (
 )
 from .layers import cross_entropy, embedding, feed_forward, layer_norm, one_hot, softmax
 from .moe import Gating, gate_margins, moe_layer, top_gating
+from .routing import RoutingComparison, compare_routing
 from .transformer import next_token_loss, transformer, transformer_block
 
 __all__ = [
     "Axes",
     "Gating",
     "MoEConfig",
+    "RoutingComparison",
     "TransformerConfig",
     "attention",
+    "compare_routing",
     "cross_entropy",
     "embedding",
     "feed_forward",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from .configs import Axes, AxisNames, axes_of, message
-from .layers import einsum, softmax, split_dim, weight
+from .layers import einsum, shard_weight, softmax, split_dim
 
 __all__ = ["attention"]
 
@@ -37,8 +37,10 @@ def attention(params: dict[str, Any], x: Any, *, causal: bool = False, axes: Axe
         raise ShapeError(
             message("attention", "x must be (G, S, M) and query (M, N, D)", f"{x.shape} and {shape}", "reshape them")
         )
-    query, key, value = (weight(params[name], axes, None, axes.hidden, None) for name in ("query", "key", "value"))
-    output = weight(params["output"], axes, axes.hidden, None, None)
+    query, key, value = (
+        shard_weight(params[name], axes, None, axes.hidden, None) for name in ("query", "key", "value")
+    )
+    output = shard_weight(params["output"], axes, axes.hidden, None, None)
     x = split_dim(x, 0, axes.groups)
     queries = einsum("gsm,mnd->gnsd", x, query) * shape[2] ** -0.5
     keys = einsum("gsm,mnd->gnsd", x, key)

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +21,14 @@ from ..mesh import Mesh
 __all__ = ["Axes", "MoEConfig", "TransformerConfig", "axes_of"]
 
 AxisNames = str | tuple[str, ...] | None
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_PACKAGE = __name__.split(".")[0]
 
 
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """The text of an error at the line that called the models; lines of ops, in reports, are the models' own."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    # By module, not by file: a dataclass's generated __init__ has no file, but the globals of its class.
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
         frame = frame.f_back
     return composed(subject, must_hold, got, way_out, frame.f_code.co_filename, frame.f_lineno)
 
@@ -219,8 +219,3 @@ class TransformerConfig:
             got = f"{devices} devices for {self.moe.experts} experts"
             raise ShapeError(message("parameter_bytes_per_device", "devices must divide the experts", got))
         return (experts // devices + sum(counts.values())) * itemsize
-
-
-# Errors name the user's line; the generated __init__ would stand between as a file called <string>.
-for _class in (MoEConfig, TransformerConfig):
-    _class.__init__.__code__ = _class.__init__.__code__.replace(co_filename=__file__)

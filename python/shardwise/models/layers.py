@@ -22,12 +22,12 @@ def split_dim(x: Any, dim: int, axes: AxisNames) -> Any:
     return x if axes is None else split(x, dim, axes)
 
 
-def whole(x: Any, axes: Axes) -> Any:
+def replicate_weight(x: Any, axes: Axes) -> Any:
     """``x`` replicated, as GShard's non-expert weights are, where the model is annotated at all."""
     return replicate(x) if axes.annotated else x
 
 
-def weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
+def shard_weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
     """``x`` with these axes of its dims, all closed, where the model is annotated at all."""
     return shard(x, PartitionSpec(*dims)) if axes.annotated else x
 
@@ -71,7 +71,7 @@ def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None,
     centred = x - np.mean(x, axis=-1, keepdims=True)
     variance = np.mean(centred * centred, axis=-1, keepdims=True)
     normalised = centred / np.sqrt(variance + epsilon)
-    return normalised * whole(params["scale"], axes) + whole(params["bias"], axes)
+    return normalised * replicate_weight(params["scale"], axes) + replicate_weight(params["bias"], axes)
 
 
 def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None) -> Any:
@@ -83,8 +83,8 @@ def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = Non
         axes: ``hidden`` splits H; everything else of the weights is replicated.
     """
     axes = axes_of(axes)
-    wi = weight(params["wi"], axes, None, axes.hidden)
-    wo = weight(params["wo"], axes, axes.hidden, None)
+    wi = shard_weight(params["wi"], axes, None, axes.hidden)
+    wo = shard_weight(params["wo"], axes, axes.hidden, None)
     hidden = np.maximum(einsum("gsm,mh->gsh", x, wi), 0)
     return einsum("gsh,hm->gsm", hidden, wo)
 
@@ -98,7 +98,7 @@ def embedding(params: dict[str, Any], tokens: Any, *, axes: Axes | AxisNames = N
         axes: ``groups`` splits the result; the table is replicated.
     """
     axes = axes_of(axes)
-    table, positions = whole(params["table"], axes), whole(params["positions"], axes)
+    table, positions = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
     tokens = split_dim(tokens, 0, axes.groups)
     return split_dim(np.take(table, tokens, axis=0) + positions[: tokens.shape[1]], 0, axes.groups)
 

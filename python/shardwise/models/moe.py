@@ -21,7 +21,7 @@ from ..dtypes import is_float
 from ..errors import ShapeError
 from ..tracing import current_trace
 from .configs import Axes, AxisNames, MoEConfig, axes_of, message
-from .layers import einsum, one_hot, softmax, split_dim, weight, whole
+from .layers import einsum, one_hot, replicate_weight, shard_weight, softmax, split_dim
 
 __all__ = ["Gating", "gate_margins", "moe_layer", "top_gating"]
 
@@ -201,9 +201,9 @@ def moe_layer(
     axes = axes_of(axes)
     _check_layer(params, x, config, axes)
     x = split_dim(x, 0, axes.groups)
-    gate = whole(params["gate"], axes)
-    wi = weight(params["wi"], axes, axes.experts, None, axes.hidden)
-    wo = weight(params["wo"], axes, axes.experts, axes.hidden, None)
+    gate = replicate_weight(params["gate"], axes)
+    wi = shard_weight(params["wi"], axes, axes.experts, None, axes.hidden)
+    wo = shard_weight(params["wo"], axes, axes.experts, axes.hidden, None)
     logits = einsum("gsm,me->gse", x, gate)
     gates = softmax(logits if x.dtype.itemsize >= 4 else logits.astype(np.float32))  # line 1
     combine, dispatch, aux, statistics = top_gating(gates, config, random)  # line 2

@@ -12,7 +12,7 @@ from ..dtypes import is_float
 from ..errors import ShapeError
 from .attention import attention
 from .configs import Axes, AxisNames, TransformerConfig, axes_of, message
-from .layers import cross_entropy, einsum, embedding, feed_forward, layer_norm, split_dim, whole
+from .layers import cross_entropy, einsum, embedding, feed_forward, layer_norm, replicate_weight, split_dim
 from .moe import moe_layer
 
 __all__ = ["next_token_loss", "transformer", "transformer_block"]
@@ -80,7 +80,7 @@ def transformer(
         raise ShapeError(message("transformer", "tokens must be (G, S) with S up to the config's length", got))
     randoms = _per_layer(random, config, tuple(tokens.shape))
     # Annotated once for both uses of the table, so that its two gradients are added before they are reduced.
-    embedded = {name: whole(array, axes) for name, array in params["embedding"].items()}
+    embedded = {name: replicate_weight(array, axes) for name, array in params["embedding"].items()}
     x = split_dim(embedding(embedded, split_dim(tokens, 0, axes.groups)), 0, axes.groups)
     aux_losses: list[Any] = []
     statistics: list[dict[str, Any]] = []
