@@ -8,7 +8,16 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 from __future__ import annotations
 
 from ._core import ir as _ir
-from ._core.error import DTypeError, Error, InternalError, MeshError, ParseError, ShapeError, ShardingError
+from ._core.error import (
+    DTypeError,
+    Error,
+    InternalError,
+    MeshError,
+    ParseError,
+    ShapeError,
+    ShardingError,
+    UnsupportedError,
+)
 
 __all__ = [
     "DTypeError",
@@ -30,10 +39,6 @@ class TracerConversionError(Error, TypeError):
 
 class TracerBoolConversionError(TracerConversionError):
     """A traced value was used as a condition of Python's ``if``, ``while``, ``and`` or ``or``."""
-
-
-class UnsupportedError(Error, TypeError):
-    """A NumPy function, or an option of one, that has no meaning on a traced or sharded array here."""
 
 
 def shown(value: object) -> str:

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-enum class Kind : uint8_t { kBool, kSigned, kUnsigned, kFloat };
+enum class Kind : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kToken };
 
 struct DTypeInfo {
   std::string_view mlir;
@@ -21,7 +21,7 @@ struct DTypeInfo {
 };
 
 // In the order of DType.
-constexpr std::array<DTypeInfo, kDTypeCount> kInfos{{
+constexpr std::array<DTypeInfo, kTextDTypeCount> kInfos{{
     {"i1", "bool", 1, Kind::kBool},
     {"i8", "int8", 1, Kind::kSigned},
     {"i16", "int16", 2, Kind::kSigned},
@@ -35,12 +35,30 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfos{{
     {"bf16", "bfloat16", 2, Kind::kFloat},
     {"f32", "float32", 4, Kind::kFloat},
     {"f64", "float64", 8, Kind::kFloat},
+    {"complex<f32>", "complex64", 8, Kind::kComplex},
+    {"complex<f64>", "complex128", 16, Kind::kComplex},
+    {"i2", "int2", 1, Kind::kSigned},
+    {"i4", "int4", 1, Kind::kSigned},
+    {"ui2", "uint2", 1, Kind::kUnsigned},
+    {"ui4", "uint4", 1, Kind::kUnsigned},
+    {"f4E2M1FN", "float4_e2m1fn", 1, Kind::kFloat},
+    {"f6E2M3FN", "float6_e2m3fn", 1, Kind::kFloat},
+    {"f6E3M2FN", "float6_e3m2fn", 1, Kind::kFloat},
+    {"f8E3M4", "float8_e3m4", 1, Kind::kFloat},
+    {"f8E4M3", "float8_e4m3", 1, Kind::kFloat},
+    {"f8E4M3B11FNUZ", "float8_e4m3b11fnuz", 1, Kind::kFloat},
+    {"f8E4M3FN", "float8_e4m3fn", 1, Kind::kFloat},
+    {"f8E4M3FNUZ", "float8_e4m3fnuz", 1, Kind::kFloat},
+    {"f8E5M2", "float8_e5m2", 1, Kind::kFloat},
+    {"f8E5M2FNUZ", "float8_e5m2fnuz", 1, Kind::kFloat},
+    {"f8E8M0FNU", "float8_e8m0fnu", 1, Kind::kFloat},
+    {"!stablehlo.token", "token", 0, Kind::kToken},
 }};
 
 const DTypeInfo& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 
-std::optional<DType> find(std::string_view DTypeInfo::* member, std::string_view name) {
-  for (size_t i = 0; i < kInfos.size(); ++i) {
+std::optional<DType> find(std::string_view DTypeInfo::* member, std::string_view name, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
     if (kInfos[i].*member == name) return static_cast<DType>(i);
   }
   return std::nullopt;
@@ -71,11 +89,17 @@ double rounded(DType dtype, double value) {
 int64_t item_size(DType dtype) { return info(dtype).bytes; }
 std::string_view mlir_name(DType dtype) { return info(dtype).mlir; }
 std::string_view numpy_name(DType dtype) { return info(dtype).numpy; }
-std::optional<DType> dtype_from_mlir(std::string_view name) { return find(&DTypeInfo::mlir, name); }
-std::optional<DType> dtype_from_numpy(std::string_view name) { return find(&DTypeInfo::numpy, name); }
+std::optional<DType> dtype_from_mlir(std::string_view name) { return find(&DTypeInfo::mlir, name, kTextDTypeCount); }
+std::optional<DType> dtype_from_numpy(std::string_view name) { return find(&DTypeInfo::numpy, name, kDTypeCount); }
 bool is_float(DType dtype) { return info(dtype).kind == Kind::kFloat; }
+bool is_complex(DType dtype) { return info(dtype).kind == Kind::kComplex; }
 bool is_signed_integer(DType dtype) { return info(dtype).kind == Kind::kSigned; }
 bool is_unsigned_integer(DType dtype) { return info(dtype).kind == Kind::kUnsigned; }
+
+void fail_without_kernels(DType dtype) {
+  fail<UnsupportedError>("run", "the dtype must be one of bool, (u)int8 to (u)int64, float16 to float64 and bfloat16",
+                         numpy_name(dtype), "convert the values before and after");
+}
 
 Float16::Float16(float value) {
   const uint32_t all = std::bit_cast<uint32_t>(value);

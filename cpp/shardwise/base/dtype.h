@@ -10,16 +10,27 @@
 
 namespace shardwise {
 
-enum class DType : uint8_t { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
-inline constexpr int kDTypeCount = 13;
+// Those up to kF64 have kernels. The others may stand in a text, which can be read, propagated and printed; a token is
+// what ops with effects hand each other, and has rank 0.
+// clang-format off: one row with kernels, one without
+enum class DType : uint8_t {
+  kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64,
+  kC64, kC128, kI2, kI4, kU2, kU4, kF4E2M1FN, kF6E2M3FN, kF6E3M2FN, kF8E3M4, kF8E4M3, kF8E4M3B11FNUZ, kF8E4M3FN,
+  kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kF8E8M0FNU, kToken,
+};
+// clang-format on
+inline constexpr int kDTypeCount = 13;  // with kernels
+inline constexpr int kTextDTypeCount = static_cast<int>(DType::kToken) + 1;
+inline bool has_kernels(DType dtype) { return static_cast<int>(dtype) < kDTypeCount; }
 
 int64_t item_size(DType dtype);            // bytes of one element
 std::string_view mlir_name(DType dtype);   // "f32"
 std::string_view numpy_name(DType dtype);  // "float32"
 std::optional<DType> dtype_from_mlir(std::string_view name);
-std::optional<DType> dtype_from_numpy(std::string_view name);
+std::optional<DType> dtype_from_numpy(std::string_view name);  // those with kernels
 
-bool is_float(DType dtype);
+bool is_float(DType dtype);  // real numbers
+bool is_complex(DType dtype);
 bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
 inline bool is_integer(DType dtype) { return is_signed_integer(dtype) || is_unsigned_integer(dtype); }
@@ -38,6 +49,8 @@ struct BFloat16 {
   explicit operator float() const;
 };
 
+[[noreturn]] void fail_without_kernels(DType dtype);  // UnsupportedError
+
 // Calls f.template operator()<T>() with the C++ type of `dtype` (bool, int8_t, …, Float16, BFloat16, float, double).
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
@@ -54,9 +67,9 @@ decltype(auto) dispatch(DType dtype, F&& f) {
     case DType::kF16: return f.template operator()<Float16>();
     case DType::kBF16: return f.template operator()<BFloat16>();
     case DType::kF32: return f.template operator()<float>();
-    case DType::kF64: break;
+    case DType::kF64: return f.template operator()<double>();
+    default: fail_without_kernels(dtype);
   }
-  return f.template operator()<double>();
 }
 
 // One number of any dtype, exact: integers keep all 64 bits, floats are held as double.

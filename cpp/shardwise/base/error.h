@@ -45,6 +45,9 @@ class ShapeError : public Error {
 class DTypeError : public Error {
   using Error::Error;
 };
+class UnsupportedError : public Error {
+  using Error::Error;
+};
 class InternalError : public Error {
   using Error::Error;
 };

@@ -19,6 +19,7 @@ struct ExceptionTypes {
   PyObject* shape;
   PyObject* dtype;
   PyObject* parse;
+  PyObject* unsupported;
   PyObject* internal;
 };
 
@@ -80,6 +81,9 @@ void translate(std::exception_ptr pointer) {
   } catch (DTypeError& error) {
     locate(error);
     set_error(types().dtype, error);
+  } catch (UnsupportedError& error) {
+    locate(error);
+    set_error(types().unsupported, error);
   } catch (InternalError& error) {
     set_error(types().internal, error);
   } catch (Error& error) {
@@ -98,6 +102,8 @@ void bind_error(py::module_& module) {
   all.shape = make_type(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
   all.dtype = make_type(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
   all.parse = make_type(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);
+  all.unsupported =
+      make_type(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.", PyExc_TypeError);
   all.internal = make_type(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError);
   py::register_exception_translator(translate);
 }

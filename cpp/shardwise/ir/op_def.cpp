@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/op_def.h"
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
 namespace shardwise {
 
 Dims LocalLayout::local_shape() const {
@@ -13,5 +16,22 @@ Dims LocalLayout::local_shape() const {
 void not_differentiable(VjpContext&) {}
 
 ShardingRule no_rule(const OpView&) { return {}; }
+
+namespace {
+
+[[noreturn]] void refuse(const OpView& op, std::string_view what) {
+  UnsupportedError error(error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
+                                       "replace it by other ops"));
+  error.at(op.module().context().location_text(op.loc()));
+  throw error;
+}
+
+}  // namespace
+
+void propagation_only(KernelContext& context) { refuse(context.op(), "run"); }
+void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
+void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
+
+bool OpDef::runnable() const { return kernel != static_cast<KernelFn>(propagation_only); }
 
 }  // namespace shardwise

@@ -136,6 +136,22 @@ struct OpCost {
   double bytes = 0;  // read and written by one execution on the types given
 };
 
+// ---- data flow ----------------------------------------------------------------------------------------------------
+
+// Values that stand for each other across the regions of an op:
+//
+//   %r = while(%a = %init) cond {…} do {… return %next}     owner %r; sources %init, %next; targets %r and both %a
+//
+// Targets have one sharding, the owner's, and sources agree with it as by an identity.
+struct DataFlowEdge {
+  ValueId owner;
+  std::vector<ValueId> sources;
+  std::vector<ValueId> targets;  // with the owner
+  std::vector<AxisList> manual =
+      {};                      // per dim, in front of its other axes: axes that only the outside of a region sees
+  bool target_inside = false;  // the owner is an argument of that region, and its sources are outside
+};
+
 // ---- traits --------------------------------------------------------------------------------------------------------
 
 // Whether f distributes over a pending reduction (so that an unreduced operand may pass through it unreduced):
@@ -175,6 +191,9 @@ struct Traits {
   bool side_effect = false;      // never removed or merged
   bool constraint = false;       // the identity whose result carries a user's sharding
   bool reshard = false;          // the identity that changes the sharding
+  bool data_flow_edge = false;   // the identity behind a value that an op with regions hands on (DataFlowEdge)
+  bool barrier = false;          // the identity that shardings pass in its attribute allowed_direction only
+  bool sharding_group = false;   // puts its operand into the group of its attribute group_id: one sharding for all
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
   bool movement = false;  // results hold copies of operand elements only: views, no arithmetic
@@ -190,6 +209,8 @@ using KernelFn = void (*)(KernelContext& context);
 using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
+// Appends the edges of an op with regions, or of one that hands on its operands.
+using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
@@ -199,6 +220,10 @@ void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // takes no part in propagation; computed replicated
 void partition_by_rule(PartitionContext& context);
 OpCost cost_by_rule(const OpView& op);
+// Of an op that texts may hold and propagation understands, and that cannot run yet: an UnsupportedError.
+void propagation_only(KernelContext& context);
+void propagation_only(VjpContext& context);
+void propagation_only(BatchContext& context);
 
 struct OpDef {
   std::string_view name;
@@ -210,11 +235,13 @@ struct OpDef {
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
   TileFn tile = nullptr;                // elementwise ops only
+  FlowFn flow = nullptr;                // ops whose regions or results hand values on
   std::string_view no_vjp_reason = {};  // required with not_differentiable
   std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
+  bool runnable() const;  // not propagation_only
   constexpr bool complete() const {
     return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && kernel != nullptr &&
            cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&

@@ -26,6 +26,29 @@ constexpr std::array kPipeline{
     kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
+// Texts hold ops and dtypes that can be propagated and not run.
+void check_runnable(const Module& module, RegionId region) {
+  const auto check_type = [&](ValueId value, LocId loc) {
+    if (has_kernels(module.type(value).dtype)) return;
+    DTypeError error(error_message("compile", "a value must be of a dtype that has kernels", module.type(value).text(),
+                                   "convert the values before and after"));
+    error.at(module.context().location_text(loc));
+    throw error;
+  };
+  for (const ValueId argument : module.region(region).arguments) check_type(argument, module.value(argument).loc);
+  for (const OpId id : module.region(region).ops) {
+    const OpView op(module, id);
+    if (!op.def().runnable()) {
+      UnsupportedError error(
+          error_message(op.name(), "can be read, propagated and printed, but not run", {}, "replace it by other ops"));
+      error.at(module.context().location_text(op.loc()));
+      throw error;
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) check_type(op.result(i), op.loc());
+    for (const RegionId inner : op.regions()) check_runnable(module, inner);
+  }
+}
+
 // What the passes take for granted, and a text or an annotation may get wrong.
 void check_input(const Module& module) {
   const Context& context = module.context();
@@ -35,6 +58,7 @@ void check_input(const Module& module) {
     throw error;
   };
   const Function& main = module.main();
+  check_runnable(module, main.body);
   for (const OpId id : module.region(main.body).ops) {
     const OpView op(module, id);
     if (!is_local_collective(op)) continue;

@@ -3,7 +3,7 @@
 Exceptions
 """
 from __future__ import annotations
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError']
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'UnsupportedError']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -27,6 +27,10 @@ class DTypeError(Error, TypeError):
 class ParseError(Error, ValueError):
     """
     Malformed text; has .line and .column.
+    """
+class UnsupportedError(Error, TypeError):
+    """
+    What has no meaning on a traced or sharded array here.
     """
 class InternalError(Error, RuntimeError):
     """
