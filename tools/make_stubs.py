@@ -25,7 +25,8 @@ def with_elements(text: str) -> str:
     complete = re.sub(r"(?<=[ \[])(tuple|list|dict)(?=[:,)\] ]|$)", lambda m: GENERIC[m[1]], text, flags=re.MULTILINE)
     if "typing.Any" in complete and "import typing" not in complete:
         complete = complete.replace("__all__", "import typing\n__all__", 1)
-    return complete
+    # Set on each instance, where a reader of the class does not see them.
+    return re.sub(r'(class ParseError\(.*\):\n    """\n.*\n    """\n)', r"\1    line: int\n    column: int\n", complete)
 
 
 def main(folder: str = "python") -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from . import _core
 
 __all__ = ["Module", "parse"]
@@ -31,6 +33,34 @@ class Module:
     def from_json(cls, text: str) -> Module:
         """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
         return cls(_core.ir.module_from_json(text))
+
+    def propagate(self, strategy: Literal["aggressive", "basic"] = "aggressive") -> Module:
+        """The program with a sharding for every value, as the compiler gives it: all dims are closed.
+
+        Args:
+            strategy: how conflicts are settled, as in :func:`jit`.
+
+        >>> text = '''sdy.mesh @mesh = <["x"=2]>
+        ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        ...   %0 = stablehlo.tanh %arg0 : tensor<8xf32>
+        ...   return %0 : tensor<8xf32>
+        ... }'''
+        >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
+        %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+        """
+        return self.run("propagate", strategy=strategy)
+
+    def run(self, *passes: str, strategy: Literal["aggressive", "basic"] = "aggressive") -> Module:
+        """The program after these passes, one after another; ``shardwise opt --help`` lists them.
+
+        Raises:
+            ShardingError: a name that no pass has, or shardings that a pass cannot work with. ShapeError, DTypeError,
+                UnsupportedError: an op that the pass cannot work with.
+
+        >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
+        <module of 0 ops>
+        """
+        return Module(_core.passes.run_passes(self._core, passes, strategy))
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""

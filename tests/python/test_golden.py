@@ -32,7 +32,7 @@ def test_pass_gives_the_golden_text(path: Path) -> None:
     assert comment.startswith("// "), "a golden text says in its first line what it shows"
     module = _core.ir.parse(before)
     assert before == comment + module.text(), "the text before the pass is as the printer writes it"
-    found = _core.passes.run_pass(name, module).text()
+    found = _core.passes.run_passes(module, [name]).text()
     if os.environ.get("SHARDWISE_UPDATE_GOLDEN"):
         path.write_text(before + marker + found)
     else:
@@ -46,8 +46,8 @@ def test_every_pass_has_goldens() -> None:
 
 def test_unknown_pass_is_an_error_that_lists_them() -> None:
     module = _core.ir.parse((FILES[0]).read_text().partition("// ----")[0])
-    with pytest.raises(ValueError, match=r"run_pass: must be one of simplify, propagate, .*, got optimise"):
-        _core.passes.run_pass("optimise", module)
+    with pytest.raises(ValueError, match=r"a pass must be one of simplify, propagate, .*, got optimise"):
+        _core.passes.run_passes(module, ["optimise"])
 
 
 # ---- one program for every number of devices ------------------------------------------------------------------------
@@ -128,5 +128,5 @@ def test_passes_through_text_give_the_compiled_program(function: Callable[..., A
     lowered = jitted.lower(*arguments)
     text = lowered.as_text()
     for name in PASSES:
-        text = _core.passes.run_pass(name, _core.ir.parse(text)).text()
+        text = _core.passes.run_passes(_core.ir.parse(text), [name]).text()
     assert text == lowered.compile().as_text("local")

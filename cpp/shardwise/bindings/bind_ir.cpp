@@ -126,9 +126,24 @@ void bind_ir(py::module_& module) {
     const ResolvedSource source = current_source();
     return py::make_tuple(source.file, source.line);
   });
-  module.def("parse", [](const std::string& text) {
-    return std::make_shared<Module>(parse(text, std::make_shared<Context>()));
-  });
+  module.def(
+      "parse",
+      [](const std::string& text, const std::string& file) {
+        return std::make_shared<Module>(parse(text, std::make_shared<Context>(), ParseOptions{.file = file}));
+      },
+      py::arg("text"), py::arg("file") = "");
+  // The module, and its values as (name in the text, number).
+  module.def(
+      "parse_with_names",
+      [](const std::string& text, const std::string& file) {
+        ValueNames names;
+        auto parsed = std::make_shared<Module>(
+            parse(text, std::make_shared<Context>(), ParseOptions{.file = file, .names = &names}));
+        py::list values;
+        for (const auto& [name, value] : names) values.append(py::make_tuple(name, value.index));
+        return py::make_tuple(parsed, values);
+      },
+      py::arg("text"), py::arg("file") = "");
   module.def("module_from_json", [](const std::string& json) {
     return std::make_shared<Module>(module_from_json(json, std::make_shared<Context>()));
   });

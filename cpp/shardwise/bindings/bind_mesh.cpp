@@ -150,6 +150,8 @@ void bind_sharding_class(py::module_& module) {
       .def_property_readonly("mesh", [](const TensorSharding& s) { return std::const_pointer_cast<Mesh>(s.mesh); })
       .def_property_readonly("ndim", &TensorSharding::ndim)
       .def_property_readonly("dims", &dims_to_python)
+      .def_property_readonly("replicated_axes",
+                             [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.replicated); })
       .def_property_readonly("unreduced", [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.unreduced); })
       .def_property_readonly("reducer", [](const TensorSharding& s) { return std::string(name(s.pending_reducer())); })
       .def("verify", [](const TensorSharding& s, py::handle shape) { verify(s, shape_from_python(shape)); })

@@ -11,6 +11,7 @@
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/passes/collective_ledger.h"
+#include "shardwise/passes/named_passes.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
 
@@ -85,16 +86,37 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-// One pass alone, on a copy: what a golden text shows.
-std::shared_ptr<Module> run_named_pass(const std::string& name, const Module& module, const std::string& strategy) {
-  const std::span<const Pass> passes = pipeline();
-  const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
-  if (found == passes.end()) {
-    throw py::value_error(str("run_pass: must be one of ", join(pass_names(), ", "), ", got ", name));
-  }
+// Passes on a copy: what `shardwise opt` and golden texts show.
+std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector<std::string>& names,
+                                         const std::string& strategy) {
   Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
-  run_pass(*found, program, static_cast<int>(found - passes.begin()) + 1);
+  {
+    py::gil_scoped_release release;
+    run_passes(names, program);
+  }
   return std::make_shared<Module>(std::move(program.module));
+}
+
+py::list describe_passes() {
+  py::list rows;
+  for (const Pass& pass : named_passes()) rows.append(py::make_tuple(std::string(pass.name), std::string(pass.doc)));
+  return rows;
+}
+
+// A program with its shardings, and where each of them comes from.
+struct Propagated {
+  std::shared_ptr<Module> module;
+  Provenance provenance;
+};
+
+std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy) {
+  Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
+  {
+    py::gil_scoped_release release;
+    run_passes(std::vector<std::string>{std::string(kPropagate.name)}, program);
+  }
+  return std::make_shared<Propagated>(std::make_shared<Module>(std::move(program.module)),
+                                      std::move(program.provenance));
 }
 
 LocId loc_of(const Module& module, ValueId id) {
@@ -156,9 +178,8 @@ py::list axes_of(const Explanation& explanation) {
   return axes;
 }
 
-py::dict explanation_dict(const CompiledProgram& compiled, ValueId value) {
-  const Module& module = *compiled.propagated;
-  const Explanation explanation = explain(module, compiled.provenance, value);
+py::dict explanation_dict(const Module& module, const Provenance& provenance, ValueId value) {
+  const Explanation explanation = explain(module, provenance, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   py::list lost;
   for (const LostAxis& entry : explanation.lost) {
@@ -170,21 +191,32 @@ py::dict explanation_dict(const CompiledProgram& compiled, ValueId value) {
                   py::arg("axes") = axes_of(explanation), py::arg("lost") = lost);
 }
 
-py::list explain_name(const CompiledProgram& compiled, const std::string& name) {
+py::list explain_name(const Module& module, const Provenance& provenance, const std::string& name) {
   py::list found;
-  const std::vector<bool> inner = inner_values(*compiled.propagated);
-  for (ValueId value : values_of_main(*compiled.propagated)) {
-    const auto names = names_of(*compiled.propagated, value, inner);
-    if (std::find(names.begin(), names.end(), name) != names.end()) found.append(explanation_dict(compiled, value));
+  const std::vector<bool> inner = inner_values(module);
+  for (ValueId value : values_of_main(module)) {
+    const auto names = names_of(module, value, inner);
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      found.append(explanation_dict(module, provenance, value));
+    }
   }
   return found;
 }
 
-py::list all_names(const CompiledProgram& compiled) {
+// Values keep their numbers while a program is propagated, so those of the text that was parsed are theirs.
+py::dict explain_value(const Propagated& propagated, uint32_t index) {
+  const Module& module = *propagated.module;
+  if (index == 0 || index >= module.value_count()) {
+    fail<ShapeError>("why", "a value must be one of the program", std::to_string(index));
+  }
+  return explanation_dict(module, propagated.provenance, ValueId{index});
+}
+
+py::list all_names(const Module& module) {
   std::set<std::string> names;
-  const std::vector<bool> inner = inner_values(*compiled.propagated);
-  for (ValueId value : values_of_main(*compiled.propagated)) {
-    for (std::string& name : names_of(*compiled.propagated, value, inner)) names.insert(std::move(name));
+  const std::vector<bool> inner = inner_values(module);
+  for (ValueId value : values_of_main(module)) {
+    for (std::string& name : names_of(module, value, inner)) names.insert(std::move(name));
   }
   return py::cast(std::vector<std::string>(names.begin(), names.end()));
 }
@@ -260,12 +292,22 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
-      .def("explain", &explain_name)
-      .def("names", &all_names);
+      .def("explain", [](const CompiledProgram& self,
+                         const std::string& name) { return explain_name(*self.propagated, self.provenance, name); })
+      .def("names", [](const CompiledProgram& self) { return all_names(*self.propagated); });
+  py::class_<Propagated, std::shared_ptr<Propagated>>(module, "Propagated")
+      .def_readonly("module", &Propagated::module)
+      .def("explain", [](const Propagated& self,
+                         const std::string& name) { return explain_name(*self.module, self.provenance, name); })
+      .def("explain_value", &explain_value)
+      .def("names", [](const Propagated& self) { return all_names(*self.module); });
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user");
-  module.def("run_pass", &run_named_pass, py::arg("name"), py::arg("module"), py::arg("strategy") = kDefaultStrategy);
+  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy);
+  module.def("named_passes", &describe_passes);
+  module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
+             py::arg("strategy") = kDefaultStrategy);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
 }
 

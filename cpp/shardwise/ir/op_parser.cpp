@@ -55,6 +55,20 @@ void OpParser::define(std::string_view name, ValueId first, uint32_t count, size
     fail_at(position, "the name of a value must be new in its scope", str("%", name, " again"));
   }
   defined_.push_back(name);
+  if (options_.names == nullptr) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    options_.names->emplace_back(count == 1 ? std::string(name) : str(name, "#", i), ValueId{first.index + i});
+  }
+}
+
+// Places are asked for from top to bottom, so that lines are counted once.
+LocId OpParser::place(size_t position) {
+  if (options_.file.empty()) return {};
+  for (size_t end = text.find('\n', line_begin_); end < position; end = text.find('\n', line_begin_)) {
+    line_begin_ = end + 1;
+    ++line_number_;
+  }
+  return context().file_location(options_.file, line_number_, static_cast<int32_t>(position - line_begin_) + 1);
 }
 
 void OpParser::close_scope(size_t mark) {
@@ -73,7 +87,8 @@ ValueId OpParser::parse_argument(RegionId region) {
   const TypeId type = parse_type();
   const ValueId id = module().add_argument(region, type);
   define(name, id, 1, start);
-  module().value(id).loc = parse_optional_location();
+  const LocId loc = parse_optional_location();
+  module().value(id).loc = loc ? loc : place(start);
   return id;
 }
 
@@ -130,6 +145,7 @@ bool OpParser::parse_statement(RegionId region) {
   for (const ResultName& name : names) op.named_results += name.count;
   skip_space();
   op.start = pos;
+  const LocId here = place(op.start);
   const bool is_generic = peek("\"");
   std::string quoted_name;
   std::string_view name;
@@ -149,7 +165,8 @@ bool OpParser::parse_statement(RegionId region) {
       fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
     parse_formatted(op);
   }
-  const OpId id = create(region, op, parse_optional_location());
+  const LocId loc = parse_optional_location();
+  const OpId id = create(region, op, loc ? loc : here);
   const uint32_t count = module().op(id).result_count;
   if (!names.empty() && op.named_results != count) {
     fail_at(op.start, str("'", op.def->name, "' has ", count, " results"), str(op.named_results, " names"));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shardwise/ir/assembly_format.h"
+#include "shardwise/ir/parser.h"
 #include "shardwise/ir/text_reader.h"
 
 namespace shardwise {
@@ -33,7 +34,8 @@ struct OpSyntax {
 
 class OpParser : public TextReader {
  public:
-  using TextReader::TextReader;
+  OpParser(std::string_view source, Module& module, const ParseOptions& options)
+      : TextReader(source, module), options_(options) {}
 
   // ---- values and scopes
   ValueId parse_operand();
@@ -79,6 +81,7 @@ class OpParser : public TextReader {
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
   void parse_local_blocks(OpSyntax& op);
   void set_columns(const OpSyntax& op, OpId id);
+  LocId place(size_t position);  // in the file of the options; none without one
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
 
   // format_parser.cpp
@@ -90,6 +93,9 @@ class OpParser : public TextReader {
   void parse_operand_types(const OpSyntax& op);
   void parse_select_type(OpSyntax& op);
 
+  const ParseOptions& options_;
+  size_t line_begin_ = 0;  // of the line of the last place
+  int32_t line_number_ = 1;
   std::unordered_map<std::string_view, NamedValue> names_;
   std::vector<std::string_view> defined_;
   std::unordered_map<std::string_view, Definition> definitions_;

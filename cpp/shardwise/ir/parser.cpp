@@ -336,10 +336,10 @@ class ModuleParser : public OpParser {
 
 }  // namespace
 
-Module parse(std::string_view text, std::shared_ptr<Context> context) {
+Module parse(std::string_view text, std::shared_ptr<Context> context, const ParseOptions& options) {
   Module module(std::move(context));
   module.name.clear();
-  ModuleParser(text, module).run();
+  ModuleParser(text, module, options).run();
   return module;
 }
 

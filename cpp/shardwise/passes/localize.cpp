@@ -2,6 +2,7 @@
 #include "shardwise/passes/localize.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/passes/localize_collectives.h"
 #include "shardwise/passes/partition_context.h"
@@ -100,6 +101,20 @@ LocalLayout layout_of(const Module& module, ValueId value) {
   return layout;
 }
 
-void localize(Program& program) { Localization(program.module).run(program); }
+void check_not_localized(const Module& module, std::string_view what) {
+  for (const OpId id : module.region(module.main().body).ops) {
+    const OpView op(module, id);
+    if (!is_local_collective(op)) continue;
+    ShardingError error(
+        error_message(what, "the program must not be partitioned already", op.name(), "give it the global program"));
+    error.at(module.context().location_text(op.loc()));
+    throw error;
+  }
+}
+
+void localize(Program& program) {
+  check_not_localized(program.module, kLocalize.name);
+  Localization(program.module).run(program);
+}
 
 }  // namespace shardwise

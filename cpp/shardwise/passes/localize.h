@@ -21,6 +21,9 @@ namespace shardwise {
 // some.
 LocalLayout layout_of(const Module& module, ValueId value);
 
+// ShardingError, with `what` as its subject, for a program that `localize` has made.
+void check_not_localized(const Module& module, std::string_view what);
+
 void localize(Program& program);
 inline constexpr Pass kLocalize{"localize", "turn global shapes into the program of one device", localize};
 

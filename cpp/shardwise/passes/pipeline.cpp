@@ -10,7 +10,6 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/collectives.h"
 #include "shardwise/passes/assign.h"
 #include "shardwise/passes/localize.h"
 #include "shardwise/passes/optimize_collectives.h"
@@ -52,23 +51,13 @@ void check_runnable(const Module& module, RegionId region) {
 // What the passes take for granted, and a text or an annotation may get wrong.
 void check_input(const Module& module) {
   const Context& context = module.context();
-  const auto refuse = [&](std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {
-    ShardingError error(error_message("compile", must_hold, got, way_out));
-    error.at(context.location_text(loc));
-    throw error;
-  };
   const Function& main = module.main();
   check_runnable(module, main.body);
-  for (const OpId id : module.region(main.body).ops) {
-    const OpView op(module, id);
-    if (!is_local_collective(op)) continue;
-    refuse("the program must not be partitioned already", std::string(op.name()), "compile its global program",
-           op.loc());
-  }
+  check_not_localized(module, "compile");
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
-    refuse("a result cannot be left unreduced", short_text(context.sharding(id)),
-           "drop unreduced= or shard a dim of the result over these axes", {});
+    fail<ShardingError>("compile", "a result cannot be left unreduced", short_text(context.sharding(id)),
+                        "drop unreduced= or shard a dim of the result over these axes");
   }
 }
 

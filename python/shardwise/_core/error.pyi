@@ -28,6 +28,8 @@ class ParseError(Error, ValueError):
     """
     Malformed text; has .line and .column.
     """
+    line: int
+    column: int
 class UnsupportedError(Error, TypeError):
     """
     What has no meaning on a traced or sharded array here.

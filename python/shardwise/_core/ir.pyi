@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['EnumValue', 'Module', 'Struct', 'Trace', 'all_ops', 'current_location', 'hide_frames_of', 'module_from_json', 'parse']
+__all__: list[str] = ['EnumValue', 'Module', 'Struct', 'Trace', 'all_ops', 'current_location', 'hide_frames_of', 'module_from_json', 'parse', 'parse_with_names']
 class EnumValue:
     def __init__(self, arg0: str, arg1: str, arg2: str) -> None:
         ...
@@ -95,5 +95,7 @@ def hide_frames_of(arg0: collections.abc.Sequence[str]) -> None:
     ...
 def module_from_json(arg0: str) -> Module:
     ...
-def parse(arg0: str) -> Module:
+def parse(text: str, file: str = '') -> Module:
+    ...
+def parse_with_names(text: str, file: str = '') -> tuple[Module, list[typing.Any]]:
     ...

@@ -98,6 +98,9 @@ class Sharding:
     def reducer(self) -> str:
         ...
     @property
+    def replicated_axes(self) -> list[typing.Any]:
+        ...
+    @property
     def unreduced(self) -> list[typing.Any]:
         ...
 def algebra(arg0: Mesh, arg1: str, arg2: typing.Any, arg3: typing.Any) -> typing.Any:

@@ -3,10 +3,11 @@
 The compiler pipeline
 """
 from __future__ import annotations
+import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'compile', 'pass_names', 'propagate', 'run_pass']
+__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'named_passes', 'pass_names', 'propagate', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -29,11 +30,25 @@ class Compiled:
     @property
     def stages(self) -> dict[typing.Any, typing.Any]:
         ...
+class Propagated:
+    def explain(self, arg0: str) -> list[typing.Any]:
+        ...
+    def explain_value(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> dict[typing.Any, typing.Any]:
+        ...
+    def names(self) -> list[typing.Any]:
+        ...
+    @property
+    def module(self) -> shardwise._core.ir.Module:
+        ...
 def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, strategy: str = 'aggressive') -> Compiled:
+    ...
+def named_passes() -> list[typing.Any]:
     ...
 def pass_names() -> list[str]:
     ...
 def propagate(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user') -> shardwise._core.ir.Module:
     ...
-def run_pass(name: str, module: shardwise._core.ir.Module, strategy: str = 'aggressive') -> shardwise._core.ir.Module:
+def propagate_program(module: shardwise._core.ir.Module, strategy: str = 'aggressive') -> Propagated:
+    ...
+def run_passes(module: shardwise._core.ir.Module, names: collections.abc.Sequence[str], strategy: str = 'aggressive') -> shardwise._core.ir.Module:
     ...

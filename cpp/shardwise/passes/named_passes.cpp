@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/named_passes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/passes/assign.h"
+#include "shardwise/passes/pipeline.h"
+#include "shardwise/passes/plan_reshards.h"
+#include "shardwise/passes/propagate.h"
+
+namespace shardwise {
+namespace {
+
+void change_nothing(Program&) {}
+
+// Dims stay open, and a value that nothing reached has no sharding.
+template <Strategy strategy, Priorities priorities>
+void propagate_only(Program& program) {
+  record_annotations(program.module, program.provenance);
+  propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters);
+}
+
+constexpr Pass kOthers[] = {
+    {"parse", "read the program, verify it and print it", change_nothing},
+    {"propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
+     propagate_only<Strategy::kBasic, Priorities::kNone>},
+    {"propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",
+     propagate_only<Strategy::kAggressive, Priorities::kNone>},
+    {"propagate_op_priority", "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate",
+     propagate_only<Strategy::kAggressive, Priorities::kOps>},
+    {"propagate_user_priority", "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate",
+     propagate_only<Strategy::kAggressive, Priorities::kUser>},
+    {"insert_reshards", "another name of assign", kAssign.run},
+    {"reshard_to_collectives", "another name of plan_reshards", kPlanReshards.run},
+};
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> passes = [] {
+    std::vector<Pass> list(pipeline().begin(), pipeline().end());
+    list.insert(list.end(), std::begin(kOthers), std::end(kOthers));
+    return list;
+  }();
+  return passes;
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto plain = [](char c) { return c == '-' ? '_' : c; };
+  return std::ranges::equal(a, b, {}, plain, plain);
+}
+
+}  // namespace
+
+std::span<const Pass> named_passes() { return all_passes(); }
+
+const Pass* find_named_pass(std::string_view name) {
+  const auto found = std::ranges::find_if(all_passes(), [&](const Pass& pass) { return same_name(pass.name, name); });
+  return found == all_passes().end() ? nullptr : &*found;
+}
+
+void run_passes(std::span<const std::string> names, Program& program) {
+  std::vector<const Pass*> passes;
+  for (const std::string& name : names) {
+    passes.push_back(find_named_pass(name));
+    if (passes.back() != nullptr) continue;
+    std::vector<std::string> known;
+    for (const Pass& pass : all_passes()) known.emplace_back(pass.name);
+    fail<ShardingError>("passes", str("a pass must be one of ", join(known, ", ")), name);
+  }
+  int index = 0;
+  for (const Pass* pass : passes) run_pass(*pass, program, ++index);
+}
+
+}  // namespace shardwise

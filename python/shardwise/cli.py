@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``shardwise``: programs as text, from the command line. ``python -m shardwise`` is the same.
+
+``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
+FILE.mlir %value`` says where the sharding of a value comes from. ``-`` is standard input. What is wrong with a program
+is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from . import _core
+from .errors import Error, ParseError
+from .reports import Explanation
+
+__all__ = ["main"]
+
+_STANDARD_INPUT = "<stdin>"
+_PLACE = re.compile(r" \(at (?P<file>.*?):(?P<line>\d+)\)$")
+
+
+class _RefusedError(Exception):
+    """What ends the command, as one line of text."""
+
+
+class _Source:
+    """A program's text and what to call it."""
+
+    def __init__(self, path: str) -> None:
+        self.name = _STANDARD_INPUT if path == "-" else path
+        try:
+            if path == "-":
+                data = sys.stdin.buffer.read()
+            else:
+                with open(path, "rb") as file:
+                    data = file.read()
+        except OSError as error:
+            raise _RefusedError(f"{self.name}: error: {error.strerror or error}") from None
+        try:
+            self.text = data.decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+            raise _RefusedError(f"{self.name}:{line}:{column}: error: the text must be UTF-8") from None
+
+    def refusal(self, error: Error) -> _RefusedError:
+        """The error with its place in the text, as compilers write it."""
+        message = str(error)
+        place = _PLACE.search(message)
+        line, column, file = 1, 1, self.name
+        if place is not None:
+            message = message[: place.start()]
+        if isinstance(error, ParseError):
+            line, column = error.line, error.column
+            message = message.partition(f"{line}:{column}: ")[2] or message
+        elif place is not None and place["file"] == self.name:
+            line = int(place["line"])
+            column = self._column_of_op(line)
+        elif place is not None and f'"{place["file"]}":' in self.text:  # of the text's own loc("file":line:column)
+            file, line = place["file"], int(place["line"])
+        return _RefusedError(f"{file}:{line}:{column}: error: {' '.join(message.split())}")
+
+    def _column_of_op(self, line: int) -> int:
+        lines = self.text.split("\n")
+        match = re.match(r"\s*(%[^=]*=\s*)?", lines[line - 1]) if line <= len(lines) else None
+        return match.end() + 1 if match else 1
+
+
+def _pass_table() -> str:
+    rows = [(name.replace("_", "-"), doc) for name, doc in _core.passes.named_passes()]
+    width = max(len(name) for name, _ in rows)
+    return "passes:\n" + "\n".join(f"  {name:{width}}  {doc}" for name, doc in rows)
+
+
+def _passes(text: str) -> list[str]:
+    """``--passes`` taken apart; unknown names are errors of the command line."""
+    known = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
+    names = [name.strip().replace("_", "-") for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            raise argparse.ArgumentTypeError(f"no pass is called {name!r}; use {', '.join(near or known)}")
+    return names
+
+
+def _opt(options: argparse.Namespace) -> str:
+    source = _Source(options.file)
+    try:
+        module = _core.ir.parse(source.text, source.name)
+        changed = _core.passes.run_passes(module, options.passes, options.strategy)
+        return str(changed.text(locations=options.locations, generic=options.generic))
+    except Error as error:
+        raise source.refusal(error) from None
+
+
+def _why(options: argparse.Namespace) -> str:
+    source = _Source(options.file)
+    try:
+        module, names = _core.ir.parse_with_names(source.text, source.name)
+        explanation = _explanation(_core.passes.propagate_program(module, options.strategy), names, options.value)
+    except Error as error:
+        raise source.refusal(error) from None
+    if not explanation.values:
+        wanted = options.value.removeprefix("%")
+        near = difflib.get_close_matches(wanted, sorted({name for name, _ in names}), n=5)
+        hint = f"; did you mean {', '.join('%' + name for name in near)}?" if near else ""
+        raise _RefusedError(f"{source.name}:1:1: error: why: no value of the program is called {options.value}{hint}")
+    return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
+
+
+def _explanation(propagated: _core.passes.Propagated, names: Sequence[tuple[str, int]], value: str) -> Explanation:
+    """By the name in the text (all results of ``%r:2``, or ``%r#1``); else by the name in its location."""
+    wanted = value.removeprefix("%")
+    numbers = [(name, number) for name, number in names if name == wanted or name.partition("#")[0] == wanted]
+    rows = [{**propagated.explain_value(number), "name": f"%{name}"} for name, number in numbers]
+    return Explanation.of(value, rows or propagated.explain(value))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shardwise",
+        description="Partition tensor programs: run passes on StableHLO text, or ask where a sharding comes from.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    opt = commands.add_parser(
+        "opt",
+        help="run passes on a program and print it",
+        description="Run passes on a StableHLO program with Shardy's attributes, and print what they leave.",
+        epilog=_pass_table(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    opt.add_argument(
+        "--passes", type=_passes, default="parse", metavar="P1,P2", help="what to run, in order (default: parse)"
+    )
+    opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
+    opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")
+    opt.set_defaults(run=_opt)
+    why = commands.add_parser(
+        "why",
+        help="say where the sharding of a value comes from",
+        description="Propagate shardings, and say where the sharding of a value comes from and what lost.",
+    )
+    why.set_defaults(run=_why)
+    for command in (opt, why):
+        command.add_argument("file", metavar="FILE", help="the program's text; - for standard input")
+        command.add_argument(
+            "--strategy",
+            choices=("aggressive", "basic"),
+            default="aggressive",
+            help="how propagation settles conflicts (default: aggressive)",
+        )
+    why.add_argument("value", metavar="%VALUE", help="a name in the text: %%h, %%arg0, %%r#1; or a given one: h")
+    why.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code: 0, 1 for a program that is refused, 2 for a wrong command line.
+
+    >>> main(["opt", "no_such_file.mlir"])
+    1
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        sys.stdout.write(options.run(options))
+        sys.stdout.flush()
+    except _RefusedError as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader has seen enough; the interpreter must not flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: every pass on text that jaxlib reads, `why` by names of the text, and errors with their place."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_programs import EXAMPLES, traced_example
+from shardy_oracle import ShardyOracle, shardy  # noqa: F401 - the fixture
+from test_mutated_text import mutated
+
+import shardwise as sw
+from shardwise import _core
+from shardwise.cli import main
+
+TEXT = """\
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<4x16xf32>)
+    -> tensor<8x16xf32> {
+  %h = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1],
+    rhs_contracting_dimensions = [0]>}> : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  %z = stablehlo.tanh %h : tensor<8x16xf32>
+  return %z : tensor<8x16xf32>
+}
+"""
+PASSES = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
+TO_LOCAL = ["simplify", "propagate", "assign", "plan-reshards", "localize", "optimize-collectives"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "program.mlir"
+    path.write_text(TEXT)
+    return path
+
+
+def run(capsys: Any, *arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def before(name: str) -> list[str]:
+    """The passes whose work a pass goes on with."""
+    at = {"insert-reshards": "assign", "reshard-to-collectives": "plan-reshards"}.get(name, name)
+    return TO_LOCAL[: TO_LOCAL.index(at)] if at in TO_LOCAL else []
+
+
+# ---- opt ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pass_prints_a_program_that_jaxlib_and_we_read(
+    name: str,
+    example: str,
+    shardy: ShardyOracle,  # noqa: F811
+    tmp_path: Path,
+    capsys: Any,
+) -> None:
+    path = tmp_path / "in.mlir"
+    path.write_text(traced_example(example).as_text())
+    code, out, err = run(capsys, "opt", path, f"--passes={','.join([*before(name), name])}")
+    assert (code, err) == (0, "")
+    local = name in ("localize", "optimize-collectives")
+    assert shardy.parse(out, unregistered=local)
+    assert str(sw.parse(out)) == out
+
+
+def test_the_default_is_to_print_what_was_read(file: Path, capsys: Any) -> None:
+    assert run(capsys, "opt", file) == (0, str(sw.parse(TEXT)), "")
+
+
+def test_passes_run_one_after_another_and_dashes_are_underscores(file: Path, capsys: Any) -> None:
+    by_name = run(capsys, "opt", file, "--passes=propagate,insert-reshards,reshard-to-collectives")[1]
+    assert by_name == str(sw.parse(TEXT).run("propagate", "assign", "plan_reshards"))
+    assert run(capsys, "opt", file, "--passes", "propagate, assign,plan_reshards,")[1] == by_name
+
+
+@pytest.mark.parametrize("level", ["basic", "aggressive", "op-priority", "user-priority"])
+def test_the_levels_of_propagation_are_those_of_shardy(level: str, file: Path, capsys: Any) -> None:
+    strategy = "basic" if level == "basic" else "aggressive"
+    priorities = {"op-priority": "ops", "user-priority": "user"}.get(level, "none")
+    expected = _core.passes.propagate(_core.ir.parse(TEXT), strategy, priorities).text()
+    assert run(capsys, "opt", file, f"--passes=propagate-{level}")[1] == expected
+    assert '{"x", ?}' in expected
+
+
+def test_text_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    assert run(capsys, "opt", "-", "--passes=propagate")[1] == str(sw.parse(TEXT).propagate())
+
+
+def test_forms_of_the_text(file: Path, capsys: Any) -> None:
+    generic = run(capsys, "opt", file, "--generic")[1]
+    assert '"stablehlo.tanh"(' in generic
+    located = run(capsys, "opt", file, "--locations")[1]
+    assert f'stablehlo.tanh %0 : tensor<8x16xf32> loc("{file}":6:8)' in located
+    assert f'%arg1: tensor<4x16xf32> loc("{file}":2:89)' in located
+    own = TEXT.replace("tensor<8x16xf32>\n  return", 'tensor<8x16xf32> loc("h"("train.py":3:4))\n  return')
+    file.write_text(own)
+    assert '%0 : tensor<8x16xf32> loc("h"("train.py":3:4))' in run(capsys, "opt", file, "--locations")[1]
+
+
+def test_help_has_a_line_for_each_pass(capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["opt", "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    for name, doc in _core.passes.named_passes():
+        assert f"  {name.replace('_', '-')} " in shown
+        assert doc in shown
+    assert {"parse", "propagate", "propagate-basic", "propagate-aggressive", "propagate-op-priority"} <= set(PASSES)
+    assert {"propagate-user-priority", "insert-reshards", "reshard-to-collectives", *TO_LOCAL} <= set(PASSES)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("tanh %h", "tanh %hh", "6:23: error: program text: a value must be defined before its use, got %hh"),
+        ("stablehlo.tanh", "stablehlo.tan_h", "6:8: error: program text: an op must be one that shardwise knows, got"),
+        ('{"x"}', '{"z"}', '2:53: error: sharding: an axis must be of mesh @mesh, got "z"; use one of "x", "y"'),
+        ('["x"=4, "y"=2]', '["x"=0]', '1:17: error: mesh: the size of an axis must be at least 1, got "x"=0; leave'),
+        (TEXT, "", "1:1: error: program text: expected a module with a function"),
+        (TEXT, "é", "1:1: error: program text: expected module, func.func or sdy.mesh"),
+    ],
+)
+def test_a_text_that_is_wrong_is_refused_with_its_place(
+    old: str, new: str, message: str, file: Path, capsys: Any
+) -> None:
+    file.write_text(TEXT.replace(old, new))
+    for command in (["opt", file], ["why", file, "%z"]):
+        code, out, err = run(capsys, *command)
+        assert (code, out) == (1, "")
+        assert err.startswith(f"{file}:{message}"), err
+        assert err.count("\n") == 1
+
+
+def test_what_a_pass_refuses_has_the_place_of_the_op(file: Path, capsys: Any) -> None:
+    code, out, err = run(capsys, "opt", file, "--passes=localize")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{file}:4:8: error: stablehlo.dot_general: the result must have type tensor<2x16xf32>")
+    file.write_text(TEXT.replace("tensor<8x16xf32>\n  %z", 'tensor<8x16xf32> loc("train.py":3:4)\n  %z'))
+    assert run(capsys, "opt", file, "--passes=localize")[2].startswith("train.py:3:1: error: stablehlo.dot_general:")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, ": error: No such file or directory"),
+        (b"module {\n  \xff", ":2:3: error: the text must be UTF-8"),
+        (b"module {" * 100_000, ":1:"),
+    ],
+)
+def test_files_that_are_no_programs(content: bytes | None, message: str, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "in.mlir"
+    if content is not None:
+        path.write_bytes(content)
+    code, out, err = run(capsys, "opt", path)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{path}{message}")
+    assert run(capsys, "opt", tmp_path)[2] == f"{tmp_path}: error: Is a directory\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["opt"], "required: FILE"),
+        (["opt", "x.mlir", "--passes=propagat"], "no pass is called 'propagat'; use propagate"),
+        (["opt", "x.mlir", "--passes=zzz"], "no pass is called 'zzz'; use simplify, propagate, "),
+        (["opt", "x.mlir", "--strategy=fast"], "invalid choice: 'fast'"),
+        (["why", "x.mlir"], "required: %VALUE"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_right(arguments: list[str], message: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_changed_texts_of_any_stage_are_processed_or_refused_in_one_line(name: str, file: Path, capsys: Any) -> None:
+    rng = random.Random(name)
+    stages = traced_example("gradient").lower().compile()._compiled.stages.values()
+    texts = [TEXT, *(stage.text() for stage in stages)]
+    refused = 0
+    for _ in range(60):
+        text = rng.choice(texts)
+        if rng.random() < 0.7:
+            text = mutated(text, rng)
+        file.write_text(text)
+        code, out, err = run(capsys, "opt", file, f"--passes={name}")
+        refused += code
+        if code == 0:
+            assert sw.parse(out)
+            continue
+        assert code == 1
+        assert re.match(r"[^\n]+:\d+:\d+: error: [^\n]+\n$", err), err
+        assert "a bug in shardwise" not in err, (err, text)
+    assert 0 < refused < 60
+
+
+# ---- why ------------------------------------------------------------------------------------------------------------
+
+
+def test_why_takes_a_name_of_the_text(file: Path, capsys: Any) -> None:
+    code, out, err = run(capsys, "why", file, "%z")
+    assert (code, err) == (0, "")
+    assert out == (
+        f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}].\n'
+        f'  dim 0 is split over "x": it comes from argument 0 at {file}:2\n'
+        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0\n"
+        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0\n"
+    )
+    assert run(capsys, "why", file, "z")[1].partition(" ")[2] == out.partition(" ")[2]
+
+
+def test_why_as_json(file: Path, capsys: Any) -> None:
+    found = json.loads(run(capsys, "why", file, "%h", "--json")[1])
+    assert found["name"] == "%h"
+    (value,) = found["values"]
+    assert (value["line"], value["sharding"]) == (4, '[{"x"}, {}]')
+    assert [axis["axis"] for axis in value["axes"]] == ['"x"']
+
+
+def test_why_of_several_results_and_of_given_names(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "pairs.mlir"
+    path.write_text(
+        """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: tensor<f32>)
+    -> (tensor<f32>, tensor<f32>) {
+  %r:2 = "stablehlo.reduce"(%a, %a, %i, %i) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>, %s: tensor<f32>, %t: tensor<f32>):
+    %u = stablehlo.add %p, %s : tensor<f32>
+    %v = stablehlo.add %q, %t : tensor<f32>
+    "stablehlo.return"(%u, %v) : (tensor<f32>, tensor<f32>) -> ()
+  }) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>) loc("total")
+  return %r#0, %r#1 : tensor<f32>, tensor<f32>
+}
+"""
+    )
+    both = json.loads(run(capsys, "why", path, "%r", "--json")[1])
+    assert [value["name"] for value in both["values"]] == ["%r#0", "%r#1"]
+    one = json.loads(run(capsys, "why", path, "%r#1", "--json")[1])
+    assert [value["name"] for value in one["values"]] == ["%r#1"]
+    named = json.loads(run(capsys, "why", path, "total", "--json")[1])
+    assert [value["name"] for value in named["values"]] == ["total", "total"]
+
+
+def test_why_of_a_name_that_is_not_there(file: Path, capsys: Any) -> None:
+    code, out, err = run(capsys, "why", file, "%hh")
+    assert (code, out) == (1, "")
+    assert err == f"{file}:1:1: error: why: no value of the program is called %hh; did you mean %h?\n"
+
+
+# ---- as a process ---------------------------------------------------------------------------------------------------
+
+
+def test_the_module_and_the_script_are_the_command(file: Path) -> None:
+    expected = str(sw.parse(TEXT).propagate())
+    script = str(Path(sys.executable).with_name("shardwise"))
+    for command in ([sys.executable, "-m", "shardwise"], [script]):
+        done = subprocess.run(
+            [*command, "opt", "-", "--passes=propagate"], input=TEXT, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(tmp_path: Path) -> None:
+    lines = "".join(f"  %{i + 1} = stablehlo.tanh %{i} : tensor<4xf32>\n" for i in range(5000))
+    (tmp_path / "long.mlir").write_text(
+        f"func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {{\n{lines}  return %5000 : tensor<4xf32>\n}}\n"
+    )
+    command = f'"{sys.executable}" -m shardwise opt "{tmp_path}/long.mlir" | head -1'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "module {\n"
+    assert done.stderr == ""
