@@ -9,7 +9,7 @@ each of which is the op on concrete shapes with a NumPy reference. ``test_op_mat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -208,6 +208,19 @@ def _reshape(n: int, dtype: str) -> list[Application]:
     ]
 
 
+def _optimization_barrier(n: int, dtype: str) -> list[Application]:
+    """Of one value, and of two of which the second is looked at."""
+
+    def second(trace: Any, operands: Sequence[int]) -> int:
+        first, _, _ = trace.emit("stablehlo.optimization_barrier", list(operands), None, None, None, None)
+        return first + 1
+
+    return [
+        Application(((n, 3),), lambda x: x),
+        Application(((n,), (4, n)), lambda x, y: y, record=second, has_local=False, label="second of two"),
+    ]
+
+
 def _broadcast(n: int, dtype: str) -> list[Application]:
     rows: list[tuple[Shape, Shape, Shape]] = [
         ((n,), (3, n), (1,)),
@@ -238,6 +251,7 @@ def _reverse(n: int, dtype: str) -> list[Application]:
 
 LAYOUT = [
     OpCase("stablehlo.transpose", ALL, _transpose, plain),
+    OpCase("stablehlo.optimization_barrier", ALL, _optimization_barrier, plain),
     OpCase("stablehlo.reshape", ALL, _reshape, plain),
     OpCase("stablehlo.broadcast_in_dim", ALL, _broadcast, plain),
     OpCase("stablehlo.reverse", ALL, _reverse, plain),
@@ -481,5 +495,5 @@ PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 
 
 def registry_ops() -> list[dict[str, Any]]:
-    """The ops that must have a row."""
-    return [op for op in _core.ir.all_ops() if not op["name"].startswith(PLACEMENT_DIALECTS)]
+    """The ops that must have a row: those that run."""
+    return [op for op in _core.ir.all_ops() if op["runnable"] and not op["name"].startswith(PLACEMENT_DIALECTS)]

@@ -60,7 +60,8 @@ py::dict describe(const OpDef& def) {
   py::dict row;
   row["name"] = std::string(def.name);
   row["doc"] = std::string(def.doc);
-  row["differentiable"] = def.vjp != not_differentiable;
+  row["runnable"] = def.runnable();
+  row["differentiable"] = def.runnable() && def.vjp != not_differentiable;
   row["no_vjp_reason"] = std::string(def.no_vjp_reason);
   row["elementwise"] = def.traits.elementwise;
   row["collective"] = def.traits.collective != CollectiveKind::kNone;

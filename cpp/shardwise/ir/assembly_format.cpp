@@ -117,6 +117,11 @@ class FormatParser {
       result_.sharding = attribute_name.empty() ? "sharding" : attribute_name;
       result_.attributes.push_back(result_.sharding);
       add({.kind = FormatKind::kSharding, .text = result_.sharding});
+    } else if (name == "optional-sharding") {
+      result_.sharding = argument();
+      result_.sharding_optional = true;
+      result_.attributes.push_back(result_.sharding);
+      add({.kind = FormatKind::kSharding, .text = result_.sharding, .count = 1});
     } else if (name == "custom") {
       custom();
     } else {
@@ -134,7 +139,14 @@ class FormatParser {
     const CustomDirective* directive = find_custom_directive(name);
     if (directive == nullptr) fail(str("unknown custom directive '", name, "'"));
     const std::string_view attribute_name = argument();
-    if (attribute_name.empty() == directive->attributes.empty()) fail("the argument is missing or superfluous");
+    if (attribute_name.empty() == directive->attributes.empty() && !directive->whole) {
+      fail("the argument is missing or superfluous");
+    }
+    result_.argument_shardings = directive->argument_shardings;
+    result_.result_shardings = directive->result_shardings;
+    for (std::string_view column : {directive->argument_shardings, directive->result_shardings}) {
+      if (!column.empty()) result_.attributes.push_back(column);
+    }
     if (!attribute_name.empty()) result_.attributes.push_back(attribute_name);
     result_.attributes.insert(result_.attributes.end(), directive->attributes.begin(), directive->attributes.end());
     add({.kind = FormatKind::kCustom, .text = attribute_name, .custom = directive});

@@ -28,6 +28,7 @@
 //   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so
 //   named;
 //                              `sharding` alone is sharding($sharding)
+//   optional-sharding($sharding)  sharding=<@mesh, [{"x"}]>, or nothing where the result has none
 //   custom<axes>($a)           AxesAttr: {"x", "y":(1)2}
 //   custom<axes_per_dim>($a)   AxesPerDimAttr: [{"x"}, {}]
 //   custom<all_to_all_params>($a)   AttrArray of AttrDict{axes, from_dim, to_dim}: [{"x"}: 0->1, {"y"}: 2->3]
@@ -104,7 +105,8 @@ struct FormatElement {
   FormatKind kind = FormatKind::kLiteral;
   std::string_view text = {};      // the literal, or the attribute's name; of a group: the attribute with ^
   std::string_view mnemonic = {};  // kAttribute: of an EnumAttr
-  size_t count = 0;                // kOperand: which one; kGroup: how many of the following elements it holds
+  // kOperand: which one; kGroup: how many of the following elements it holds; kSharding: 1 when it is optional
+  size_t count = 0;
   const CustomDirective* custom = nullptr;
 };
 
@@ -113,6 +115,8 @@ struct AssemblyFormat {
   std::vector<FormatElement> elements;
   std::vector<std::string_view> attributes;  // names that the elements print, which attr-dict leaves out
   std::string_view sharding;                 // the name in sharding($name); empty without one
+  bool sharding_optional = false;
+  std::string_view argument_shardings, result_shardings;  // of a directive: attributes that are columns
 
   bool shows(std::string_view attribute) const;
 };

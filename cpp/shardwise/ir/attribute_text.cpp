@@ -219,7 +219,7 @@ StructAttr parse_struct(TextReader& reader, std::string name) {
 std::optional<Attribute> parse_mnemonic(TextReader& reader, std::string_view dialect) {
   const std::string_view mnemonic = reader.take_word();
   std::optional<Attribute> value;
-  if (dialect == "sdy" && mnemonic == "axis_ref_list") {
+  if (dialect == "sdy" && (mnemonic == "axis_ref_list" || mnemonic == "manual_axes")) {
     value = AxesAttr{parse_axis_list(reader)};
   } else if (dialect == "sdy" && mnemonic == "list_of_axis_ref_lists") {
     value = parse_axes_per_dim(reader);

@@ -245,19 +245,47 @@ void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
   }
 }
 
+// ---- direction -----------------------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 4> kDirections{"NONE", "FORWARD", "BACKWARD", "BOTH"};
+
+bool fits_direction(const OpView& op, std::string_view argument) {
+  const auto* direction = op.attrs().find<IntAttr>(argument);
+  return direction != nullptr && direction->bits == 32 && direction->value >= 0 &&
+         direction->value < static_cast<int64_t>(kDirections.size());
+}
+
+void print_direction(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out += kDirections[static_cast<size_t>(op.attrs().get_int(argument))];
+}
+
+void parse_direction(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.skip_space();
+  const size_t position = parser.pos;
+  const std::string_view word = parser.expect_word("a direction");
+  const auto* it = std::find(kDirections.begin(), kDirections.end(), word);
+  if (it == kDirections.end()) {
+    parser.fail_at(position, "a direction must be NONE, FORWARD, BACKWARD or BOTH", std::string(word));
+  }
+  parser.add_attribute(op, argument, IntAttr{it - kDirections.begin(), 32});
+}
+
 const CustomDirective kDirectives[] = {
     {"axes", {}, holds<AxesAttr>, print_axes_of, parse_axes_of},
     {"axes_per_dim", {}, holds<AxesPerDimAttr>, print_axes_per_dim_of, parse_axes_per_dim_of},
     {"all_to_all_params", {}, fits_moves, print_moves_of, parse_moves_of, print_moves_attribute},
     {"slice_ranges", kSliceAttributes, fits_slice, print_slice, parse_slice},
     {"dot_dimensions", kDotAttributes, fits_dot, print_dot, parse_dot},
+    {"direction", {}, fits_direction, print_direction, parse_direction},
     {"exponent_mantissa", kPrecisionAttributes, fits_precision, print_precision, parse_precision},
 };
 
 }  // namespace
 
 const CustomDirective* find_custom_directive(std::string_view name) {
-  if (name == kReduceDirective.name) return &kReduceDirective;
+  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kManualDirective, &kNamedDirective}) {
+    if (name == own->name) return own;
+  }
   const auto* it =
       std::find_if(std::begin(kDirectives), std::end(kDirectives), [&](const auto& d) { return d.name == name; });
   return it == std::end(kDirectives) ? nullptr : it;

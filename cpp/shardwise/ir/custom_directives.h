@@ -28,11 +28,15 @@ struct CustomDirective {
   void (*parse)(OpParser& parser, OpSyntax& op, std::string_view argument);
   // How its attribute stands in generic form; null where that is the attribute's own text.
   void (*print_attribute)(std::string& out, const Attribute& attribute) = nullptr;
+  bool whole = false;  // it shows all of the op: operands, regions, types
+  // Attributes that are columns: shardings of the arguments of the first region, and of the results.
+  std::string_view argument_shardings = {}, result_shardings = {};
 };
 
 const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none
 
-// custom<reduce>, which has a file of its own.
+// Those with files of their own: reduce_directive.cpp, region_directives.cpp.
 extern const CustomDirective kReduceDirective;
+extern const CustomDirective kWhileDirective, kManualDirective, kNamedDirective;
 
 }  // namespace shardwise

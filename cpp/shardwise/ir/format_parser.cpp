@@ -37,7 +37,13 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       parse_type_list(op.declared);
       break;
     case FormatKind::kSelectType: parse_select_type(op); break;
-    case FormatKind::kSharding: op.shardings.push_back(parse_sharding_id()); break;
+    case FormatKind::kSharding:
+      if (element.count != 0) {
+        if (!take_keyword(element.text)) break;
+        expect("=", "behind the name of a sharding");
+      }
+      op.shardings.push_back(parse_sharding_id());
+      break;
     case FormatKind::kCustom: element.custom->parse(*this, op, element.text); break;
   }
   return index + 1;

@@ -147,9 +147,11 @@ struct DataFlowEdge {
   ValueId owner;
   std::vector<ValueId> sources;
   std::vector<ValueId> targets;  // with the owner
-  std::vector<AxisList> manual =
-      {};                      // per dim, in front of its other axes: axes that only the outside of a region sees
-  bool target_inside = false;  // the owner is an argument of that region, and its sources are outside
+  // Of a manual region: the sharding that its text gives the owner, as seen from outside, and the axes that the inside
+  // does not see. They stand in front of the other axes of a dim, or among the replicated ones.
+  ShardingId outside = {};
+  AxisList manual_axes = {};
+  bool target_inside = false;  // the owner is an argument of the region, and its sources are outside
 };
 
 // ---- traits --------------------------------------------------------------------------------------------------------
@@ -209,6 +211,8 @@ using KernelFn = void (*)(KernelContext& context);
 using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
+// Checks what `infer` cannot: the shardings of results and of region arguments, other functions of the module.
+using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that hands on its operands.
 using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
@@ -234,8 +238,9 @@ struct OpDef {
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
-  TileFn tile = nullptr;                // elementwise ops only
-  FlowFn flow = nullptr;                // ops whose regions or results hand values on
+  TileFn tile = nullptr;  // elementwise ops only
+  FlowFn flow = nullptr;  // ops whose regions or results hand values on
+  VerifyFn verify = nullptr;
   std::string_view no_vjp_reason = {};  // required with not_differentiable
   std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
   std::string_view doc = {};            // one line, with its source

@@ -254,11 +254,28 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
     const AttrsId attrs = op.attributes.empty() ? AttrsId{} : context().intern(Attrs(std::move(op.attributes)));
     return builder.create_op(*op.def, op.operands, attrs, op.declared, op.regions);
   });
-  if (!op.format->sharding.empty() && op.shardings.empty()) {
+  if (!op.format->sharding.empty() && !op.format->sharding_optional && op.shardings.empty()) {
     fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
   }
   set_columns(op, id);
+  if (op.def->verify != nullptr) unverified_.emplace_back(id, op.start);
   return id;
+}
+
+// The text says it once for all values that are one.
+void OpParser::hand_on_shardings(OpId id) {
+  std::vector<DataFlowEdge> edges;
+  const OpView op(module(), id);
+  op.def().flow(op, edges);
+  for (const DataFlowEdge& edge : edges) {
+    for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
+  }
+}
+
+void OpParser::verify_ops() {
+  for (const auto& [id, start] : unverified_) {
+    located(start, [&] { module().op(id).def->verify(OpView(module(), id)); });
+  }
 }
 
 void OpParser::set_columns(const OpSyntax& op, OpId id) {
@@ -270,6 +287,20 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
     const ValueId result = module().result(id, i);
     located(op.start, [&] { verify(context().sharding(op.shardings[i]), module().type(result).shape); });
     module().value(result).sharding = op.shardings[i];
+  }
+  if (!op.argument_shardings.empty()) {
+    const std::vector<ValueId>& arguments = module().region(op.regions[0]).arguments;
+    if (op.argument_shardings.size() != arguments.size()) {
+      fail_at(op.start, str("'", op.def->name, "' must have ", arguments.size(), " shardings of arguments"),
+              str(op.argument_shardings.size()));
+    }
+    for (size_t i = 0; i < arguments.size() && i < op.operands.size(); ++i) {
+      const ShardingId sharding = op.argument_shardings[i];
+      located(op.start, [&] { verify(context().sharding(sharding), module().type(op.operands[i]).shape); });
+      module().value(arguments[i]).sharding = sharding;
+    }
+  } else if (op.def->flow != nullptr) {
+    hand_on_shardings(id);
   }
   if (op.blocks.size() > count) fail_at(op.start, "there must be blocks for each result at most");
   for (uint32_t i = 0; i < op.blocks.size(); ++i) {
@@ -316,6 +347,18 @@ void OpParser::parse_dictionary_of(OpSyntax& op) {
 // Attributes that are columns of the results.
 bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
+  if (!name.empty() && (name == op.format->argument_shardings || name == op.format->result_shardings)) {
+    expect("=", "behind the name of shardings");
+    skip_space();
+    std::vector<ShardingId>& list = name == op.format->argument_shardings ? op.argument_shardings : op.shardings;
+    if (!list.empty()) fail_here("shardings must be given once");
+    located(pos, [&] {
+      for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
+        list.push_back(context().intern(sharding));
+      }
+    });
+    return true;
+  }
   if (name == text_words::kSharding || is_own) {
     expect("=", "behind a sharding's name");
     if (!op.shardings.empty()) fail_here("the sharding of a result must be given once");

@@ -27,6 +27,7 @@ struct OpSyntax {
   std::vector<TypeId> declared;
   std::vector<NamedAttribute> attributes;
   std::vector<ShardingId> shardings;
+  std::vector<ShardingId> argument_shardings;  // of the first region
   std::vector<std::optional<Dims>> blocks;
   std::vector<RegionId> regions;
   std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
@@ -54,8 +55,10 @@ class OpParser : public TextReader {
   void set_def(OpSyntax& op, std::string_view name);
   void parse_optional_attr_dict(OpSyntax& op);
   void parse_functional_type(OpSyntax& op);  // checks the operands' types
+  void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
+  void verify_ops();  // by their own hooks, when the whole module is there
 
  private:
   struct NamedValue {
@@ -81,8 +84,8 @@ class OpParser : public TextReader {
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
   void parse_local_blocks(OpSyntax& op);
   void set_columns(const OpSyntax& op, OpId id);
+  void hand_on_shardings(OpId id);
   LocId place(size_t position);  // in the file of the options; none without one
-  void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
 
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);
@@ -99,6 +102,7 @@ class OpParser : public TextReader {
   std::unordered_map<std::string_view, NamedValue> names_;
   std::vector<std::string_view> defined_;
   std::unordered_map<std::string_view, Definition> definitions_;
+  std::vector<std::pair<OpId, size_t>> unverified_;
 };
 
 }  // namespace shardwise

@@ -47,17 +47,20 @@ bool fits_element(const OpView& op, const FormatElement& element) {
     case FormatKind::kSameType: return all_types_equal(op);
     case FormatKind::kResultType: return op.result_count() > 0;
     case FormatKind::kSelectType: return fits_select_type(op);
-    case FormatKind::kSharding: return op.result_count() == 1 && op.module().value(op.result()).sharding;
+    case FormatKind::kSharding:
+      return op.result_count() == 1 && (element.count != 0 || op.module().value(op.result()).sharding);
     case FormatKind::kCustom: return element.custom->fits(op, element.text);
     default: return true;
   }
 }
 
+bool is_whole(const FormatElement& element) { return element.custom != nullptr && element.custom->whole; }
+
 // No operand may go unseen.
 bool shows_operands(const OpView& op, const AssemblyFormat& format) {
   size_t single = 0;
   for (const FormatElement& element : format.elements) {
-    if (element.kind == FormatKind::kOperands || element.custom == &kReduceDirective) return true;
+    if (element.kind == FormatKind::kOperands || is_whole(element)) return true;
     if (element.kind == FormatKind::kOperand) ++single;
   }
   return single == op.operand_count();
@@ -65,7 +68,7 @@ bool shows_operands(const OpView& op, const AssemblyFormat& format) {
 
 // The spaces of assembly_format.h.
 bool stands_alone(const FormatElement& element, const FormatElement* before) {
-  if (element.custom == &kReduceDirective) return false;
+  if (is_whole(element)) return false;
   if (element.kind == FormatKind::kLiteral &&
       std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
     return false;
@@ -73,6 +76,19 @@ bool stands_alone(const FormatElement& element, const FormatElement* before) {
   if (before == nullptr || before->kind != FormatKind::kLiteral) return true;
   const char last = before->text.back();
   return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
+}
+
+// Whether an element without which the text is complete has anything to say.
+bool is_shown(const OpView& op, const FormatElement& element) {
+  if (element.kind == FormatKind::kOperands) return op.operand_count() > 0;
+  if (element.kind != FormatKind::kSharding || element.count == 0) return true;
+  return static_cast<bool>(op.module().value(op.result()).sharding);
+}
+
+std::vector<ValueId> results_of(const OpView& op) {
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
+  return results;
 }
 
 // The op's own attributes: those that its format shows. Without a format, those without a dialect before a dot.
@@ -84,8 +100,7 @@ bool is_property(const AssemblyFormat& format, std::string_view name) {
 
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
   if (format.elements.empty() || !shows_operands(op, format)) return false;
-  const bool is_reduce = format.elements[0].custom == &kReduceDirective;
-  if (!op.regions().empty() && !is_reduce) return false;
+  if (!op.regions().empty() && !is_whole(format.elements[0])) return false;
   for (size_t i = 0; i < format.elements.size(); ++i) {
     const FormatElement& element = format.elements[i];
     if (element.kind == FormatKind::kGroup && op.attrs().find(element.text) == nullptr) {
@@ -108,7 +123,7 @@ void OpPrinter::formatted(const OpView& op, const AssemblyFormat& format) {
       if (op.attrs().find(item.text) == nullptr) i += item.count;
     } else if (item.kind == FormatKind::kAttrDict) {
       attr_dict(op, format);
-    } else if (item.kind != FormatKind::kOperands || op.operand_count() > 0) {
+    } else if (is_shown(op, item)) {
       if (stands_alone(item, before)) out += ' ';
       element(op, item);
       before = &item;
@@ -144,6 +159,11 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
       type(module_.value(op.result()).type);
       break;
     case FormatKind::kSharding:
+      if (element.count != 0) {  // optional
+        const ShardingId sharding = module_.value(op.result()).sharding;
+        if (sharding) out.append(element.text).append("=").append(bare_text(module_.context().sharding(sharding)));
+        break;
+      }
       out += bare_text(module_.context().sharding(module_.value(op.result()).sharding));
       break;
     case FormatKind::kCustom: element.custom->print(*this, op, element.text); break;
@@ -173,7 +193,7 @@ void OpPrinter::attr_dict(const OpView& op, const AssemblyFormat& format) {
   out += " {";
   const size_t body = out.size();
   print_dictionary(out, rest);
-  discardable(op, format.sharding.empty(), rest.empty());
+  discardable(op, format.sharding.empty() && format.result_shardings.empty(), rest.empty());
   if (out.size() == body) {
     out.resize(start);
   } else {
@@ -203,18 +223,29 @@ void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
 }
 
 void OpPrinter::result_shardings(const OpView& op) {
+  out.append(text_words::kSharding).append(" = #sdy.sharding_per_value<");
+  sharding_list(results_of(op));
+  out += '>';
+}
+
+bool OpPrinter::has_shardings(std::span<const ValueId> values) const {
+  return std::ranges::any_of(values, [&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); });
+}
+
+// Those without a sharding beside others that have one are open.
+void OpPrinter::sharding_list(std::span<const ValueId> values) {
   MeshPtr mesh;
-  for (size_t i = 0; i < op.result_count() && mesh == nullptr; ++i) {
-    const ShardingId id = module_.value(op.result(i)).sharding;
-    if (id) mesh = module_.context().sharding(id).mesh;
+  for (const ValueId id : values) {
+    const ShardingId sharding = module_.value(id).sharding;
+    if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
   }
-  out.append(text_words::kSharding).append(" = #sdy.sharding_per_value<[");
-  for (size_t i = 0; i < op.result_count(); ++i) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ", ";
-    const ShardingId id = module_.value(op.result(i)).sharding;
-    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, op.result_type(i).ndim()));
+    const ShardingId id = module_.value(values[i]).sharding;
+    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(values[i]).ndim()));
   }
-  out += "]>";
+  out += ']';
 }
 
 void OpPrinter::local_blocks(const OpView& op) {
@@ -243,7 +274,7 @@ void OpPrinter::generic(const OpView& op) {
   const size_t start = out.size();
   out += " {";
   print_dictionary(out, others);
-  discardable(op, format.sharding.empty(), others.empty());
+  discardable(op, format.sharding.empty() && format.result_shardings.empty(), others.empty());
   if (out.ends_with(" {")) {
     out.resize(start);
   } else {
@@ -270,10 +301,26 @@ void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& forma
       custom->custom->print_attribute(out, attribute);
     }
   }
-  if (!format.sharding.empty() && op.result_count() == 1 && module_.value(op.result()).sharding) {
+  const auto begin_column = [&](std::string_view name) {
     if (out.size() != body) out += ", ";
-    out.append(format.sharding).append(" = ");
+    out.append(name).append(" = ");
+  };
+  if (!format.sharding.empty() && op.result_count() == 1 && module_.value(op.result()).sharding) {
+    begin_column(format.sharding);
     out += text(module_.context().sharding(module_.value(op.result()).sharding));
+  }
+  if (!format.argument_shardings.empty() && has_shardings(module_.region(op.regions()[0]).arguments)) {
+    begin_column(format.argument_shardings);
+    out.append("#sdy.sharding_per_value<");
+    sharding_list(module_.region(op.regions()[0]).arguments);
+    out += '>';
+  }
+  const std::vector<ValueId> results = results_of(op);
+  if (!format.result_shardings.empty() && has_shardings(results)) {
+    begin_column(format.result_shardings);
+    out.append("#sdy.sharding_per_value<");
+    sharding_list(results);
+    out += '>';
   }
   if (out.size() == body) {
     out.resize(start);

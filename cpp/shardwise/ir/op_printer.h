@@ -33,10 +33,15 @@ class OpPrinter {
   void types(std::span<const ValueId> ids);                        // T, U
   void functional_type(const OpView& op);                          // (T, U) -> V
   void attr_dict(const OpView& op, const AssemblyFormat& format);  // ` {...}`, or nothing
-  void argument(ValueId id);                                       // %arg2: T, with its location
+  void argument(ValueId id);                                       // %arg2: T
+  void name_argument(ValueId id);                                  // the next free name; appends nothing
   void region_body(RegionId id);                                   // { ops and the terminator }
   void location(LocId id);                                         // ` loc(...)`, where asked for
   void new_line();
+  void arguments(RegionId id, std::string_view open, std::string_view close);  // (%arg2: T, %arg3: U)
+  void name_like(ValueId id, ValueId other);                                   // both print as the same name
+  bool has_shardings(std::span<const ValueId> values) const;
+  void sharding_list(std::span<const ValueId> values);  // [<@mesh, [{"x"}]>, <…>]
 
   std::string out;
 

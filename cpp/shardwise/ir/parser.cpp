@@ -34,6 +34,7 @@ class ModuleParser : public OpParser {
   void run() {
     while (!at_end()) parse_item(true);
     if (module().functions.empty()) fail_here("expected a module with a function");
+    verify_ops();
   }
 
  private:

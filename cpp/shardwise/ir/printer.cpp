@@ -61,12 +61,28 @@ void OpPrinter::location(LocId id) {
   if (options_.locations) out.append(" ").append(location_attribute_text(module_.context(), id));
 }
 
+void OpPrinter::name_argument(ValueId id) { names_[id.index] = str("arg", next_argument_++); }
+
 void OpPrinter::argument(ValueId id) {
-  names_[id.index] = str("arg", next_argument_++);
+  name_argument(id);
   value(id);
   out += ": ";
   type(module_.value(id).type);
 }
+
+void OpPrinter::arguments(RegionId id, std::string_view open, std::string_view close) {
+  out += open;
+  bool first = true;
+  for (const ValueId argument : module_.region(id).arguments) {
+    if (!first) out += ", ";
+    first = false;
+    this->argument(argument);
+    location(module_.value(argument).loc);
+  }
+  out += close;
+}
+
+void OpPrinter::name_like(ValueId id, ValueId other) { names_[id.index] = names_[other.index]; }
 
 // ---- ops and regions -----------------------------------------------------------------------------------------------
 
@@ -118,13 +134,7 @@ void OpPrinter::region_body(RegionId id) {
   const bool labelled = !region.arguments.empty() && names_[region.arguments[0].index].empty();
   if (labelled) {
     new_line();
-    out += "^bb0(";
-    for (size_t i = 0; i < region.arguments.size(); ++i) {
-      if (i > 0) out += ", ";
-      argument(region.arguments[i]);
-      location(module_.value(region.arguments[i]).loc);
-    }
-    out += "):";
+    arguments(id, "^bb0(", "):");
   }
   const bool is_sdy = region.op && module_.op(region.op).def->name.starts_with("sdy.");
   block(id, is_sdy ? text_words::kShardyReturn : text_words::kRegionReturn);

@@ -150,6 +150,7 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
 
 }  // namespace
 
-const CustomDirective kReduceDirective{"reduce", kAttributes, fits, print, parse};
+const CustomDirective kReduceDirective{
+    .name = "reduce", .attributes = kAttributes, .fits = fits, .print = print, .parse = parse, .whole = true};
 
 }  // namespace shardwise

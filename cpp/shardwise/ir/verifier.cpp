@@ -107,6 +107,7 @@ class Verifier {
       for (ValueId operand : module_.operands(id)) use(operand, "an operand");
       for (RegionId inner : module_.regions(id)) region(inner, id);
       types(id);
+      if (operation.def->verify != nullptr) operation.def->verify(OpView(module_, id));
       for (uint32_t i = 0; i < operation.result_count; ++i) {
         const ValueId result = module_.result(id, i);
         value(result);

@@ -42,6 +42,13 @@ int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t n
 }
 
 TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result) {
+  int64_t elements = 1;
+  for (const int64_t size : type.shape) {
+    if (size > 0 && elements > (kMaxElements - 1) / size) {
+      op.fail_shape("the result must have less than 2^56 elements", type.text(), "use smaller sizes");
+    }
+    elements *= std::max<int64_t>(size, 1);
+  }
   const TypeId implied = op.context().intern(type);
   if (result < op.declared().size() && op.declared()[result] != implied) {
     op.fail_shape(str("the result must have type ", type.text(), " for operands ", op.operand_types_text()),

@@ -18,7 +18,9 @@ void expect_length(const InferContext& op, std::string_view attr_name, DimSpan l
 void expect_scalar(const InferContext& op, size_t operand, DType dtype);
 // An integer attribute that is a dim of a tensor with `ndim` dims.
 int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t ndim);
+// Also refuses a type of kMaxElements elements or more, not counting dims of size 0, so that sizes can be added up.
 TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result = 0);
+inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 bool contains_dim(DimSpan dims, int64_t dim);
 // The dims of [0, ndim) that are in none of the lists, ascending.

@@ -7,12 +7,14 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/ops/collectives.h"
+#include "shardwise/ops/control.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dot.h"
 #include "shardwise/ops/dynamic_slicing.h"
 #include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
+#include "shardwise/ops/manual.h"
 #include "shardwise/ops/reduce.h"
 #include "shardwise/ops/slicing.h"
 #include "shardwise/ops/window.h"
@@ -24,7 +26,7 @@ std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
   for (std::span<const OpDef> family :
        {elementwise_ops(), reduce_ops(), window_ops(), dot_ops(), layout_ops(), slicing_ops(), dynamic_slicing_ops(),
-        indexing_ops(), create_ops(), annotation_ops(), collective_ops()}) {
+        indexing_ops(), create_ops(), annotation_ops(), collective_ops(), control_ops(), manual_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

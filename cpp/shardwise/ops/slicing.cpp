@@ -40,7 +40,8 @@ void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
                     str(start[dim], ":", limit[dim], ":", strides[dim], " on dim ", dim, " of ", operand.text()),
                     "clip the range to the dim; reverse for a negative stride");
     }
-    result.shape.push_back(ceil_div(limit[dim] - start[dim], strides[dim]));
+    // A stride beyond the end is as good as one up to it, and cannot overflow.
+    result.shape.push_back(ceil_div(limit[dim] - start[dim], std::min(strides[dim], operand.shape[dim] + 1)));
   }
   results.push_back(result_or_declared(op, result));
 }
@@ -82,7 +83,7 @@ void vjp_slice(VjpContext& context) {
   const Dims shape = op.result_type().shape;
   Dims high(shape.size()), interior(shape.size());
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    interior[dim] = strides[dim] - 1;
+    interior[dim] = shape[dim] > 1 ? strides[dim] - 1 : 0;
     const int64_t covered = shape[dim] == 0 ? 0 : (shape[dim] - 1) * strides[dim] + 1;
     high[dim] = operand.shape[dim] - low[dim] - covered;
   }
@@ -125,6 +126,11 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
   TensorType result{operand.dtype, {}};
   for (size_t dim = 0; dim < low.size(); ++dim) {
     const int64_t size = operand.shape[dim];
+    const auto is_huge = [](int64_t count) { return count <= -kMaxElements || count >= kMaxElements; };
+    if (is_huge(low[dim]) || is_huge(high[dim]) || interior[dim] >= kMaxElements / std::max<int64_t>(size, 1)) {
+      op.fail_shape("padding must add less than 2^56 elements to a dim",
+                    str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim));
+    }
     const int64_t padded = low[dim] + size + std::max<int64_t>(size - 1, 0) * interior[dim] + high[dim];
     if (interior[dim] < 0 || padded < 0) {
       op.fail_shape("interior padding and the padded size must not be negative",
@@ -220,7 +226,7 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
       op.fail_shape(str("operands must have the same shape apart from dim ", dim), op.operand_types_text(),
                     "reshape or broadcast them first");
     }
-    result.shape[dim] += operand.shape[dim];
+    result.shape[dim] = std::min(result.shape[dim] + operand.shape[dim], kMaxElements);
   }
   results.push_back(result_or_declared(op, result));
 }

@@ -39,7 +39,7 @@ NdArray region(const NdArray& array, DimSpan start, Dims shape, DimSpan step) {
   int64_t offset = 0;
   for (size_t dim = 0; dim < strides.size(); ++dim) {
     offset += start[dim] * strides[dim];
-    if (!step.empty()) strides[dim] *= step[dim];
+    if (!step.empty() && shape[dim] > 1) strides[dim] *= step[dim];  // the step of one element may be any number
   }
   return restrided(array, std::move(shape), std::move(strides), offset);
 }

@@ -3,17 +3,21 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 
+#include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
+#include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
 #include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
 #include "shardwise/passes/user_priorities.h"
+#include "shardwise/passes/value_classes.h"
 #include "shardwise/passes/visit_cache.h"
 
 namespace shardwise {
@@ -38,6 +42,8 @@ class Propagation {
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
+        edges_(module),
+        classes_(module, edges_),
         factors_(strategy),
         states_(module.op_count()),
         rules_(module.op_count(), nullptr),
@@ -90,14 +96,26 @@ class Propagation {
   // notifications.
   void index_uses() {
     for (OpId id : order_) {
-      for (ValueId operand : module_.operands(id)) ++use_begin_[operand.index], ++live_uses_[operand.index];
+      for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
+      for (ValueId source : sources(id)) ++use_begin_[source.index];
     }
     uint32_t total = 0;
     for (uint32_t& end : use_begin_) end = total += end;
     users_.resize(total);
     for (OpId id : order_) {
-      for (ValueId operand : module_.operands(id)) users_[--use_begin_[operand.index]] = id;
+      for (ValueId source : sources(id)) users_[--use_begin_[source.index]] = id;
     }
+  }
+
+  const DataFlowEdge* edge(OpId id) const {
+    return module_.op(id).def->traits.data_flow_edge ? edges_.find(id) : nullptr;
+  }
+
+  // The values that an op hears: its operands, and those that reach the value behind an edge.
+  std::span<const ValueId> sources(OpId id) const {
+    const DataFlowEdge* known = edge(id);
+    return known != nullptr ? std::span<const ValueId>(known->sources)
+                            : static_cast<const Module&>(module_).operands(id);
   }
 
   std::span<const OpId> users(ValueId value) const {
@@ -138,7 +156,7 @@ class Propagation {
     OpId only;
     uint32_t uses = 0;
     for (OpId user : users(value)) {
-      if (states_[user.index].dead) continue;
+      if (states_[user.index].dead || module_.op(user).def->traits.data_flow_edge) continue;
       if (only && user != only) return false;
       only = user;
       ++uses;
@@ -167,8 +185,10 @@ class Propagation {
 
   void visit(OpId id) {
     const Operation& op = module_.op(id);
-    const Participation part = participation(op.def->traits, round_, round_ == 0 && shares_operands(id));
+    if (op.def->flow != nullptr) return;  // its edges speak
+    const Participation part = participation(OpView(module_, id), round_, round_ == 0 && shares_operands(id));
     if (part.direction == Direction::kNone) return;
+    if (op.def->traits.data_flow_edge) return visit_edge(id, part);
     tensors_.clear();
     bool any = false;
     for (ValueId operand : module_.operands(id)) tensors_.push_back(operand);
@@ -189,16 +209,59 @@ class Propagation {
     }
   }
 
+  // Sources and the edge as an identity. A manual region's inside and outside see the edge differently.
+  void visit_edge(OpId id, Participation part) {
+    const DataFlowEdge& edge = *edges_.find(id);
+    tensors_.assign(edge.sources.begin(), edge.sources.end());
+    tensors_.push_back(module_.result(id));
+    before_.clear();
+    for (ValueId tensor : tensors_) before_.push_back(module_.value(tensor).sharding);
+    before_.back() = seen_from_sources(edge, before_.back());
+    if (std::ranges::none_of(before_, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
+    ++visits_;
+    const ShardingRule& identity = identity_rule(module_.value(tensors_.back()).type, edge.sources.size());
+    const uint32_t* after = propagated(identity, part, false);
+    for (size_t t = 0; t < edge.sources.size(); ++t) {
+      if (const ShardingId grown{after[t]}; grown != before_[t]) set_sharding(id, t, grown);
+    }
+    if (const ShardingId grown{after[edge.sources.size()]}; grown != before_.back()) {
+      set_sharding(id, edge.sources.size(), seen_from_target(edge, grown));
+    }
+  }
+
+  ShardingId seen_from_sources(const DataFlowEdge& edge, ShardingId sharding) {
+    return edge.target_inside ? outside(edge, sharding) : inside(edge, sharding);
+  }
+  ShardingId seen_from_target(const DataFlowEdge& edge, ShardingId sharding) {
+    return edge.target_inside ? inside(edge, sharding) : outside(edge, sharding);
+  }
+  ShardingId inside(const DataFlowEdge& edge, ShardingId sharding) {
+    if (!sharding || edge.manual_axes.empty()) return sharding;
+    return context_.intern(seen_from_inside(context_.sharding(sharding), edge.manual_axes));
+  }
+  ShardingId outside(const DataFlowEdge& edge, ShardingId sharding) {
+    if (!sharding || edge.manual_axes.empty()) return sharding;
+    const TensorSharding& declared = context_.sharding(edge.outside);
+    return context_.intern(seen_from_outside(context_.sharding(sharding), declared, edge.manual_axes));
+  }
+
   void set_sharding(OpId id, size_t tensor, ShardingId sharding) {
-    Value& value = module_.value(tensors_[tensor]);
+    const ValueId value = tensors_[tensor];
+    const std::span<const ValueId> members = classes_.members(value);
+    if (members.empty()) return set_sharding(id, tensor, value, sharding);
+    for (const ValueId member : members) set_sharding(id, tensor, member, sharding);
+  }
+
+  void set_sharding(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
+    Value& value = module_.value(target);
     steps_.push_back(PropagationStep{.op = id,
-                                     .value = tensors_[tensor],
+                                     .value = target,
                                      .tensor = static_cast<uint32_t>(tensor),
                                      .before = value.sharding,
                                      .after = sharding});
     value.sharding = sharding;
     if (value.op && value.op != id) push(value.op);
-    for (OpId user : users(tensors_[tensor])) {
+    for (OpId user : users(target)) {
       if (user != id) push(user);
     }
   }
@@ -238,7 +301,7 @@ class Propagation {
       tensors_.assign(1, results[i]);
       before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
-      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type), {}, true);
+      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
@@ -246,16 +309,19 @@ class Propagation {
         main.result_shardings[i] = result;
       }
       if (value == before_[0]) continue;
-      steps_.push_back(PropagationStep{{}, results[i], static_cast<uint32_t>(i), before_[0], value});
-      module_.value(results[i]).sharding = value;
+      const std::span<const ValueId> members = classes_.members(results[i]);
+      for (const ValueId member : members.empty() ? std::span(&results[i], 1) : members) {
+        steps_.push_back(PropagationStep{{}, member, static_cast<uint32_t>(i), before_[0], value});
+        module_.value(member).sharding = value;
+      }
     }
   }
 
-  const ShardingRule& identity_rule(TypeId type) {
-    std::unique_ptr<ShardingRule>& known = identities_[type];
+  const ShardingRule& identity_rule(TypeId type, size_t operands) {
+    std::unique_ptr<ShardingRule>& known = identities_[{type, operands}];
     if (known == nullptr) {
-      const Dims& shape = context_.type(type).shape;
-      known = std::make_unique<ShardingRule>(RuleBuilder({shape, shape}, 1).pointwise().build());
+      const std::vector<Dims> shapes(operands + 1, context_.type(type).shape);
+      known = std::make_unique<ShardingRule>(RuleBuilder(shapes, operands).pointwise().build());
     }
     return *known;
   }
@@ -263,6 +329,8 @@ class Propagation {
   Module& module_;
   Context& context_;
   std::vector<PropagationStep>& steps_;
+  DataFlowEdges edges_;
+  ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
   std::array<std::optional<VisitCache>, 8> caches_;  // by participation
@@ -274,7 +342,7 @@ class Propagation {
   std::vector<uint32_t> use_begin_;         // by value, into users_
   std::vector<OpId> users_;
   std::vector<OpId> stack_;
-  std::unordered_map<TypeId, std::unique_ptr<ShardingRule>> identities_;
+  std::map<std::pair<TypeId, size_t>, std::unique_ptr<ShardingRule>> identities_;  // by type and number of operands
   // Of the visit at hand.
   std::vector<ValueId> tensors_;
   std::vector<ShardingId> before_, after_;
@@ -359,11 +427,13 @@ void close_shardings(Module& module) {
 
 void propagate(Program& program) {
   Module& module = program.module;
+  add_data_flow_edges(module);
   program.counters.add("propagate.copies", split_constants(module));
   record_annotations(module, program.provenance);
   apply_constraints(module, program.provenance);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
                       program.counters);
+  sink_data_flow_edges(module, program.provenance);
   // A constraint that nobody uses has said what it had to say.
   remove_unused_ops(module, UnusedConstraints::kRemove);
   if (program.options.close_shardings) close_shardings(module);

@@ -17,7 +17,8 @@
 
 namespace shardwise {
 
-// Which tensors may tell which along a factor: operands the results, results the operands, or both.
+// Which tensors may tell which along a factor: operands the results, results the operands, or both. The numbers are
+// those of Shardy's allowed_direction.
 enum class Direction : uint8_t { kNone, kForward, kBackward, kBoth };
 
 class FactorPropagation {

@@ -3,8 +3,11 @@
 
 namespace shardwise {
 
-Participation participation(const Traits& traits, int round, bool shares_operands) {
-  const bool early = traits.elementwise || traits.constraint || traits.precedence == Precedence::kEarly;
+Participation participation(const OpView& op, int round, bool shares_operands) {
+  const Traits& traits = op.def().traits;
+  if (traits.barrier) return {.direction = static_cast<Direction>(op.attrs().get_int("allowed_direction"))};
+  const bool early =
+      traits.elementwise || traits.constraint || traits.data_flow_edge || traits.precedence == Precedence::kEarly;
   if (early || traits.precedence == Precedence::kForwardEarly) {
     if (round == 0 && shares_operands) return {.direction = Direction::kNone};
     if (early || round >= 2) return {.direction = Direction::kBoth, .pass_through_only = !early && round == 2};

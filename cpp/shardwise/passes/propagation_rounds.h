@@ -27,7 +27,8 @@ struct Participation {
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
-// `shares_operands`: whether an operand other than a scalar has another use.
-Participation participation(const Traits& traits, int round, bool shares_operands);
+// `shares_operands`: whether an operand other than a scalar has another use. A barrier speaks in every round, in the
+// one direction that it allows.
+Participation participation(const OpView& op, int round, bool shares_operands);
 
 }  // namespace shardwise

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that run regions or other functions, and the barrier that hands its operands on.
+//
+//   %1:2 = stablehlo.while(%arg2 = %0, %arg3 = %x) : tensor<i32>, tensor<8xf32>
+//     cond { … stablehlo.return %p : tensor<i1> }
+//     do { … stablehlo.return %i, %y : tensor<i32>, tensor<8xf32> }
+//
+// What a value is sharded like flows along edges (DataFlowEdge), not by a rule: %x and %y are the sources of %1#1,
+// whose sharding is also that of %arg3 in both regions.
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> control_ops();
+
+}  // namespace shardwise

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shardy's ops that say how shardings flow.
+//
+//   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x", "y"}, {}]>] out_shardings=[<@mesh, [{"x"}, {?}]>]
+//       manual_axes={"x"} (%arg2: tensor<4x8xf32>) { … sdy.return %2 : tensor<4x8xf32> } : …
+//   %3 = sdy.data_flow_edge %1 sharding=<@mesh, [{"x"}, {?}]> : tensor<8x8xf32>
+//   %4 = sdy.propagation_barrier %3 allowed_direction=FORWARD : tensor<8x8xf32>
+//   sdy.sharding_group %4 group_id=3 : tensor<8x8xf32>
+//
+// in_shardings and out_shardings are the sharding columns of the region's arguments and of the results, as seen from
+// outside: %arg2 is sharded [{"y"}, {}] for the ops of the region, which do not see manual axes.
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> manual_ops();
+
+// The sharding without manual axes, as the inside of a region sees it; and back, given what the region's text says.
+TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes);
+TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
+                                 const AxisList& manual_axes);
+
+ValueId create_data_flow_edge(Builder& builder, ValueId owner);
+
+}  // namespace shardwise
