@@ -44,6 +44,10 @@ class ShardyOracle:
         """The module in MLIR's generic form, without locations and JAX's labels."""
         return str(self._ask({"do": "parse", "text": text, "unregistered": unregistered})["text"])
 
+    def after(self, text: str, passes: str) -> str:
+        """The module as these module passes leave it."""
+        return str(self._ask({"do": "print", "text": text, "passes": passes})["text"])
+
     def lower(self, name: str, locations: bool = False) -> str:
         """A function of jax_programs.py as JAX prints it."""
         return str(self._ask({"do": "lower", "name": name, "locations": locations})["text"])

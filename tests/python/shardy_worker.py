@@ -8,6 +8,8 @@ Some of Shardy's passes end the process on input they do not expect, so it runs 
        "rules": […]}
     {"do": "parse", "text": "module …"}         in generic form, without locations and JAX's labels
     → {"text": "…"}
+    {"do": "print", "text": "module …", "passes": "…"}    as the passes leave it
+    → {"text": "…"}
     {"do": "lower", "name": "mlp", "locations": false}      a function of jax_programs.py, as JAX prints it
     → {"text": "…"}
 
@@ -121,6 +123,10 @@ def lower(name: str, locations: bool) -> str:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "run":
         return run(request["text"], request["passes"])
+    if request["do"] == "print":
+        module = ir.Module.parse(request["text"])
+        passmanager.PassManager.parse(f"builtin.module({request['passes']})").run(module.operation)
+        return {"text": str(module)}
     if request["do"] == "parse":
         return {"text": generic_text(request["text"])}
     return {"text": lower(request["name"], request["locations"])}

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/passes/data_flow_edges.h"
 
 namespace shardwise {
 namespace {
@@ -14,6 +16,13 @@ class ConstraintApplier {
  public:
   ConstraintApplier(Module& module, Provenance& provenance)
       : module_(module), provenance_(provenance), order_(module.op_count(), 0), returned_(module.value_count(), 0) {
+    const DataFlowEdges edges(module);
+    for (const auto& [op, edge] : edges.all()) {
+      targets_.insert(module_.result(op));
+      for (const ValueId target : edge.targets) {
+        if (target != edge.owner) targets_.insert(target);
+      }
+    }
     for (const Function& function : module_.functions) find_constraints(function.body);
     for (const Function& function : module_.functions) index_uses(function.body);
   }
@@ -62,14 +71,42 @@ class ConstraintApplier {
     const ValueId value = input(constraint);
     const ShardingId sharding = sharding_of(constraint);
     const Value& target = module_.value(value);
+    const bool is_target = targets_.contains(value);
     const bool is_inner_argument = !target.op && module_.region(target.region).op;
-    if (!sharding || target.sharding || is_inner_argument || !fully_closed(sharding)) return;
+    if (!sharding || target.sharding || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
     for (const Use& use : uses_.at(value)) {
       if (is_constraint(use.op) && sharding_of(use.op) != sharding) return;
     }
+    if (is_target) return take_over(constraint, value);
     module_.value(value).sharding = sharding;
     provenance_.steps.push_back(
         PropagationStep{.op = constraint, .value = value, .tensor = 0, .before = {}, .after = sharding});
+  }
+
+  // What an op hands on has one sharding for several values: the constraint, which is of this one, goes right behind it
+  // and takes all its uses.
+  void take_over(OpId constraint, ValueId value) {
+    if (!moved_.insert(value).second) return;
+    const RegionId region = module_.op(constraint).parent;
+    const Value& target = module_.value(value);
+    if ((target.op ? module_.op(target.op).parent : target.region) != region) return;
+    std::vector<OpId>& ops = module_.region(region).ops;
+    ops.erase(std::ranges::find(ops, constraint));
+    ops.insert(target.op ? std::next(std::ranges::find(ops, target.op)) : ops.begin(), constraint);
+    const ValueId result = module_.result(constraint);
+    for (const Use& use : uses_.at(value)) {
+      if (use.op == constraint) continue;
+      module_.operands(use.op)[use.operand] = result;
+      uses_.at(result).push_back(use);
+    }
+    uses_.at(value) = {Use{constraint, 0}};
+    for (uint32_t i = 1; i < module_.region_count(); ++i) {
+      for (ValueId& returned : module_.region(RegionId{i}).results) {
+        if (returned != value) continue;
+        returned = result;
+        --returned_[value.index], ++returned_[result.index];
+      }
+    }
   }
 
   // The last of two or more constraints in a row, each the only user of the one before; none for other constraints.
@@ -117,6 +154,8 @@ class ConstraintApplier {
   std::unordered_map<ValueId, std::vector<Use>> uses_;
   std::vector<uint32_t> returned_;  // by value: how often a region returns it
   std::vector<OpId> constraints_;
+  std::unordered_set<ValueId> targets_;  // edges, and the region arguments that they stand for
+  std::unordered_set<ValueId> moved_;    // of these, the ones with a constraint right behind them
   uint32_t position_ = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
 #include "shardwise/passes/propagation_rounds.h"
+#include "shardwise/passes/sharding_groups.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
 #include "shardwise/passes/user_priorities.h"
@@ -431,9 +432,11 @@ void propagate(Program& program) {
   program.counters.add("propagate.copies", split_constants(module));
   record_annotations(module, program.provenance);
   apply_constraints(module, program.provenance);
+  sync_sharding_groups(module, program.provenance);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
                       program.counters);
   sink_data_flow_edges(module, program.provenance);
+  drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.
   remove_unused_ops(module, UnusedConstraints::kRemove);
   if (program.options.close_shardings) close_shardings(module);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/sharding_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/annotations.h"
+
+namespace shardwise {
+namespace {
+
+struct Member {
+  OpId op;  // the sharding_group op
+  ValueId value;
+  OpId manual;  // the innermost op around it that has local shapes inside; none outside of all
+};
+
+class GroupSync {
+ public:
+  GroupSync(Module& module, Provenance& provenance) : module_(module), provenance_(provenance) {
+    for (const Function& function : module_.functions) collect(function.body, {});
+  }
+
+  void run() {
+    for (auto& [id, members] : merged()) {
+      check(id, members);
+      std::set<ShardingId> distinct;
+      for (const Member& member : members) {
+        if (const ShardingId sharding = module_.value(member.value).sharding) distinct.insert(sharding);
+      }
+      if (distinct.size() == 1) sync(members, *distinct.begin());
+      if (distinct.size() > 1) set_apart(members);
+    }
+    for (const Function& function : module_.functions) rebuild(function.body);
+  }
+
+ private:
+  bool sees_local_shapes(OpId op) const { return module_.attrs(op).find<AxesAttr>("manual_axes") != nullptr; }
+
+  void collect(RegionId region, OpId manual) {
+    for (const OpId id : module_.region(region).ops) {
+      if (module_.op(id).def->traits.sharding_group) {
+        groups_[module_.attrs(id).get_int("group_id")].push_back({id, module_.operands(id)[0], manual});
+      }
+      for (const RegionId inner : module_.regions(id)) collect(inner, sees_local_shapes(id) ? id : manual);
+    }
+  }
+
+  // Groups that share a value are one, under the smallest id of theirs.
+  std::map<int64_t, std::vector<Member>> merged() {
+    std::unordered_map<ValueId, int64_t> group_of;
+    std::map<int64_t, int64_t> parent;
+    const auto root = [&](int64_t id) {
+      while (parent.at(id) != id) id = parent.at(id);
+      return id;
+    };
+    for (const auto& [id, members] : groups_) {
+      parent.emplace(id, id);
+      for (const Member& member : members) {
+        const auto [it, inserted] = group_of.try_emplace(member.value, id);
+        if (inserted) continue;
+        const int64_t a = root(it->second), b = root(id);
+        parent[std::max(a, b)] = std::min(a, b);
+      }
+    }
+    std::map<int64_t, std::vector<Member>> result;
+    for (const auto& [id, members] : groups_) {
+      std::vector<Member>& all = result[root(id)];
+      all.insert(all.end(), members.begin(), members.end());
+    }
+    return result;
+  }
+
+  void check(int64_t id, const std::vector<Member>& members) const {
+    const auto refuse = [&](const Member& member, std::string_view must_hold, const std::string& got) {
+      ShardingError error(error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
+      error.at(module_.context().location_text(module_.op(member.op).loc));
+      throw error;
+    };
+    const Member& first = members.front();
+    for (const Member& member : members) {
+      const TensorType& type = module_.type(member.value);
+      const TensorType& other = module_.type(first.value);
+      if (type.shape != other.shape) {
+        refuse(member, "all members must have the same shape", other.text() + " and " + type.text());
+      }
+      if (member.manual != first.manual) {
+        refuse(member, "all members must be inside the same manual computation", "members inside and outside of one");
+      }
+    }
+  }
+
+  void sync(const std::vector<Member>& members, ShardingId sharding) {
+    for (const Member& member : members) {
+      ShardingId& current = module_.value(member.value).sharding;
+      if (current) continue;
+      current = sharding;
+      provenance_.steps.push_back(
+          {.op = member.op, .value = member.value, .tensor = 0, .before = {}, .after = sharding});
+    }
+  }
+
+  void set_apart(const std::vector<Member>& members) {
+    for (const Member& member : members) {
+      const ShardingId sharding = module_.value(member.value).sharding;
+      if (sharding) constrained_.emplace(member.value, sharding);
+    }
+  }
+
+  void constrain(ValueId value, RegionId region, LocId loc) {
+    const auto it = constrained_.find(value);
+    if (it == constrained_.end()) return;
+    const TensorSharding& known = module_.context().sharding(it->second);
+    const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
+    Builder builder(module_, region, loc);
+    replacement_[value] = create_sharding_constraint(builder, value, open);
+  }
+
+  void rebuild(RegionId region) {
+    if (constrained_.empty()) return;
+    std::vector<OpId> ops;
+    ops.swap(module_.region(region).ops);
+    const std::vector<ValueId> arguments = module_.region(region).arguments;
+    for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument) {
+      constrain(*argument, region, module_.value(*argument).loc);
+    }
+    for (const OpId id : ops) {
+      for (ValueId& operand : module_.operands(id)) replace(operand);
+      module_.region(region).ops.push_back(id);
+      const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
+      for (const RegionId body : inner) rebuild(body);
+      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+        constrain(module_.result(id, i), region, module_.op(id).loc);
+      }
+    }
+    for (ValueId& result : module_.region(region).results) replace(result);
+  }
+  void replace(ValueId& value) const {
+    if (const auto it = replacement_.find(value); it != replacement_.end()) value = it->second;
+  }
+
+  Module& module_;
+  Provenance& provenance_;
+  std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
+  std::unordered_map<ValueId, ShardingId> constrained_;
+  std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it
+};
+
+void drop(Module& module, RegionId region) {
+  std::erase_if(module.region(region).ops, [&](OpId id) { return module.op(id).def->traits.sharding_group; });
+  for (const OpId id : module.region(region).ops) {
+    for (const RegionId inner : module.regions(id)) drop(module, inner);
+  }
+}
+
+bool has_groups(const Module& module) {
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (module.op(OpId{i}).def->traits.sharding_group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void sync_sharding_groups(Module& module, Provenance& provenance) {
+  if (has_groups(module)) GroupSync(module, provenance).run();
+}
+
+void drop_sharding_groups(Module& module) {
+  if (!has_groups(module)) return;
+  for (const Function& function : module.functions) drop(module, function.body);
+}
+
+}  // namespace shardwise
