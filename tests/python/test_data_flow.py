@@ -95,7 +95,8 @@ func.func public @main(%x: {sharded('{"a", ?}, {?}')}, %y: {T}, %z: {T}) -> ({T}
 }}
 """
 CONFLICTING_GROUP = f"""{MESH}
-func.func public @main(%x: {sharded('{"b", ?}, {?}')}, %y: {sharded('{"a", ?}, {?}')}, %z: {sharded('{"a"}, {?}')}) -> ({T}, {T}) {{
+func.func public @main(
+    %x: {sharded('{"b", ?}, {?}')}, %y: {sharded('{"a", ?}, {?}')}, %z: {sharded('{"a"}, {?}')}) -> ({T}, {T}) {{
   sdy.sharding_group %x group_id=7 : {T}
   sdy.sharding_group %y group_id=7 : {T}
   %0 = stablehlo.add %z, %z : {T}

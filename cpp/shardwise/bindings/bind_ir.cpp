@@ -50,8 +50,9 @@ py::list sharding_rules(const Module& module) {
   py::list rules;
   for (OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
-    const ShardingRule& rule = module.context().sharding_rule(view);
-    rules.append(py::make_tuple(std::string(view.name()), rule.empty() ? std::string() : rule.text()));
+    const bool speaks = view.def().flow == nullptr && !module.context().sharding_rule(view).empty();
+    rules.append(
+        py::make_tuple(std::string(view.name()), speaks ? module.context().sharding_rule(view).text() : std::string()));
   }
   return rules;
 }
