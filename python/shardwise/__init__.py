@@ -30,9 +30,18 @@ _core.ir.hide_frames_of(
     ]
 )
 
-from . import errors, models, numpy, random, testing  # noqa: E402
-from .annotations import name, replicate, shard, split, with_sharding_constraint  # noqa: E402
-from .array import Array, ShapeDtypeStruct, Shard, device_put  # noqa: E402
+from . import dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
+from .annotations import (  # noqa: E402
+    logical,
+    name,
+    propagation_barrier,
+    replicate,
+    shard,
+    sharding_group,
+    split,
+    with_sharding_constraint,
+)
+from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
     DTypeError,
@@ -48,15 +57,20 @@ from .errors import (  # noqa: E402
 )
 from .grad import grad, value_and_grad  # noqa: E402
 from .jit import jit  # noqa: E402
+from .layouts import axis_rules  # noqa: E402
+from .manual import manual, shard_map  # noqa: E402
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
-from .sharding import NamedSharding, P, PartitionSpec, open, sub  # noqa: E402
+from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
+from .placement import device_put, reshard  # noqa: E402
+from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
 from .vmap import vmap  # noqa: E402
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "UNSPECIFIED",
     "Array",
     "DTypeError",
     "Error",
@@ -78,22 +92,32 @@ __all__ = [
     "TracerBoolConversionError",
     "TracerConversionError",
     "UnsupportedError",
+    "axis_rules",
     "bfloat16",
     "device_put",
+    "dtensor",
     "errors",
     "get_mesh",
     "grad",
     "jit",
+    "layouts",
+    "logical",
     "make_mesh",
+    "manual",
     "models",
     "name",
     "numpy",
     "open",
     "parse",
+    "priority",
+    "propagation_barrier",
     "random",
     "replicate",
+    "reshard",
     "set_mesh",
     "shard",
+    "shard_map",
+    "sharding_group",
     "split",
     "sub",
     "testing",

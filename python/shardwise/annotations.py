@@ -8,19 +8,33 @@ Each is the identity, and a constraint on the *returned* value: use what it retu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from .array import Array
-from .errors import ShardingError, message
+from .device_assignment import assignment_dims, axes_for_parts
+from .errors import ShapeError, ShardingError, message
 from .jit import jit
-from .sharding import Axis, NamedSharding, PartitionSpec, SubAxis, assignment_dims, axes_for_parts, check_ndim
+from .layouts import Layout, current_layout
+from .mesh import Mesh
+from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
+from .sharding import UNSPECIFIED, NamedSharding, check_ndim
 from .tracing import Tracer, current_trace
+from .trees import broadcast_prefix, flatten, unflatten
 
-__all__ = ["name", "replicate", "shard", "split", "with_sharding_constraint"]
+__all__ = [
+    "logical",
+    "name",
+    "propagation_barrier",
+    "replicate",
+    "shard",
+    "sharding_group",
+    "split",
+    "with_sharding_constraint",
+]
 
 
 def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
@@ -122,9 +136,167 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
     return x._trace.constrain(x, sharding.core(x.ndim))
 
 
-def with_sharding_constraint(x: Any, sharding: PartitionSpec | NamedSharding | str) -> Any:
-    """JAX's name for :func:`shard`."""
-    return shard(x, sharding)
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Constrain every array of a tree, as :func:`shard` does for one.
+
+    Args:
+        x: a tree of arrays.
+        shardings: a prefix tree of specs, :class:`NamedSharding` or text; None is ``P()``, every dim whole, and
+            ``UNSPECIFIED`` constrains nothing.
+
+    Returns:
+        The tree with constrained values. As annotations do, it returns what is on no mesh as it is.
+
+    Raises:
+        ShardingError: shardings that are no prefix of ``x``, or that do not fit.
+
+    Source: `jax.lax.with_sharding_constraint`.
+
+    >>> import shardwise as sw
+    >>> def f(tree):
+    ...     return with_sharding_constraint(tree, {"a": sw.P("x"), "b": None})
+    >>> placed = sw.jit(f, mesh=sw.Mesh({"x": 2}))({"a": np.zeros(4), "b": np.zeros(2)})
+    >>> placed["a"].sharding.spec, placed["b"].sharding.spec
+    (P('x'), P(None))
+    """
+    leaves, tree = flatten(x)
+    wanted = broadcast_prefix(shardings, x, "with_sharding_constraint")
+    if current_trace() is None and not any(isinstance(leaf, (Array, Tracer)) for leaf in leaves):
+        return x
+    wanted = [PartitionSpec() if sharding is None else sharding for sharding in wanted]
+    constrained = [leaf if sharding is UNSPECIFIED else shard(leaf, sharding) for leaf, sharding in zip(leaves, wanted)]
+    return unflatten(tree, constrained)
+
+
+def logical(x: Any, names: str | Sequence[str | None]) -> Any:
+    """Name the dims of ``x``, and lay them out as the rules of :func:`shardwise.axis_rules` say.
+
+    Every dim is closed: one whose name has no rule, or that has no name (``"_"`` or None), is whole on every device.
+    Without rules nothing is said about ``x``.
+
+    Args:
+        x: an array of any shape.
+        names: one name per dim, ``"batch hidden"`` or ``("batch", "hidden")``.
+
+    Raises:
+        ShapeError: not one name per dim. ShardingError: a name used twice; an illegal layout, in which two dims of one
+            tensor lie on one mesh axis; a rule for an axis that the mesh has not.
+
+    Source: Mesh-TensorFlow (arXiv 1811.02084): dims have names, and a layout is a map from names to mesh dims.
+    """
+    layout = current_layout()
+    dims = tuple(names.split()) if isinstance(names, str) else tuple(names)
+    dims = tuple(None if dim == "_" else dim for dim in dims)
+    if not all(dim is None or isinstance(dim, str) for dim in dims):
+        raise ShardingError(message("logical", "the names of dims must be text", repr(names)))
+    x = _annotated(x, logical, names)
+    if isinstance(x, Tracer) and len(dims) != x.ndim:
+        raise ShapeError(message("logical", f"an array of {x.ndim} dims needs as many names", repr(names)))
+    if not isinstance(x, Tracer) or layout is None:
+        return x
+    mesh = x._trace.require_mesh("logical")
+    _check_layout(dims, layout, mesh)
+    return shard(x, PartitionSpec(*(() if dim is None else layout.axes(dim) for dim in dims)))
+
+
+def sharding_group(values: Any, group_id: int | None = None) -> Any:
+    """Let all arrays of a tree have one sharding, whatever propagation makes it.
+
+    Args:
+        values: a tree of arrays of one shape. Outside a traced function nothing happens to it.
+        group_id: puts them into the group of that number, with what other calls put there; default: a new group.
+
+    Returns:
+        ``values``; it need not be used.
+
+    Raises:
+        ShapeError: values of different shapes. ValueError: a number below 0.
+
+    Source: Shardy's `sdy.sharding_group`.
+
+    >>> import shardwise as sw
+    >>> def f(x, y):
+    ...     x = sw.split(x, 0, "x")
+    ...     sw.sharding_group((x, y))
+    ...     return y
+    >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros((4, 2)), np.ones((4, 2))).sharding.spec
+    P('x', None)
+    """
+    if group_id is not None and not is_integer(group_id, 0):
+        raise ValueError(message("sharding_group", "group_id must be an integer of at least 0", repr(group_id)))
+    leaves = flatten(values)[0]
+    traced = next((leaf._trace for leaf in leaves if isinstance(leaf, Tracer)), current_trace())
+    if traced is None:
+        return values
+    number = max(traced.groups, default=-1) + 1 if group_id is None else group_id
+    for leaf in leaves:
+        x = traced.lift(leaf)
+        shape = traced.groups.setdefault(number, x.shape)
+        if shape != x.shape:
+            raise ShapeError(message("sharding_group", f"all values of a group must have one shape, {shape}", x.shape))
+        traced.emit_op("sdy.sharding_group", [x], {"group_id": number})
+    return values
+
+
+_DIRECTIONS = {"none": np.int32(0), "forward": np.int32(1), "backward": np.int32(2)}  # Shardy's numbers
+
+
+def propagation_barrier(x: Any, allowed_direction: str) -> Any:
+    """The identity that shardings pass in one direction only.
+
+    Args:
+        x: a tree of arrays.
+        allowed_direction: ``"forward"``, from ``x`` to what uses the result; ``"backward"``, from there to ``x``; or
+            ``"none"``.
+
+    Returns:
+        ``x``'s values, behind the barrier.
+
+    Raises:
+        ValueError: another direction.
+
+    Source: Shardy's `sdy.propagation_barrier`.
+
+    >>> import shardwise as sw
+    >>> def f(x):
+    ...     return sw.propagation_barrier(sw.split(x, 0, "x"), "backward") + 1
+    >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros(4)).sharding.spec
+    P(None)
+    """
+    if allowed_direction not in _DIRECTIONS:
+        rule = "allowed_direction must be 'forward', 'backward' or 'none'"
+        raise ValueError(message("propagation_barrier", rule, repr(allowed_direction)))
+    leaves, tree = flatten(x)
+    traced = next((leaf._trace for leaf in leaves if isinstance(leaf, Tracer)), current_trace())
+    if traced is None:
+        return x
+    attrs = {"allowed_direction": _DIRECTIONS[allowed_direction]}
+    return unflatten(tree, [traced.emit("sdy.propagation_barrier", [traced.lift(leaf)], attrs) for leaf in leaves])
+
+
+def _check_layout(dims: tuple[str | None, ...], layout: Layout, mesh: Mesh) -> None:
+    """Mesh-TensorFlow's rule: a legal layout puts the dims of a tensor on different mesh axes."""
+    named = [dim for dim in dims if dim is not None]
+    for i, dim in enumerate(named):
+        if dim in named[:i]:
+            raise ShardingError(message("logical", "the dims of a tensor must have different names", f"{dim!r} twice"))
+        for axis in layout.axes(dim):
+            name = axis if isinstance(axis, str) else axis.name
+            if name not in mesh.axis_names:
+                rule = f"the rule of a dim must name an axis of {mesh!r}"
+                way_out = f"use one of {', '.join(map(repr, mesh.axis_names))}, or give {dim!r} no rule"
+                raise ShardingError(message("logical", rule, f"{dim!r}: {axis!r}", way_out))
+            for other in named[:i]:
+                if any(_overlap(axis, taken) for taken in layout.axes(other)):
+                    rule = "two dims of a tensor must lie on different mesh axes"
+                    got = f"{other!r} and {dim!r} both on {name!r}"
+                    raise ShardingError(message("logical", rule, got, "change the rule of one of them"))
+
+
+def _overlap(a: Axis, b: Axis) -> bool:
+    if isinstance(a, SubAxis) and isinstance(b, SubAxis):
+        return a.name == b.name and a.pre < b.pre * b.size and b.pre < a.pre * a.size
+    return (a if isinstance(a, str) else a.name) == (b if isinstance(b, str) else b.name)
 
 
 def name(x: Any, text: str) -> Any:

@@ -11,14 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _core
-from .dtypes import dtype_name, numpy_dtype, refuse_masked
-from .errors import MeshError, ShapeError, ShardingError, UnsupportedError, message
-from .mesh import Mesh, get_mesh
+from .dtypes import dtype_name, numpy_dtype
+from .errors import ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
-from .sharding import NamedSharding, PartitionSpec
+from .sharding import NamedSharding
 
-__all__ = ["Array", "ShapeDtypeStruct", "Shard", "device_put"]
+__all__ = ["Array", "ShapeDtypeStruct", "Shard"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class ShapeDtypeStruct:
 
 
 class Array(ArrayMethods):
-    """An array whose blocks lie on the devices of a virtual mesh. Made by :func:`device_put` and jitted functions.
+    """An array whose blocks lie on the devices of a virtual mesh. Made by ``device_put`` and jitted functions.
 
     ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and give Arrays.
     """
@@ -162,7 +161,7 @@ class Array(ArrayMethods):
         return format(np.asarray(self), spec) if spec else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return device_put, (np.asarray(self), self.sharding)
+        return _restored, (np.asarray(self), self.sharding)
 
     def __copy__(self) -> Array:
         return self
@@ -224,33 +223,9 @@ def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return eager_call(function, args, kwargs)
 
 
-def device_put(x: Any, sharding: NamedSharding | PartitionSpec | Mesh) -> Array:
-    """Place a copy of ``x`` on a mesh; later writes to ``x`` do not show.
-
-    Args:
-        x: a NumPy array, a number, or an :class:`Array` (which is resharded).
-        sharding: a :class:`NamedSharding`; a spec on the ambient mesh; or a mesh, to replicate.
-
-    Raises:
-        ShardingError: the sharding does not fit ``x``. MeshError: a bare spec without :func:`set_mesh`.
-    """
-    if isinstance(sharding, Mesh):
-        sharding = NamedSharding(sharding, PartitionSpec())
-    if isinstance(sharding, PartitionSpec):
-        mesh = get_mesh()
-        if mesh is None:
-            raise MeshError(
-                message(
-                    "device_put", "a spec needs a mesh", repr(sharding), "use NamedSharding(mesh, spec) or set_mesh"
-                )
-            )
-        sharding = NamedSharding(mesh, sharding)
-    if not isinstance(sharding, NamedSharding):
-        raise ShardingError(message("device_put", "takes a NamedSharding, a spec or a mesh", repr(sharding)))
-    if isinstance(x, Array):
-        return Array(x._data.reshard(sharding.core(x.ndim)))
-    refuse_masked(x)
-    return put(np.asarray(x), sharding.core(np.ndim(x)))
+def _restored(array: np.ndarray, sharding: NamedSharding) -> Array:
+    """The array that was pickled."""
+    return put(array, sharding.core(array.ndim))
 
 
 def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:

@@ -14,9 +14,11 @@ import numpy as np
 from .array import Array, ShapeDtypeStruct
 from .dtypes import refuse_masked
 from .errors import DTypeError, MeshError, ShardingError, message
+from .layouts import current_layout
 from .mesh import Mesh, get_mesh
 from .numpy._registry import CHECKS, FUNCTIONS
-from .sharding import NamedSharding, PartitionSpec
+from .partition_spec import PartitionSpec
+from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
 from .tracing import Trace, Tracer, WeakTracer, current_trace, recording, refuse_escaped
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
@@ -44,8 +46,8 @@ def jit(
     fun: Callable[..., Any] | None = None,
     *,
     mesh: Mesh | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     strategy: str = "aggressive",
@@ -55,7 +57,8 @@ def jit(
     Args:
         fun: takes and returns trees of arrays.
         mesh: the devices; default: the mesh of sharded arguments or shardings, else that of :func:`set_mesh`.
-        in_shardings: a prefix tree of specs for the positional arguments; None leaves an argument to propagation.
+        in_shardings: a prefix tree of shardings for the positional arguments: :class:`NamedSharding`, ``P(...)`` or
+            text. ``UNSPECIFIED``, the default, and None leave an argument to propagation.
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
@@ -119,7 +122,7 @@ class _Call:
 class JitFunction:
     """A function that runs as one SPMD program; made by :func:`jit`.
 
-    Programs are cached by shapes, dtypes and shardings.
+    Programs are cached by shapes, dtypes, shardings and the rules of :func:`shardwise.axis_rules`.
     """
 
     def __init__(
@@ -127,8 +130,8 @@ class JitFunction:
         fun: Callable[..., Any],
         *,
         mesh: Mesh | None = None,
-        in_shardings: Any = None,
-        out_shardings: Any = None,
+        in_shardings: Any = UNSPECIFIED,
+        out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
         strategy: str = "aggressive",
@@ -141,8 +144,9 @@ class JitFunction:
             raise ValueError(message("jit", "strategy must be 'basic' or 'aggressive'", repr(strategy)))
         self._fun = fun
         self._mesh = mesh
+        in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
-        self._out_shardings = out_shardings
+        self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
         nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self._static_nums, self._static_names = _static_both_ways(fun, set(nums), set(names))
@@ -183,7 +187,7 @@ class JitFunction:
         inner_args, inner_kwargs = call.rebuild(_constrained(trace, call.leaves, self._wanted(call), "in_shardings"))
         result = self._fun(*inner_args, **inner_kwargs)
         leaves, tree = flatten(result)
-        wanted = broadcast_prefix(self._out_shardings, result, "out_shardings")
+        wanted = _said(self._out_shardings, result, "out_shardings")
         return unflatten(tree, _constrained(trace, leaves, wanted, "out_shardings"))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -214,7 +218,8 @@ class JitFunction:
     def _program(self, call: _Call) -> Program:
         mesh = self._mesh_for(call)
         try:
-            key = (call.tree, tuple([_leaf_key(leaf) for leaf in call.leaves]), call.static_key(), mesh)
+            leaf_keys = tuple([_leaf_key(leaf) for leaf in call.leaves])
+            key = (call.tree, leaf_keys, call.static_key(), mesh, current_layout())
             program = self._cache.get(key)
         except TypeError as error:
             if "unhashable" not in str(error):
@@ -241,7 +246,7 @@ class JitFunction:
             out_leaves, out_tree = flatten(result)
             outputs = [trace.lift(leaf) for leaf in out_leaves]
         _check_constraints(trace, outputs)
-        out_specs = broadcast_prefix(self._out_shardings, result, "out_shardings")
+        out_specs = _said(self._out_shardings, result, "out_shardings")
         out_shardings = [_core_of(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
         module = trace.core.finish([x._value for x in outputs], out_shardings)
         places = {x._value: i for i, x in enumerate(tracers)}
@@ -259,7 +264,7 @@ class JitFunction:
         """What in_shardings says of every leaf; of keyword arguments it says nothing."""
         specs: list[Any] = [None] * len(call.leaves)
         if self._in_shardings is not None:
-            wanted = broadcast_prefix(self._in_shardings, call.dynamic_args, "in_shardings")
+            wanted = _said(self._in_shardings, call.dynamic_args, "in_shardings")
             specs[: len(wanted)] = wanted
         return specs
 
@@ -268,6 +273,11 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {getattr(self._fun, '__qualname__', self._fun)}>"
+
+
+def _said(specs: Any, tree: Any, what: str) -> list[Any]:
+    """One spec per leaf, None where nothing is said."""
+    return [None if spec is UNSPECIFIED else spec for spec in broadcast_prefix(specs, tree, what)]
 
 
 def _static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -> tuple[set[int], set[str]]:

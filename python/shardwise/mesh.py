@@ -173,12 +173,22 @@ class _SetMesh(AbstractContextManager["Mesh | None"]):
 def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
     """Make ``mesh`` the one that :func:`jit` uses when it is given none; a function and a context manager, as in JAX.
 
+    Raises:
+        MeshError: no Mesh, or called while a program is recorded, whose mesh is fixed.
+
+    Source: `jax.set_mesh`.
+
     >>> with set_mesh(Mesh({"x": 2})):
     ...     get_mesh()
     Mesh('x': 2)
     """
     if mesh is not None and not isinstance(mesh, Mesh):
         raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
+    from .tracing import current_trace  # which needs meshes
+
+    if current_trace() is not None:
+        way_out = "give the mesh to jit, or set it before the call"
+        raise MeshError(message("set_mesh", "must not be called in a function that is recorded", None, way_out))
     before = _ambient.mesh
     _ambient.mesh = mesh
     return _SetMesh(mesh, before)

@@ -179,7 +179,7 @@ class Limit(NamedTuple):
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
-    __slots__ = ("_hoisted_ids", "core", "hoisted", "implied", "limits", "mesh")
+    __slots__ = ("_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh")
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
@@ -189,6 +189,8 @@ class Trace:
         self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
         self.limits: dict[Limit, None] = {}  # what each call must look at
         self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
+        self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
+        self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
 
     def require_mesh(self, what: str) -> Mesh:
         """The program's mesh; ShardingError when there is none."""
@@ -223,6 +225,18 @@ class Trace:
             region_op,
         )
         return Tracer(self, value, shape, numpy_dtype(name))
+
+    def emit_op(
+        self,
+        op: str,
+        operands: Sequence[Tracer],
+        attrs: dict[str, Any] | None = None,
+        types: Sequence[tuple[tuple[int, ...], str]] = (),
+        regions: Sequence[int] = (),
+    ) -> list[Tracer]:
+        """Record one op with any number of results. ``types`` declare them where the op does not imply them."""
+        rows = self.core.emit_op(op, [x._value for x in operands], attrs, types, list(regions))
+        return [Tracer(self, value, shape, numpy_dtype(name)) for value, shape, name in rows]
 
     def constant(self, array: np.ndarray) -> Tracer:
         """A constant of the program; a splat (all strides 0) is stored as one element."""
@@ -280,6 +294,13 @@ class Trace:
 
     def constrain(self, x: Tracer, sharding: Any) -> Tracer:
         """``x`` with a user's sharding (an sdy.sharding_constraint)."""
+        taken = {name for axes, _, _ in sharding.dims for name, _, _ in axes}
+        taken |= {name for name, _, _ in (*sharding.replicated_axes, *sharding.unreduced)}
+        for axis in self.manual_axes:
+            if axis in taken:
+                raise ShardingError(
+                    message("annotation", "must not use an axis of a manual region around it", repr(axis))
+                )
         return Tracer(self, self.core.constrain(x._value, sharding), x.shape, x.dtype)
 
     def set_name(self, x: Tracer, name: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import optree
 
 from .errors import ShardingError, message
-from .sharding import NamedSharding, PartitionSpec
+from .partition_spec import PartitionSpec
+from .sharding import UNSPECIFIED, NamedSharding
 
 __all__ = ["broadcast_prefix", "flatten", "leaf_names", "unflatten"]
 
@@ -31,7 +32,7 @@ def leaf_names(tree: Any) -> list[str]:
 
 
 def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, (NamedSharding, PartitionSpec, str))
+    return x is None or x is UNSPECIFIED or isinstance(x, (NamedSharding, PartitionSpec, str))
 
 
 class _Shape:

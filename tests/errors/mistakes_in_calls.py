@@ -140,7 +140,7 @@ def device_put_by_a_spec_without_a_mesh() -> None:
 
 @row(sw.ShardingError, r"device_put: takes a NamedSharding, a spec or a mesh, got 3")
 def device_put_by_a_number() -> None:
-    sw.device_put(X, 3)  # type: ignore[arg-type]
+    sw.device_put(X, 3)
 
 
 @row(sw.ShardingError, r"must have at most 2 entries, got P\('data', None, None\); drop the extra ones")

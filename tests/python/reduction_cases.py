@@ -67,7 +67,7 @@ def _rows(
 
     def record(trace: Any, operands: Sequence[int]) -> int:
         region = region_of(trace, rows, dtypes)
-        return int(trace.emit_with_region("stablehlo.reduce", list(operands), attrs, region)[result][0])
+        return int(trace.emit_op("stablehlo.reduce", list(operands), attrs, regions=[region])[result][0])
 
     fixed = {**options.pop("fixed", {}), **{count + i: x for i, x in enumerate(inits)}}
     return Application(

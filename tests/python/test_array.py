@@ -274,13 +274,12 @@ def test_device_put_takes_a_sharding_a_mesh_or_a_spec_on_the_ambient_mesh() -> N
         assert sw.device_put(X, P("y")).sharding == NamedSharding(MESH, P("y"))
     with pytest.raises(sw.MeshError, match="a spec needs a mesh"):
         sw.device_put(X, P("y"))
-    for nothing in (None, "x", 3):
-        with pytest.raises(sw.ShardingError, match="takes a NamedSharding, a spec or a mesh"):
-            sw.device_put(X, nothing)  # type: ignore[arg-type]
+    with pytest.raises(sw.ShardingError, match="takes a NamedSharding, a spec or a mesh"):
+        sw.device_put(X, 3)
 
 
-@pytest.mark.parametrize("x", [1, 2.5, True, [1, 2], [[1.0], [2.0]], np.float16(2), (1, 2)])
-def test_device_put_takes_what_np_asarray_takes(x: Any) -> None:
+@pytest.mark.parametrize("x", [1, 2.5, True, np.arange(3), np.float16(2)])
+def test_device_put_takes_arrays_and_numbers(x: Any) -> None:
     a = sw.device_put(x, MESH)
     assert a.dtype == np.asarray(x).dtype
     np.testing.assert_array_equal(a, x)

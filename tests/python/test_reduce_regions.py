@@ -76,7 +76,7 @@ def gradient(values: list[float], indices: list[int] | None, init: float, shards
         places = trace.constant(np.array(indices, np.int32))[0]
     operands = [x, places, start, trace.constant(np.asarray(1, np.int32))[0]]
     region = region_of(trace, "argmax", ("float64", "int32"))
-    best = trace.emit_with_region("stablehlo.reduce", operands, {"dimensions": (0,)}, region)[0][0]
+    best = trace.emit_op("stablehlo.reduce", operands, {"dimensions": (0,)}, regions=[region])[0][0]
     seed = trace.constant(np.asarray(6.0))[0]
     module = trace.finish(trace.vjp([best], [seed], [x, start]))
     arrays = [np.array(values, np.float64), np.asarray(init)]
@@ -107,7 +107,7 @@ def test_gradient_of_a_maximum_with_a_constant_start_is_one_hot() -> None:
     places = trace.emit("stablehlo.iota", [], {"iota_dimension": 0}, (5, 3), "int64")[0]
     inits = [trace.constant(np.asarray(-np.inf))[0], trace.constant(np.asarray(0))[0]]
     region = region_of(trace, "argmax", ("float64", "int64"))
-    best = trace.emit_with_region("stablehlo.reduce", [x, places, *inits], {"dimensions": (0,)}, region)[0][0]
+    best = trace.emit_op("stablehlo.reduce", [x, places, *inits], {"dimensions": (0,)}, regions=[region])[0][0]
     seed = trace.constant(np.array([1.0, 2.0, 3.0]))[0]
     module = trace.finish(trace.vjp([best], [seed], [x]))
     array = np.array([[1, 5, -np.inf], [3, 5, -np.inf], [2, 1, -np.inf], [3, 0, -np.inf], [0, 5, -np.inf]])
@@ -132,9 +132,9 @@ def test_a_region_belongs_to_one_op() -> None:
     region = trace.begin_region()
     a, b = (trace.region_argument((), "float32") for _ in range(2))
     with pytest.raises(sw.ShapeError, match="a region must be one that was recorded for this op"):
-        trace.emit_with_region("stablehlo.reduce", [x, one], {"dimensions": (0,)}, region)  # it is open still
+        trace.emit_op("stablehlo.reduce", [x, one], {"dimensions": (0,)}, regions=[region])  # it is open still
     trace.end_region([trace.emit("stablehlo.subtract", [a, b])[0]])
-    trace.emit_with_region("stablehlo.reduce", [x, one], {"dimensions": (0,)}, region)
+    trace.emit_op("stablehlo.reduce", [x, one], {"dimensions": (0,)}, regions=[region])
     for wrong in (region, 0, 1, 99):
         with pytest.raises(sw.ShapeError, match="a region must be one that was recorded for this op"):
-            trace.emit_with_region("stablehlo.reduce", [x, one], {"dimensions": (0,)}, wrong)
+            trace.emit_op("stablehlo.reduce", [x, one], {"dimensions": (0,)}, regions=[wrong])

@@ -12,7 +12,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.sharding import assignment_dims, axes_for_parts
+from shardwise.device_assignment import assignment_dims, axes_for_parts
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 PERMUTED = sw.Mesh({"x": 4, "y": 2}, [3, 1, 4, 0, 7, 5, 2, 6])

@@ -33,6 +33,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return int_array(value);
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
+  if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
   if (py::isinstance<TensorSharding>(value)) return value.cast<TensorSharding>();
   if (py::isinstance<py::array>(value)) return DenseAttr{constant_from_python(value)};
   if (py::isinstance(value, py::module_::import("numpy").attr("integer"))) {

@@ -107,6 +107,11 @@ void bind_attributes(py::module_& module) {
         return EnumAttr{dialect, mnemonic, value};
       }))
       .def("__repr__", [](const EnumAttr& self) { return value_text(self.mnemonic, self.value); });
+  py::class_<AxesAttr>(module, "Axes").def(py::init([](const std::vector<std::string>& names) {
+    AxesAttr axes;
+    for (const std::string& name : names) axes.axes.push_back({name, {}});
+    return axes;
+  }));
   py::class_<StructAttr>(module, "Struct").def(py::init([](const std::string& name, const py::dict& fields) {
     StructAttr value{name, attrs_from_python(fields).entries()};
     std::erase_if(value.fields, [](const NamedAttribute& field) {

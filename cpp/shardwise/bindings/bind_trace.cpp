@@ -56,10 +56,17 @@ py::tuple emit(Trace& trace, const std::string& name, py::handle operands, py::h
                      trace.emit(name, values, attrs_from_python(attrs), declared, region_op ? &*region_op : nullptr));
 }
 
-py::list emit_with_region(Trace& trace, const std::string& name, py::handle operands, py::handle attrs,
-                          uint32_t region) {
-  const OpId op =
-      trace.emit_with_region(name, values_from_python(trace, operands), attrs_from_python(attrs), RegionId{region});
+// `types`: (shape, dtype name) of each result where the op does not imply them. A value tuple per result.
+py::list emit_op(Trace& trace, const std::string& name, py::handle operands, py::handle attrs, py::handle types,
+                 const std::vector<uint32_t>& regions) {
+  std::vector<TypeId> declared;
+  for (py::handle type : types) {
+    const auto [shape, dtype] = type.cast<std::pair<py::object, std::string>>();
+    declared.push_back(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape)));
+  }
+  std::vector<RegionId> ids;
+  for (const uint32_t region : regions) ids.push_back(RegionId{region});
+  const OpId op = trace.emit_op(name, values_from_python(trace, operands), attrs_from_python(attrs), declared, ids);
   py::list results;
   for (uint32_t i = 0; i < trace.module().op(op).result_count; ++i) {
     results.append(value_tuple(trace, trace.module().result(op, i)));
@@ -133,8 +140,18 @@ void bind_trace(py::module_& module) {
           py::arg("shape"), py::arg("dtype"), py::arg("name") = "", py::arg("sharding") = py::none())
       .def("emit", &emit, py::arg("name"), py::arg("operands"), py::arg("attrs") = py::none(),
            py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("region_op") = py::none())
-      .def("emit_with_region", &emit_with_region, py::arg("name"), py::arg("operands"), py::arg("attrs"),
-           py::arg("region"))
+      .def("emit_op", &emit_op, py::arg("name"), py::arg("operands"), py::arg("attrs") = py::none(),
+           py::arg("types") = py::list(), py::arg("regions") = std::vector<uint32_t>())
+      .def("capture",
+           [](Trace& trace, uint32_t region) {
+             py::list captured;
+             for (const auto& [value, argument] : trace.capture(RegionId{region})) {
+               captured.append(py::make_tuple(value.index, argument.index));
+             }
+             return captured;
+           })
+      .def("set_sharding", [](Trace& trace, uint32_t value,
+                              const TensorSharding& sharding) { trace.set_sharding(trace.checked(value), sharding); })
       .def("constant",
            [](Trace& trace, const py::array& array) {
              const Attrs attrs{{"value", DenseAttr{constant_from_python(array)}}};

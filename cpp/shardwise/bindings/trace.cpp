@@ -31,11 +31,7 @@ ValueId Trace::argument(TypeId type, const std::string& name, const TensorShardi
   LocId loc = builder_here().loc();
   if (!name.empty()) loc = context().named_location(name, loc);
   const ValueId value = module_->add_argument(body_, type, loc);
-  if (sharding != nullptr) {
-    verify(*sharding, context().type(type).shape);
-    module_->declare_mesh(sharding->mesh);
-    module_->value(value).sharding = context().intern(*sharding);
-  }
+  if (sharding != nullptr) set_sharding(value, *sharding);
   return value;
 }
 
@@ -76,17 +72,69 @@ ValueId Trace::emit(std::string_view name, std::span<const ValueId> operands, co
   return module_->result(op);
 }
 
-OpId Trace::emit_with_region(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
-                             RegionId region) {
-  Builder builder = builder_here();
+bool Trace::is_recorded(RegionId region) const {
   const bool exists = region.index > 0 && region.index < module_->region_count() && region != body_;
   const bool is_open = std::find(regions_.begin(), regions_.end(), region) != regions_.end();
-  if (!exists || is_open || module_->region(region).op) {
+  return exists && !is_open && !module_->region(region).op;
+}
+
+OpId Trace::emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+                    std::span<const TypeId> declared, std::span<const RegionId> regions) {
+  Builder builder = builder_here();
+  for (const RegionId region : regions) {
+    if (is_recorded(region)) continue;
     fail<ShapeError>(name, "a region must be one that was recorded for this op", std::to_string(region.index));
   }
-  const OpId op = builder.create_op(name, operands, attrs, {}, {&region, 1});
-  --loose_regions_;
+  const OpId op = builder.create_op(name, operands, attrs, declared, regions);
+  loose_regions_ -= static_cast<int64_t>(regions.size());
   return op;
+}
+
+bool Trace::is_inside(ValueId value, RegionId region) const {
+  const Value& known = module_->value(value);
+  RegionId at = known.op ? module_->op(known.op).parent : known.region;
+  while (at && at != region) {
+    const OpId owner = module_->region(at).op;
+    at = owner ? module_->op(owner).parent : RegionId{};
+  }
+  return at == region;
+}
+
+std::vector<std::pair<ValueId, ValueId>> Trace::capture(RegionId region) {
+  if (!is_recorded(region)) {
+    fail<ShapeError>("trace", "a region must be one that was recorded", std::to_string(region.index));
+  }
+  std::vector<std::pair<ValueId, ValueId>> captured;
+  std::unordered_map<ValueId, ValueId> arguments;
+  const auto own = [&](ValueId& value) {
+    if (is_inside(value, region)) return;
+    auto [it, inserted] = arguments.try_emplace(value);
+    if (inserted) {
+      it->second = module_->add_argument(region, module_->value(value).type, builder_here().loc());
+      captured.emplace_back(value, it->second);
+    }
+    value = it->second;
+  };
+  std::vector<RegionId> open{region};
+  while (!open.empty()) {
+    const RegionId next = open.back();
+    open.pop_back();
+    for (size_t i = 0; i < module_->region(next).ops.size(); ++i) {
+      const OpId op = module_->region(next).ops[i];
+      for (ValueId& operand : module_->operands(op)) own(operand);
+      for (const RegionId inner : module_->regions(op)) open.push_back(inner);
+    }
+    std::vector<ValueId> results = module_->region(next).results;
+    for (ValueId& result : results) own(result);
+    module_->region(next).results = std::move(results);
+  }
+  return captured;
+}
+
+void Trace::set_sharding(ValueId value, const TensorSharding& sharding) {
+  verify(sharding, module_->type(value).shape);
+  module_->declare_mesh(sharding.mesh);
+  module_->value(value).sharding = context().intern(sharding);
 }
 
 ValueId Trace::constrain(ValueId value, const TensorSharding& sharding) {

@@ -31,7 +31,7 @@ class Trace {
 
   ValueId argument(TypeId type, const std::string& name, const TensorSharding* sharding);  // of main
   // A function inside the function: ops between `begin_region` and `end_region` go to a region of their own, which may
-  // use values from around it. An op takes it (`emit_with_region`), or it belongs to none, as what vmap records.
+  // use values from around it. An op takes it (`emit_op`), or it belongs to none, as what vmap records.
   RegionId begin_region();
   ValueId region_argument(TypeId type);
   void end_region(std::span<const ValueId> results);
@@ -39,8 +39,13 @@ class Trace {
   // empty name is the region that returns its second argument.
   ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, const std::string* region_op);
-  // One op with any number of results and one recorded region, which is its own from then on.
-  OpId emit_with_region(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs, RegionId region);
+  // One op with any number of results and of recorded regions, which are its own from then on. `declared`: the types of
+  // its results where the op does not imply them.
+  OpId emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+               std::span<const TypeId> declared, std::span<const RegionId> regions);
+  // Values from around a recorded region that its ops use become arguments of it: the value, and its argument.
+  std::vector<std::pair<ValueId, ValueId>> capture(RegionId region);
+  void set_sharding(ValueId value, const TensorSharding& sharding);  // the column of an argument or result
   ValueId constrain(ValueId value, const TensorSharding& sharding);
   void set_name(ValueId value, const std::string& name);
   // A stand-in for `value` that gradients can be taken by: f(x, x) has two variables though it has one value. Once the
@@ -54,6 +59,8 @@ class Trace {
   std::shared_ptr<Module> finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings);
 
  private:
+  bool is_recorded(RegionId region) const;  // and belongs to no op yet
+  bool is_inside(ValueId value, RegionId region) const;
   RegionId reduction_region(std::string_view op, DType dtype);
 
   std::shared_ptr<Module> module_;

@@ -249,7 +249,7 @@ def reduce_by(
     finally:
         trace.core.end_region([x._value for x in results])
     operands = [x._value for x in (*xs, *starts)]
-    values = trace.core.emit_with_region("stablehlo.reduce", operands, {"dimensions": tuple(sorted(dims))}, region)
+    values = trace.core.emit_op("stablehlo.reduce", operands, {"dimensions": tuple(sorted(dims))}, regions=[region])
     return [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]
 
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layouts: which mesh axes split the dims of a given name, in every tensor (Mesh-TensorFlow's layout rules).
+
+A program names dims (:func:`shardwise.logical`), a layout says where they lie; to parallelise otherwise is to choose
+another layout. The presets are Mesh-TensorFlow's: ``data_parallel`` splits the batch, ``model_parallel`` what the
+weights are made of, ``both`` does both on a mesh of two axes.
+
+>>> dict(data_parallel)
+{'batch': 'data'}
+>>> with axis_rules(both(data="rows", model="columns")):
+...     current_layout()["batch"]
+'rows'
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from .errors import ShardingError, message
+from .partition_spec import Axis, SubAxis
+
+__all__ = ["Layout", "axis_rules", "both", "current_layout", "data_parallel", "model_parallel"]
+
+Rule = tuple[Axis, ...]
+
+
+class Layout(Mapping[str, Any]):
+    """An immutable mapping from names of dims to mesh axes; a dim without a rule is whole on every device.
+
+    Args:
+        rules: a mapping from names to an axis, a tuple of axes (major to minor) or None; a sequence of pairs of them;
+            or Mesh-TensorFlow's text, ``"batch:data;hidden:model"``.
+
+    Raises:
+        ShardingError: what is no rule, or two rules for one name.
+
+    Source: Mesh-TensorFlow (arXiv 1811.02084), section 3.
+
+    >>> Layout("batch:data;hidden:model") == Layout({"batch": "data", "hidden": "model"})
+    True
+    """
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: Mapping[str, Any] | Iterable[tuple[str, Any]] | str) -> None:
+        self._rules: dict[str, Rule] = {}
+        for name, axes in _pairs(rules):
+            if not isinstance(name, str) or not name.isidentifier():
+                raise ShardingError(message("axis_rules", "the name of a dim must be an identifier", repr(name)))
+            if name in self._rules:
+                raise ShardingError(message("axis_rules", "a dim must have one rule", f"{name!r} again"))
+            entries = () if axes is None else tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+            if not all(isinstance(axis, (str, SubAxis)) for axis in entries):
+                raise ShardingError(
+                    message("axis_rules", "a rule must name an axis, several or None", f"{name!r}: {axes!r}")
+                )
+            self._rules[name] = entries
+
+    def axes(self, name: str) -> Rule:
+        """The axes that split the dims of this name, major to minor; none without a rule."""
+        return self._rules.get(name, ())
+
+    def __call__(self, **axes: Axis) -> Layout:
+        """The same layout with mesh axes renamed: ``both(data="rows", model="columns")``.
+
+        Raises:
+            ShardingError: the layout has no such axis.
+        """
+        known = {axis for rule in self._rules.values() for axis in rule if isinstance(axis, str)}
+        for name in axes:
+            if name not in known:
+                raise ShardingError(message("layout", f"the axes of this layout are {sorted(known)}", repr(name)))
+        return Layout(
+            {
+                name: tuple(axes.get(axis, axis) if isinstance(axis, str) else axis for axis in rule)
+                for name, rule in self._rules.items()
+            }
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        rule = self._rules[name]
+        return None if not rule else rule[0] if len(rule) == 1 else rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._rules == other._rules
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._rules.items()))
+
+    def __repr__(self) -> str:
+        return f"Layout({dict(self)!r})"
+
+
+def _pairs(rules: Any) -> list[tuple[Any, Any]]:
+    if isinstance(rules, str):
+        entries = [entry.partition(":") for entry in rules.split(";") if entry.strip()]
+        return [(name.strip(), axis.strip() or None) for name, _, axis in entries]
+    if isinstance(rules, Mapping):
+        return list(rules.items())
+    pairs = list(rules) if isinstance(rules, Sequence) else [rules]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ShardingError(message("axis_rules", "takes a mapping, pairs of names and axes, or text", repr(rules)))
+    return [(name, axes) for name, axes in pairs]
+
+
+data_parallel = Layout({"batch": "data"})
+model_parallel = Layout(dict.fromkeys(("vocab", "hidden", "d_ff", "heads"), "model"))
+both = Layout({**data_parallel, **model_parallel})
+
+
+class _Ambient(threading.local):
+    layout: Layout | None = None
+
+
+_ambient = _Ambient()
+
+
+class axis_rules(AbstractContextManager[Layout]):  # noqa: N801
+    """Context manager: the layout that :func:`shardwise.logical` reads inside, in place of an outer one.
+
+    Args:
+        rules: a :class:`Layout`, or what makes one.
+
+    Raises:
+        ShardingError: what is no rule, or two rules for one name.
+
+    >>> import numpy as np
+    >>> import shardwise as sw
+    >>> f = sw.jit(lambda x: sw.logical(x, "batch hidden"), mesh=sw.Mesh({"data": 2, "model": 2}))
+    >>> with sw.axis_rules({"batch": "data", "hidden": "model"}):
+    ...     f(np.zeros((4, 4))).sharding.spec
+    P('data', 'model')
+    """
+
+    def __init__(self, rules: Layout | Mapping[str, Any] | Iterable[tuple[str, Any]] | str) -> None:
+        self._layout = rules if isinstance(rules, Layout) else Layout(rules)
+        self._outer: list[Layout | None] = []
+
+    def __enter__(self) -> Layout:
+        self._outer.append(_ambient.layout)
+        _ambient.layout = self._layout
+        return self._layout
+
+    def __exit__(self, *exc: object) -> None:
+        _ambient.layout = self._outer.pop()
+
+
+def current_layout() -> Layout | None:
+    """The layout of :func:`shardwise.axis_rules`, or None."""
+    return _ambient.layout

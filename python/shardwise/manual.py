@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manual regions: functions of the local parts of arrays, inside a program that is partitioned automatically."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any
+
+from . import _core
+from .dtypes import dtype_name, numpy_dtype
+from .errors import MeshError, ShapeError, ShardingError, message
+from .jit import JitFunction, run_as_program
+from .mesh import Mesh, get_mesh
+from .partition_spec import PartitionSpec
+from .sharding import UNSPECIFIED, NamedSharding
+from .tracing import Trace, Tracer, current_trace
+from .trees import broadcast_prefix, flatten, unflatten
+
+__all__ = ["manual", "shard_map"]
+
+
+def manual(
+    fun: Callable[..., Any],
+    mesh: Mesh | None = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    axes: Iterable[str] | None = None,
+) -> Callable[..., Any]:
+    """``fun`` on the local part of its arguments along some mesh axes, partitioned automatically along the others.
+
+    In each dim the manual axes of a spec come first: ``fun`` sees 1/n of the dim for n devices along them. Propagation
+    shards what ``fun`` records along the other axes, and links it with the outside. Programs with manual regions are
+    recorded, propagated and printed; they do not run yet.
+
+    Args:
+        fun: takes and returns trees of arrays of local shapes.
+        mesh: default: the program's mesh.
+        in_specs: a prefix tree of specs for the positional arguments; None is ``P()``.
+        out_specs: the same for the result.
+        axes: the manual axes; default: all axes of the mesh.
+
+    Returns:
+        A function of arrays of global shapes.
+
+    Raises:
+        ShardingError: specs that do not fit, axes that the mesh has not, that a region around has taken, or that stand
+            behind others in a dim. ShapeError: a dim that the manual axes do not divide. MeshError: another mesh than
+            the program's. UnsupportedError: when the program is compiled.
+
+    Source: Shardy's `sdy.manual_computation`; `jax.shard_map`.
+
+    >>> import numpy as np
+    >>> import shardwise as sw
+    >>> mesh = sw.Mesh({"x": 2, "y": 4})
+    >>> double = sw.manual(lambda part: part + part, mesh, sw.P("x"), sw.P("x"), axes={"x"})
+    >>> text = sw.jit(double, mesh=mesh).trace(np.zeros((8, 4), np.float32)).as_text()
+    >>> [line.strip() for line in text.splitlines() if "stablehlo.add" in line]
+    ['%1 = stablehlo.add %arg1, %arg1 : tensor<4x4xf32>']
+    """
+    if not callable(fun):
+        raise TypeError(message("manual", "takes a function", repr(fun)))
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise MeshError(message("manual", "mesh must be a Mesh", repr(mesh)))
+    names = None if axes is None else frozenset((axes,) if isinstance(axes, str) else axes)
+    programs: dict[Any, JitFunction] = {}
+
+    @wraps(fun)
+    def wrapped(*args: Any) -> Any:
+        trace = current_trace()
+        if trace is None:
+            return run_as_program(wrapped, get_mesh() if mesh is None else mesh, programs, args, {})
+        return _record(trace, fun, mesh, in_specs, out_specs, names, args)
+
+    return wrapped
+
+
+def shard_map(
+    f: Callable[..., Any],
+    *,
+    out_specs: Any,
+    in_specs: Any,
+    mesh: Mesh | None = None,
+    axis_names: Iterable[str] = frozenset(),
+) -> Callable[..., Any]:
+    """JAX's name for :func:`manual`; no ``axis_names`` means all of them.
+
+    Raises:
+        ShardingError, ShapeError, MeshError: as :func:`manual`.
+
+    Source: `jax.shard_map`.
+    """
+    names = frozenset(axis_names)
+    return manual(f, mesh, in_specs, out_specs, names or None)
+
+
+def _record(
+    trace: Trace,
+    fun: Callable[..., Any],
+    mesh: Mesh | None,
+    in_specs: Any,
+    out_specs: Any,
+    names: frozenset[str] | None,
+    args: tuple[Any, ...],
+) -> Any:
+    program_mesh = trace.require_mesh("manual")
+    if mesh is not None and mesh != program_mesh:
+        raise MeshError(message("manual", f"must be on the program's mesh, {program_mesh!r}", repr(mesh)))
+    free = [axis for axis in program_mesh.axis_names if axis not in trace.manual_axes]
+    for name in sorted(names or ()):
+        if name not in free:
+            way_out = f"use one of {', '.join(map(repr, free))}"
+            rule = "axes must be of the mesh, and not manual already"
+            raise ShardingError(message("manual", rule, repr(name), way_out))
+    region = _Region(trace, program_mesh, tuple(axis for axis in free if names is None or axis in names), free)
+    leaves, tree = flatten(args)
+    specs = broadcast_prefix(tuple(in_specs) if type(in_specs) is list else in_specs, args, "in_specs")
+    return region.record(fun, [trace.lift(leaf) for leaf in leaves], tree, specs, out_specs)
+
+
+class _Region:
+    """One manual computation while it is recorded."""
+
+    def __init__(self, trace: Trace, mesh: Mesh, axes: tuple[str, ...], free: Sequence[str]) -> None:
+        self._trace = trace
+        self._mesh = mesh
+        self._axes = axes
+        self._is_partial = len(axes) < len(free)
+
+    def record(self, fun: Callable[..., Any], inputs: list[Tracer], tree: Any, specs: list[Any], out_specs: Any) -> Any:
+        trace, core = self._trace, self._trace.core
+        shardings = [self._sharding("in_specs", x.ndim, spec) for x, spec in zip(inputs, specs)]
+        outer = trace.manual_axes
+        region = core.begin_region()
+        results: list[Tracer] = []
+        try:
+            trace.manual_axes = (*outer, *self._axes)
+            parts = [self._argument(x, sharding) for x, sharding in zip(inputs, shardings)]
+            result = fun(*unflatten(tree, parts))
+            leaves, out_tree = flatten(result)
+            results = [trace.lift(leaf) for leaf in leaves]
+        finally:  # the caller of a function that raised may go on recording
+            trace.manual_axes = outer
+            core.end_region([x._value for x in results])
+        wanted = broadcast_prefix(out_specs, result, "out_specs")
+        out = [self._sharding("out_specs", x.ndim, spec) for x, spec in zip(results, wanted)]
+        types = [
+            (self._sizes(x.shape, sharding, operator.mul), dtype_name(x.dtype)) for x, sharding in zip(results, out)
+        ]
+        operands = inputs + self._captured(region)
+        attrs = {"manual_axes": _core.ir.Axes(list(self._axes))}
+        made = trace.emit_op("sdy.manual_computation", operands, attrs, types, [region])
+        for x, sharding in zip(made, out):
+            core.set_sharding(x._value, sharding)
+        return unflatten(out_tree, made)
+
+    def _argument(self, x: Tracer, sharding: _core.mesh.Sharding) -> Tracer:
+        """The local part of an operand, as the region's function sees it."""
+        shape = self._sizes(x.shape, sharding, operator.floordiv)
+        if self._sizes(shape, sharding, operator.mul) != x.shape:
+            rule = f"the manual axes {', '.join(map(repr, self._axes))} must divide every dim"
+            got = f"{list(x.shape)} for {sharding.dims_text()}"
+            raise ShapeError(message("manual", rule, got, "pad the array, or use other axes"))
+        core = self._trace.core
+        argument = Tracer(self._trace, core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype)
+        core.set_sharding(argument._value, sharding)
+        return argument
+
+    def _captured(self, region: int) -> list[Tracer]:
+        """What the function closes over: operands that are whole along the manual axes."""
+        core = self._trace.core
+        operands = []
+        for value, argument in core.capture(region):
+            shape, dtype = core.type_of(value)
+            core.set_sharding(argument, self._sharding("in_specs", len(shape), None))
+            operands.append(Tracer(self._trace, value, shape, numpy_dtype(dtype)))
+        return operands
+
+    def _sharding(self, what: str, ndim: int, spec: Any) -> _core.mesh.Sharding:
+        """A spec as the outside sees it; dims stay open while other axes are left to propagation, as in JAX."""
+        spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
+        named = NamedSharding(self._mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
+        if not isinstance(named, NamedSharding):
+            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
+        if named.mesh != self._mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {self._mesh!r}", repr(named.mesh)))
+        sharding = named.core(ndim)
+        for axes, _, _ in sharding.dims:
+            kinds = [name in self._axes for name, _, _ in axes]
+            if kinds != sorted(kinds, reverse=True):
+                rule = f"in each dim the manual axes {', '.join(map(repr, self._axes))} must come first"
+                raise ShardingError(message(what, rule, sharding.dims_text()))
+        if not self._is_partial or isinstance(spec, str):
+            return sharding
+        dims = [(axes, True, priority) for axes, _, priority in sharding.dims]
+        reducer = sharding.reducer if sharding.unreduced else ""
+        return _core.mesh.Sharding.make(self._mesh._core, dims, sharding.replicated_axes, sharding.unreduced, reducer)
+
+    def _sizes(
+        self, shape: Sequence[int], sharding: _core.mesh.Sharding, combine: Callable[[int, int], int]
+    ) -> tuple[int, ...]:
+        """Each size combined with the number of parts that the manual axes make of its dim."""
+        parts = [math.prod(size for name, _, size in axes if name in self._axes) for axes, _, _ in sharding.dims]
+        return tuple(combine(size, count) for size, count in zip(shape, parts))

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partition specs: what a user writes about the dims of one array, before any mesh is known.
+
+A dim is None, an axis, or a tuple of axes, major to minor; :func:`sub` names some digits of an axis, :func:`open`
+leaves a dim to propagation, :func:`priority` says when propagation looks at it.
+
+>>> P(("x", "y"), None, open(sub("z", pre=2, size=4)), priority("w", 1), replicated={"v"}, unreduced={"u"})
+P(('x', 'y'), None, open(sub('z', pre=2, size=4)), priority('w', 1), replicated={'v'}, unreduced={'u'})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Union
+
+import numpy as np
+
+from .errors import ShardingError, message
+
+__all__ = ["Axis", "OpenDim", "P", "PartitionSpec", "PriorityDim", "SubAxis", "open", "priority", "sub"]
+
+Axis = Union[str, "SubAxis"]
+_Dim = Union[Axis, Sequence[Axis], "OpenDim", "PriorityDim", None]
+_Axes = Union[str, "SubAxis", Iterable[Axis]]
+
+
+class SubAxis:
+    """Some digits of an axis: ``sub("x", pre=2, size=4)`` is Shardy's ``"x":(2)4``."""
+
+    __slots__ = ("name", "pre", "size")
+
+    def __init__(self, name: str, pre: int, size: int) -> None:
+        self.name, self.pre, self.size = name, pre, size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SubAxis) and (self.name, self.pre, self.size) == (other.name, other.pre, other.size)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.pre, self.size))
+
+    def __repr__(self) -> str:
+        return f"sub({self.name!r}, pre={self.pre}, size={self.size})"
+
+
+def sub(name: str, *, pre: int, size: int) -> SubAxis:
+    """The digits of axis ``name`` behind the first ``pre`` parts, ``size`` parts in all (Shardy's sub-axis).
+
+    The axis size must be a multiple of ``pre * size``; a mesh checks that when the axis is used.
+
+    Raises:
+        ShardingError: a name that is no text, or numbers that are no positive integers.
+
+    >>> sub("x", pre=1, size=2), sub("x", pre=2, size=4)  # the two digits of an axis of size 8
+    (sub('x', pre=1, size=2), sub('x', pre=2, size=4))
+    """
+    if not isinstance(name, str):
+        raise ShardingError(message("sub", "the name of an axis must be text", repr(name)))
+    for what, number in (("pre", pre), ("size", size)):
+        if not is_integer(number, 1):
+            raise ShardingError(message("sub", f"{what} must be an integer of at least 1", repr(number)))
+    return SubAxis(name, int(pre), int(size))
+
+
+class OpenDim:
+    """A dim of a spec that propagation may give further axes; made by :func:`open`."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, axes: tuple[Axis, ...]) -> None:
+        self.axes = axes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenDim) and self.axes == other.axes
+
+    def __hash__(self) -> int:
+        return hash(("open", self.axes))
+
+    def __repr__(self) -> str:
+        return f"open({', '.join(map(repr, self.axes))})"
+
+
+def open(*axes: Axis | Sequence[Axis]) -> OpenDim:
+    """A dim sharded over ``axes`` that propagation may shard further (Shardy's ``{"x", ?}``).
+
+    ``open()`` says nothing about the dim; it is JAX's ``P.UNCONSTRAINED``.
+
+    Raises:
+        ShardingError: what is no axis.
+
+    >>> P(open("x"), open())
+    P(open('x'), open())
+    """
+    flat = tuple(axis for entry in axes for axis in (entry if isinstance(entry, (tuple, list)) else (entry,)))
+    return OpenDim(_checked_axes("open", flat, axes))
+
+
+class PriorityDim:
+    """A dim of a spec that propagation looks at in its turn; made by :func:`priority`."""
+
+    __slots__ = ("dim", "priority")
+
+    def __init__(self, dim: Any, priority: int) -> None:
+        self.dim, self.priority = dim, priority
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PriorityDim) and (self.dim, self.priority) == (other.dim, other.priority)
+
+    def __hash__(self) -> int:
+        return hash(("priority", self.dim, self.priority))
+
+    def __repr__(self) -> str:
+        return f"priority({self.dim!r}, {self.priority})"
+
+
+def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDim:
+    """A dim that takes part in propagation after those of smaller priorities (Shardy's ``{"x"}p1``).
+
+    0 is the first and what a dim has that says nothing. Until its turn the dim has no axes, and its axes can go to no
+    other dim of the array.
+
+    Raises:
+        ShardingError: a priority below 0, or a closed dim without axes, which has nothing to wait for.
+
+    >>> P(priority("x", 1), priority(open("y"), 2))
+    P(priority('x', 1), priority(open('y'), 2))
+    """
+    if not is_integer(priority, 0):
+        raise ShardingError(message("priority", "a priority must be an integer of at least 0", repr(priority)))
+    dim = axes if isinstance(axes, OpenDim) else _one_form("priority", axes)
+    if dim is None:
+        way_out = "name axes, or use open()"
+        raise ShardingError(message("priority", "a dim must have axes or be open", repr(axes), way_out))
+    return PriorityDim(dim, int(priority))
+
+
+_REDUCERS = ("sum", "prod", "max", "min", "and", "or")
+
+
+class PartitionSpec:
+    """Per dim the axes that split it: None, an axis, a tuple of axes, :func:`open` or :func:`priority`.
+
+    Axes stand major to minor. As in JAX a spec may be shorter than the array's shape; the remaining dims are not
+    sharded. Immutable, hashable, and a leaf of trees; not a tuple. A tuple of one axis is that axis, an empty one None.
+    Alias ``P``.
+
+    Args:
+        dims: one entry per dim.
+        replicated: axes that propagation must not use for this array.
+        unreduced: axes over which a reduction is pending: the devices along them hold addends of the array.
+        reducer: of that reduction: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"and"`` or ``"or"``.
+
+    Raises:
+        ShardingError: entries that are neither.
+
+    Source: `jax.sharding.PartitionSpec`; Shardy's `TensorSharding` for what JAX has no word for.
+
+    >>> P("data", None, ("x", "y"), ("z",))
+    P('data', None, ('x', 'y'), 'z')
+    >>> P("data", unreduced={"model"}, reducer="max")
+    P('data', unreduced={'model'}, reducer='max')
+    """
+
+    __slots__ = ("_dims", "_reducer", "_replicated", "_unreduced")
+
+    UNCONSTRAINED: Final = OpenDim(())
+
+    def __init__(self, *dims: _Dim, replicated: _Axes = (), unreduced: _Axes = (), reducer: str = "sum") -> None:
+        self._dims = tuple(_one_form("P", dim) for dim in dims)
+        self._replicated = _axis_set("replicated", replicated)
+        self._unreduced = _axis_set("unreduced", unreduced)
+        if reducer not in _REDUCERS:
+            raise ShardingError(message("P", f"reducer must be one of {', '.join(_REDUCERS)}", repr(reducer)))
+        if reducer != "sum" and not self._unreduced:
+            raise ShardingError(message("P", "a reducer needs unreduced axes", repr(reducer), "name them: unreduced="))
+        self._reducer = reducer
+
+    @property
+    def replicated(self) -> tuple[Axis, ...]:
+        """Axes that must not shard the array."""
+        return self._replicated
+
+    @property
+    def unreduced(self) -> tuple[Axis, ...]:
+        """Axes over which a reduction is pending."""
+        return self._unreduced
+
+    @property
+    def reducer(self) -> str:
+        """How the parts along the unreduced axes combine."""
+        return self._reducer
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._dims)
+
+    def __len__(self) -> int:
+        return len(self._dims)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._dims[index]
+
+    def key(self) -> tuple[Any, ...]:
+        """What two specs of arrays with the same shape are equal by: None at the end says nothing."""
+        dims = self._dims
+        while dims and dims[-1] is None:
+            dims = dims[:-1]
+        return dims, self._replicated, self._unreduced, self._reducer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionSpec) and (self._dims, self.key()) == (other._dims, other.key())
+
+    def __hash__(self) -> int:
+        return hash((self._dims, self.key()))
+
+    def __repr__(self) -> str:
+        parts = [repr(dim) for dim in self._dims]
+        for name, axes in (("replicated", self._replicated), ("unreduced", self._unreduced)):
+            if axes:
+                parts.append(f"{name}={{{', '.join(map(repr, axes))}}}")
+        if self._reducer != "sum":
+            parts.append(f"reducer={self._reducer!r}")
+        return f"P({', '.join(parts)})"
+
+
+P = PartitionSpec
+
+
+def is_integer(value: Any, least: int) -> bool:
+    """Whether ``value`` is an integer, and no bool, of at least ``least``."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
+
+
+def _checked_axes(what: str, axes: Iterable[Any], got: Any) -> tuple[Axis, ...]:
+    checked = tuple(axes)
+    for axis in checked:
+        if not isinstance(axis, (str, SubAxis)):
+            raise ShardingError(
+                message(what, "a dim must be None, an axis name, a tuple of names, or open(...)", repr(got))
+            )
+    return checked
+
+
+def _one_form(what: str, dim: Any) -> Any:
+    """A dim as None, an axis, a tuple of several, or what :func:`open` and :func:`priority` make."""
+    if dim is None or isinstance(dim, (OpenDim, PriorityDim)):
+        return dim
+    axes = _checked_axes(what, dim if isinstance(dim, (tuple, list)) else (dim,), dim)
+    return None if not axes else axes[0] if len(axes) == 1 else axes
+
+
+def _axis_set(what: str, axes: Any) -> tuple[Axis, ...]:
+    is_set = isinstance(axes, Iterable) and not isinstance(axes, str)
+    entries = tuple(axes) if is_set else (axes,)
+    if not all(isinstance(axis, (str, SubAxis)) for axis in entries):
+        raise ShardingError(message("P", f"{what} must be an axis name or a set of them", repr(axes)))
+    return tuple(sorted(set(entries), key=lambda axis: (axis, 0) if isinstance(axis, str) else (axis.name, axis.pre)))

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in what is said about shardings: specs, layouts, placements, trees of shardings, ambient meshes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mistakes import MESH, X, on_mesh, row
+
+import shardwise as sw
+from shardwise import P, dtensor
+from shardwise.dtensor import Partial, Replicate, Shard
+
+# ---- specs ----------------------------------------------------------------------------------------------------------
+
+
+@row(sw.ShardingError, r"sub: the name of an axis must be text, got 3")
+def sub_axis_of_a_number() -> None:
+    sw.sub(3, pre=1, size=2)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"sub: pre must be an integer of at least 1, got 0")
+def sub_axis_behind_nothing() -> None:
+    sw.sub("data", pre=0, size=2)
+
+
+@row(sw.ShardingError, r"sub: size must be an integer of at least 1, got 2.0")
+def sub_axis_of_a_broken_size() -> None:
+    sw.sub("data", pre=1, size=2.0)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"open: a dim must be None, an axis name, a tuple of names, or open\(...\), got \(None,\)")
+def open_of_nothing() -> None:
+    sw.open(None)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"priority: a priority must be an integer of at least 0, got -1")
+def negative_priority() -> None:
+    sw.priority("data", -1)
+
+
+@row(sw.ShardingError, r"priority: a dim must have axes or be open, got \(\); name axes, or use open\(\)")
+def priority_of_a_whole_dim() -> None:
+    sw.priority((), 1)
+
+
+@row(sw.ShardingError, r"P: replicated must be an axis name or a set of them, got 3")
+def replicated_over_a_number() -> None:
+    P(replicated=3)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"P: unreduced must be an axis name or a set of them, got \['data', None\]")
+def unreduced_over_nothing() -> None:
+    P(unreduced=["data", None])  # type: ignore[list-item]
+
+
+@row(sw.ShardingError, r"P: reducer must be one of sum, prod, max, min, and, or, got 'mean'")
+def unknown_reducer() -> None:
+    P(unreduced="data", reducer="mean")
+
+
+@row(sw.ShardingError, r"P: a reducer needs unreduced axes, got 'max'; name them: unreduced=")
+def reducer_of_nothing() -> None:
+    P("data", reducer="max")
+
+
+@row(sw.ShardingError, r'an axis must be of mesh @mesh, got "dta"; use one of "data", "model"')
+def named_sharding_over_an_unknown_axis() -> None:
+    sw.NamedSharding(MESH, P("dta"))
+
+
+# ---- trees of shardings, meshes -------------------------------------------------------------------------------------
+
+
+@row(sw.ShardingError, r"with_sharding_constraint: must be a prefix of the tree it describes, got \(P\(\), P\(\)\) for")
+def constraint_that_is_no_prefix() -> None:
+    on_mesh(lambda x: sw.with_sharding_constraint((x,), (P(), P()))).trace(X)
+
+
+@row(sw.ShardingError, r"reshard: takes P\(...\), NamedSharding or text, got None")
+def reshard_to_nothing() -> None:
+    sw.reshard(X, None)
+
+
+@row(sw.MeshError, r"reshard: a spec needs a mesh, got P\('data'\); use NamedSharding\(mesh, spec\) or set_mesh")
+def reshard_by_a_spec_without_a_mesh() -> None:
+    sw.reshard(X, P("data"))
+
+
+@row(sw.MeshError, r"device_put: must be on the program's mesh, Mesh\('data': 4, 'model': 2\), got Mesh\('a': 2\)")
+def device_put_to_another_mesh_in_a_program() -> None:
+    on_mesh(lambda x: sw.device_put(x, sw.Mesh({"a": 2}))).trace(X)
+
+
+@row(
+    sw.MeshError, r"set_mesh: must not be called in a function that is recorded; give the mesh to jit, or set it before"
+)
+def set_mesh_in_a_program() -> None:
+    def f(x: Any) -> Any:
+        sw.set_mesh(MESH)
+        return x
+
+    on_mesh(f).trace(X)
+
+
+# ---- layouts --------------------------------------------------------------------------------------------------------
+
+
+def _lay_out(rules: Any, names: Any) -> None:
+    with sw.axis_rules(rules):
+        on_mesh(lambda x: sw.logical(x, names)).trace(X)
+
+
+@row(
+    sw.ShardingError,
+    r"logical: two dims of a tensor must lie on different mesh axes, got 'batch' and 'hidden' both on 'data'; change",
+    located=False,
+)
+def two_dims_on_one_axis() -> None:
+    _lay_out({"batch": "data", "hidden": "data"}, "batch hidden")
+
+
+@row(
+    sw.ShardingError,
+    r"the rule of a dim must name an axis of Mesh\(.*\), got 'batch': 'rows'; use one of 'data', 'model', or give",
+    located=False,
+)
+def rule_for_an_axis_that_is_not_there() -> None:
+    _lay_out({"batch": "rows"}, "batch hidden")
+
+
+@row(sw.ShardingError, r"logical: the dims of a tensor must have different names, got 'batch' twice", located=False)
+def two_dims_of_one_name() -> None:
+    _lay_out({"batch": "data"}, "batch batch")
+
+
+@row(sw.ShapeError, r"logical: an array of 2 dims needs as many names, got 'batch'")
+def names_for_some_dims() -> None:
+    on_mesh(lambda x: sw.logical(x, "batch")).trace(X)
+
+
+@row(sw.ShardingError, r"logical: the names of dims must be text, got \(1, 2\)")
+def dims_named_by_numbers() -> None:
+    on_mesh(lambda x: sw.logical(x, (1, 2))).trace(X)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"axis_rules: the name of a dim must be an identifier, got 'a b'")
+def rule_for_two_names() -> None:
+    sw.axis_rules({"a b": "data"})
+
+
+@row(sw.ShardingError, r"axis_rules: a dim must have one rule, got 'a' again")
+def two_rules_for_one_name() -> None:
+    sw.axis_rules("a:data;a:model")
+
+
+@row(sw.ShardingError, r"axis_rules: a rule must name an axis, several or None, got 'a': 3")
+def rule_of_a_number() -> None:
+    sw.axis_rules({"a": 3})
+
+
+@row(sw.ShardingError, r"axis_rules: takes a mapping, pairs of names and axes, or text, got 3")
+def rules_of_a_number() -> None:
+    sw.axis_rules(3)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"layout: the axes of this layout are \['data'\], got 'model'")
+def renaming_of_an_axis_that_a_layout_has_not() -> None:
+    sw.layouts.data_parallel(model="columns")
+
+
+# ---- placements -----------------------------------------------------------------------------------------------------
+
+
+@row(
+    sw.ShardingError,
+    r"placements: must be one placement for each of the 2 dims of Mesh\(.*\), got \[Shard\(dim=0\)\]; use Shard\(dim\)",
+)
+def placements_for_some_mesh_dims() -> None:
+    dtensor.distribute_tensor(X, MESH, [Shard(0)])
+
+
+@row(sw.ShapeError, r"Shard: dim must be in \[-2, 2\), got 2")
+def placement_of_a_dim_that_is_not_there() -> None:
+    dtensor.distribute_tensor(X, MESH, [Shard(2), Replicate()])
+
+
+@row(sw.ShardingError, r"Partial: reduce_op must be one of sum, product, max, min, band, bor, got 'avg'")
+def partial_mean() -> None:
+    dtensor.spec(MESH, [Partial("avg"), Replicate()], 2)
+
+
+@row(sw.ShardingError, r"Partial: all parts of a tensor must combine in one way, got \[Partial\(reduce_op='sum'\), ")
+def partial_in_two_ways() -> None:
+    dtensor.spec(MESH, [Partial("sum"), Partial("max")], 2)
+
+
+@row(sw.ShardingError, r"redistribute: placements must be given, got None; use one per dim of the mesh")
+def redistribute_to_nothing() -> None:
+    dtensor.redistribute(X, MESH)
+
+
+@row(sw.MeshError, r"distribute_tensor: a mesh must be known, got None; pass device_mesh, or call set_mesh first")
+def distribute_without_a_mesh() -> None:
+    dtensor.distribute_tensor(X)
+
+
+@row(
+    sw.ShardingError,
+    r"placements: placements need closed dims of whole axes in the order of the mesh, got P\(\('model'",
+)
+def placements_of_axes_in_another_order() -> None:
+    dtensor.placements(sw.NamedSharding(MESH, P(("model", "data"))))
+
+
+@row(sw.ShardingError, r"placements: placements need whole axes, got P\(unreduced={sub\('data', pre=1, size=2\)}\)")
+def placements_of_parts_of_an_axis() -> None:
+    dtensor.placements(sw.NamedSharding(MESH, P(unreduced=sw.sub("data", pre=1, size=2))))
+
+
+# ---- groups, barriers, manual regions -------------------------------------------------------------------------------
+
+
+@row(sw.ShapeError, r"sharding_group: all values of a group must have one shape, \(8, 6\), got \(6, 8\)")
+def group_of_two_shapes() -> None:
+    on_mesh(lambda x: sw.sharding_group((x, x.T))[0]).trace(X)
+
+
+@row(ValueError, r"sharding_group: group_id must be an integer of at least 0, got -1")
+def group_of_a_negative_number() -> None:
+    sw.sharding_group(X, -1)
+
+
+@row(ValueError, r"propagation_barrier: allowed_direction must be 'forward', 'backward' or 'none', got 'both'")
+def barrier_in_both_directions() -> None:
+    sw.propagation_barrier(X, "both")
+
+
+def _manual(**options: Any) -> Any:
+    return sw.manual(lambda part: part, **{"in_specs": P("data"), "out_specs": P("data"), "axes": {"data"}, **options})
+
+
+@row(
+    sw.ShardingError,
+    r"manual: axes must be of the mesh, and not manual already, got 'rows'; use one of 'data', 'model'",
+)
+def manual_axes_that_are_not_there() -> None:
+    on_mesh(_manual(axes={"rows"})).trace(X)
+
+
+@row(
+    sw.ShardingError, r"in_specs: in each dim the manual axes 'data' must come first, got \[{\"model\", \"data\"}, {}\]"
+)
+def manual_axes_behind_others() -> None:
+    on_mesh(_manual(in_specs=P(("model", "data")))).trace(X)
+
+
+@row(
+    sw.ShapeError,
+    r"manual: the manual axes 'data' must divide every dim, got \[8, 6\] for .*; pad the array, or use other",
+)
+def manual_axes_that_do_not_divide() -> None:
+    on_mesh(_manual(in_specs=P(None, "data"))).trace(X)
+
+
+@row(sw.ShardingError, r"in_specs: takes P\(...\), NamedSharding or text, got 3")
+def manual_specs_of_a_number() -> None:
+    on_mesh(_manual(in_specs=3)).trace(X)
+
+
+@row(sw.MeshError, r"manual: must be on the program's mesh, Mesh\('data': 4, 'model': 2\), got Mesh\('data': 2\)")
+def manual_on_another_mesh() -> None:
+    on_mesh(_manual(mesh=sw.Mesh({"data": 2}))).trace(X)
+
+
+@row(sw.MeshError, r"in_specs: must be on the program's mesh, Mesh\(.*\), got Mesh\('data': 2\)")
+def manual_specs_on_another_mesh() -> None:
+    on_mesh(_manual(in_specs=sw.NamedSharding(sw.Mesh({"data": 2}), P("data")))).trace(X)
+
+
+@row(sw.MeshError, r"manual: mesh must be a Mesh, got 3")
+def manual_on_a_number() -> None:
+    sw.manual(lambda part: part, 3)  # type: ignore[arg-type]
+
+
+@row(TypeError, r"manual: takes a function, got 3")
+def manual_of_a_number() -> None:
+    sw.manual(3)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"annotation: must not use an axis of a manual region around it, got 'data'")
+def annotation_over_a_manual_axis() -> None:
+    on_mesh(sw.manual(lambda part: sw.split(part, 0, "data"), MESH, P(), P(), axes={"data"})).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"sdy.manual_computation: can be read, propagated and printed, but not run; replace it by other ops",
+)
+def run_of_a_manual_region() -> None:
+    on_mesh(_manual())(X)
+
+
+# ---- passes ---------------------------------------------------------------------------------------------------------
+
+
+@row(sw.ShardingError, r"passes: a pass must be one of simplify, propagate, .*, got optimise")
+def unknown_pass() -> None:
+    sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
