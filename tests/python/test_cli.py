@@ -32,7 +32,7 @@ func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 }
 """
 PASSES = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
-TO_LOCAL = ["simplify", "propagate", "assign", "plan-reshards", "localize", "optimize-collectives"]
+TO_LOCAL = ["inline-calls", "simplify", "propagate", "assign", "plan-reshards", "localize", "optimize-collectives"]
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_files_that_are_no_programs(content: bytes | None, message: str, tmp_pat
         ([], "required: COMMAND"),
         (["opt"], "required: FILE"),
         (["opt", "x.mlir", "--passes=propagat"], "no pass is called 'propagat'; use propagate"),
-        (["opt", "x.mlir", "--passes=zzz"], "no pass is called 'zzz'; use simplify, propagate, "),
+        (["opt", "x.mlir", "--passes=zzz"], "no pass is called 'zzz'; use inline-calls, simplify, "),
         (["opt", "x.mlir", "--strategy=fast"], "invalid choice: 'fast'"),
         (["why", "x.mlir"], "required: %VALUE"),
     ],

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from partitioned import execute
 from shardy_oracle import ShardyOracle
 
 import shardwise as sw
@@ -171,3 +173,85 @@ def test_regions_do_not_run(name: str) -> None:
     mesh = _core.mesh.Mesh("mesh", [("a", 2), ("b", 2)])
     with pytest.raises(sw.UnsupportedError, match="can be read, propagated and printed, but not run"):
         _core.passes.compile(_core.ir.parse(TEXTS[name]), mesh)
+
+
+CALLS = f"""{MESH}
+func.func public @main(%x: {sharded('{"a"}, {?}')}, %y: {sharded('{?}, {"b", ?}')}) -> ({T}, {T}) {{
+  %0 = call @f(%x) : ({T}) -> {T}
+  %1 = call @g(%y) : ({T}) -> {T}
+  %2 = call @f(%1) : ({T}) -> {T}
+  return %0, %2 : {T}, {T}
+}}
+func.func private @f(%z: {T}) -> {T} {{
+  %0 = stablehlo.negate %z : {T}
+  return %0 : {T}
+}}
+func.func private @g(%z: {T}) -> {T} {{
+  %0 = call @f(%z) : ({T}) -> {T}
+  %1 = stablehlo.multiply %0, %z : {T}
+  return %1 : {T}
+}}
+"""
+
+
+def functions_called(text: str) -> list[list[int]]:
+    """For every call of main, its place among those of the same function: the numbers behind names may differ."""
+    names = re.findall(r"call @(\w+)", text.partition("func.func private")[0])
+    return [[other for other in range(len(names)) if names[other] == name] for name in names]
+
+
+def test_calls_are_propagated_as_shardy_does(shardy: ShardyOracle) -> None:
+    ours = _core.passes.run_passes(_core.ir.parse(CALLS), ["propagate"]).text()
+    theirs = shardy.after(CALLS, "sdy-propagation-pipeline")
+    assert sorted(shardings(ours)) == sorted(shardings(theirs))
+    assert functions_called(ours) == functions_called(theirs)
+
+
+def test_calls_run() -> None:
+    mesh = _core.mesh.Mesh("mesh", [("a", 2), ("b", 2)])
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((8, 8), np.float32) for _ in range(2))
+    compiled = _core.passes.compile(_core.ir.parse(CALLS), mesh)
+    for first, second in execute(compiled, [x, y]):
+        np.testing.assert_array_equal(first, -x)
+        np.testing.assert_array_equal(second, y * y)
+
+
+def test_a_function_must_not_call_itself() -> None:
+    text = CALLS.replace("stablehlo.negate %z : ", "func.call @g(%z) : ({T}) -> ".replace("{T}", T))
+    with pytest.raises(sw.ShardingError, match=r"a function must not call itself, got @[fg]"):
+        _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"])
+
+
+UNEVEN = """
+sdy.mesh @mesh = <["a"=4, "b"=2]>
+func.func public @main(
+    %x: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},
+    %y: tensor<7x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {?}]>},
+    %z: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(2)2, "b", ?}, {?}]>},
+    %w: tensor<12x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", "a"}, {?}]>})
+    -> (tensor<6x8xf32>, tensor<7x8xf32>, tensor<8x8xf32>, tensor<12x8xf32>) {
+  %0:2 = stablehlo.while(%u = %x, %v = %w) : tensor<6x8xf32>, tensor<12x8xf32>
+  cond {
+    %p = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %2 = stablehlo.tanh %u : tensor<6x8xf32>
+    stablehlo.return %2, %v : tensor<6x8xf32>, tensor<12x8xf32>
+  }
+  %1 = sdy.manual_computation(%y) in_shardings=[<@mesh, [{?}, {"a"}]>] out_shardings=[<@mesh, [{"b", ?}, {"a"}]>]
+      manual_axes={"a"} (%q: tensor<7x2xf32>) {
+    %2 = stablehlo.tanh %q : tensor<7x2xf32>
+    sdy.return %2 : tensor<7x2xf32>
+  } : (tensor<7x8xf32>) -> tensor<7x8xf32>
+  %3 = stablehlo.tanh %z : tensor<8x8xf32>
+  return %0#0, %1, %3, %0#1 : tensor<6x8xf32>, tensor<7x8xf32>, tensor<8x8xf32>, tensor<12x8xf32>
+}
+"""
+
+
+def test_strictly_divisible_borders_are_shardys(shardy: ShardyOracle) -> None:
+    module = _core.ir.parse(UNEVEN)
+    ours = _core.passes.run_passes(module, ["propagate"], strict_divisible=True).text()
+    assert shardings(ours) == shardings(shardy.after(UNEVEN, "sdy-propagation-pipeline"))
+    assert shardings(_core.passes.run_passes(module, ["propagate"]).text()) != shardings(ours)

@@ -46,7 +46,7 @@ def test_every_pass_has_goldens() -> None:
 
 def test_unknown_pass_is_an_error_that_lists_them() -> None:
     module = _core.ir.parse((FILES[0]).read_text().partition("// ----")[0])
-    with pytest.raises(ValueError, match=r"a pass must be one of simplify, propagate, .*, got optimise"):
+    with pytest.raises(ValueError, match=r"a pass must be one of inline_calls, simplify, .*, got optimise"):
         _core.passes.run_passes(module, ["optimise"])
 
 

@@ -176,7 +176,7 @@ def test_variables_of_unpacked_and_nested_functions_are_found() -> None:
 
 
 def test_every_pass_is_timed_and_counted() -> None:
-    passes = {"simplify", "propagate", "assign", "plan_reshards", "localize", "optimize_collectives"}
+    passes = {"inline_calls", "simplify", "propagate", "assign", "plan_reshards", "localize", "optimize_collectives"}
     assert set(PROGRAM.seconds) >= passes
     assert all(0 <= s < 10 for s in PROGRAM.seconds.values())
     assert PROGRAM.counters["propagate.visits"] > 0

@@ -88,8 +88,9 @@ std::vector<std::string> pass_names() {
 
 // Passes on a copy: what `shardwise opt` and golden texts show.
 std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector<std::string>& names,
-                                         const std::string& strategy) {
-  Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
+                                         const std::string& strategy, bool strict_divisible) {
+  Program program{.module = module,
+                  .options = {.strategy = strategy_from_name(strategy), .strict_divisible = strict_divisible}};
   {
     py::gil_scoped_release release;
     run_passes(names, program);
@@ -307,7 +308,7 @@ void bind_passes(py::module_& module) {
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);
   module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
-             py::arg("strategy") = kDefaultStrategy);
+             py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
 }
 

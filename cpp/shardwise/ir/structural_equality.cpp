@@ -26,6 +26,8 @@ class Comparison {
                       [&](const Function& a, const Function& b) { return function(a, b); });
   }
 
+  bool bodies(RegionId a, RegionId b) { return region(a, b); }
+
  private:
   bool same_meshes() const {
     return std::equal(a_.meshes.begin(), a_.meshes.end(), b_.meshes.begin(), b_.meshes.end(),
@@ -112,5 +114,7 @@ class Comparison {
 }  // namespace
 
 bool structurally_equal(const Module& a, const Module& b) { return Comparison(a, b).functions(); }
+
+bool same_bodies(const Module& module, RegionId a, RegionId b) { return Comparison(module, module).bodies(a, b); }
 
 }  // namespace shardwise

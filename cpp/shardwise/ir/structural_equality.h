@@ -14,5 +14,7 @@
 namespace shardwise {
 
 bool structurally_equal(const Module& a, const Module& b);
+// The same of two regions that use nothing from around them.
+bool same_bodies(const Module& module, RegionId a, RegionId b);
 
 }  // namespace shardwise

@@ -224,4 +224,16 @@ static_assert(std::ranges::all_of(kControlOps, [](const OpDef& def) { return def
 
 std::span<const OpDef> control_ops() { return kControlOps; }
 
+bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
+
+const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }
+
+OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
+                 std::span<const ValueId> results) {
+  std::vector<TypeId> types;
+  for (const ValueId result : results) types.push_back(builder.module().value(result).type);
+  const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});
+  return builder.create_op(get_op("func.call"), operands, attrs, types);
+}
+
 }  // namespace shardwise

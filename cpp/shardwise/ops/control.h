@@ -11,11 +11,18 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
 std::span<const OpDef> control_ops();
+
+bool is_call(const Module& module, OpId id);
+const std::string& callee_of(const Module& module, OpId call);  // the name of the function
+// A call with the result types of `results`.
+OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
+                 std::span<const ValueId> results);
 
 }  // namespace shardwise

@@ -194,6 +194,18 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   return outside;
 }
 
+bool is_named_computation(const Module& module, OpId id) { return module.op(id).def == &kManualOps[1]; }
+
+OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
+                              RegionId body) {
+  std::vector<TypeId> types;
+  for (const ValueId result : builder.module().region(body).results) {
+    types.push_back(builder.module().value(result).type);
+  }
+  const AttrsId attrs = builder.context().intern(Attrs{{"name", name}});
+  return builder.create_op(kManualOps[1], operands, attrs, types, {&body, 1});
+}
+
 ValueId create_data_flow_edge(Builder& builder, ValueId owner) { return builder.create(kManualOps[2], {owner}); }
 
 }  // namespace shardwise

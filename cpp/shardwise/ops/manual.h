@@ -13,6 +13,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "shardwise/ir/op_def.h"
 
@@ -25,6 +26,10 @@ TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& m
 TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
                                  const AxisList& manual_axes);
 
+bool is_named_computation(const Module& module, OpId id);
+// `body` has an argument for each operand; its results are the op's.
+OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
+                              RegionId body);
 ValueId create_data_flow_edge(Builder& builder, ValueId owner);
 
 }  // namespace shardwise

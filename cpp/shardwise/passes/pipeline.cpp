@@ -11,6 +11,7 @@
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/assign.h"
+#include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/localize.h"
 #include "shardwise/passes/optimize_collectives.h"
 #include "shardwise/passes/plan_reshards.h"
@@ -22,7 +23,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::array kPipeline{
-    kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
+    kInlineCalls, kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
 // Texts hold ops and dtypes that can be propagated and not run.
@@ -106,7 +107,6 @@ PassRecord run_pass(const Pass& pass, Program& program, int index) {
 }
 
 Compiled compile(Module traced, const CompileOptions& options) {
-  check_input(traced);
   Program program{.module = std::move(traced), .options = options};
   const Module nothing(program.module.shared_context());
   Compiled compiled{nothing, nothing, nothing, nothing, {}, {}, {}, {}};
@@ -115,6 +115,7 @@ Compiled compile(Module traced, const CompileOptions& options) {
   int index = 0;
   for (const Pass& pass : kPipeline) {
     compiled.passes.push_back(run_pass(pass, program, ++index));
+    if (pass.name == kInlineCalls.name) check_input(program.module);
     if (pass.name == kSimplify.name) compiled.global = program.module;
     if (pass.name == kPropagate.name) compiled.propagated = program.module;
     if (pass.name == kPlanReshards.name) compiled.resharded = program.module;

@@ -11,6 +11,8 @@
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
 #include "shardwise/passes/data_flow_edges.h"
+#include "shardwise/passes/divisible_borders.h"
+#include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
 #include "shardwise/passes/propagation_rounds.h"
@@ -428,6 +430,7 @@ void close_shardings(Module& module) {
 
 void propagate(Program& program) {
   Module& module = program.module;
+  const std::set<std::string> called = calls_to_regions(module);
   add_data_flow_edges(module);
   program.counters.add("propagate.copies", split_constants(module));
   record_annotations(module, program.provenance);
@@ -439,7 +442,9 @@ void propagate(Program& program) {
   drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.
   remove_unused_ops(module, UnusedConstraints::kRemove);
+  if (program.options.strict_divisible) shrink_borders_to_divisible(module);
   if (program.options.close_shardings) close_shardings(module);
+  regions_to_calls(module, called);
 }
 
 }  // namespace shardwise
