@@ -304,6 +304,6 @@ def run_of_a_manual_region() -> None:
 # ---- passes ---------------------------------------------------------------------------------------------------------
 
 
-@row(sw.ShardingError, r"passes: a pass must be one of simplify, propagate, .*, got optimise")
+@row(sw.ShardingError, r"passes: a pass must be one of inline_calls, simplify, .*, got optimise")
 def unknown_pass() -> None:
     sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
