@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a notebook beside every tutorial: its prose, its programs, and what they print when they run here.
 
-With --write-text the tutorial's own output blocks are written too, from the same run.
+With --write-text the output blocks of tutorials, and of the other pages in docs/, are written too, from the same run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write-text", action="store_true", help="write the outputs into the tutorials too")
     args = parser.parse_args()
-    for path in sorted((DOCS / "tutorials").glob("*.md")):
+    tutorials = sorted((DOCS / "tutorials").glob("*.md"))
+    for path in tutorials + (sorted(DOCS.glob("*.md")) if args.write_text else []):
         notebook = new_notebook(cells=cells_of(path.read_text()))
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
@@ -59,10 +60,11 @@ def main() -> None:
             if cell.cell_type == "code":
                 outputs.append("".join(output.get("text", "") for output in cell.outputs))
         notebook.metadata.pop("language_info", None)
-        nbformat.write(notebook, path.with_suffix(".ipynb"))
+        if path in tutorials:
+            nbformat.write(notebook, path.with_suffix(".ipynb"))
         if args.write_text:
             path.write_text(with_outputs(path.read_text(), outputs))
-        print(f"written: {path.with_suffix('.ipynb')}")
+        print(f"written: {path.with_suffix('')}")
 
 
 if __name__ == "__main__":

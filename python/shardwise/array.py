@@ -15,6 +15,7 @@ from .dtypes import dtype_name, numpy_dtype
 from .errors import ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
+from .partition_spec import PartitionSpec
 from .sharding import NamedSharding
 
 __all__ = ["Array", "ShapeDtypeStruct", "Shard"]
@@ -39,17 +40,19 @@ class ShapeDtypeStruct:
     Args:
         shape: the global shape.
         dtype: a NumPy dtype.
-        sharding: how the argument will be sharded; None leaves it to propagation.
+        sharding: how the argument will be sharded: a :class:`NamedSharding`, or a spec or text on the program's mesh;
+            None leaves it to propagation.
     """
 
     __slots__ = ("dtype", "shape", "sharding")
 
-    def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: NamedSharding | None = None) -> None:
+    def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: Any = None) -> None:
         self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
         if any(size < 0 for size in self.shape):
             raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
-        if sharding is not None and not isinstance(sharding, NamedSharding):
-            raise ShardingError(message("ShapeDtypeStruct", "sharding must be a NamedSharding or None", repr(sharding)))
+        if sharding is not None and not isinstance(sharding, (NamedSharding, PartitionSpec, str)):
+            rule = "sharding must be a NamedSharding, P(...), text or None"
+            raise ShardingError(message("ShapeDtypeStruct", rule, repr(sharding)))
         self.dtype = numpy_dtype(dtype_name(np.dtype(dtype)))
         self.sharding = sharding
 

@@ -93,7 +93,7 @@ def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        changed = _core.passes.run_passes(module, options.passes, options.strategy)
+        changed = _core.passes.run_passes(module, options.passes, options.strategy, options.strict_divisible)
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
         raise source.refusal(error) from None
@@ -102,24 +102,18 @@ def _opt(options: argparse.Namespace) -> str:
 def _why(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
-        module, names = _core.ir.parse_with_names(source.text, source.name)
-        explanation = _explanation(_core.passes.propagate_program(module, options.strategy), names, options.value)
+        module = _core.ir.parse(source.text, source.name, name_values=True)
+        propagated = _core.passes.propagate_program(module, options.strategy)
+        explanation = Explanation.of(options.value, propagated.explain(options.value))
     except Error as error:
         raise source.refusal(error) from None
     if not explanation.values:
-        wanted = options.value.removeprefix("%")
-        near = difflib.get_close_matches(wanted, sorted({name for name, _ in names}), n=5)
-        hint = f"; did you mean {', '.join('%' + name for name in near)}?" if near else ""
+        near = difflib.get_close_matches(options.value, propagated.names(), n=5)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        if "call @" in source.text:
+            hint += "; functions are asked about where they are called: their values have the names of the function"
         raise _RefusedError(f"{source.name}:1:1: error: why: no value of the program is called {options.value}{hint}")
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
-
-
-def _explanation(propagated: _core.passes.Propagated, names: Sequence[tuple[str, int]], value: str) -> Explanation:
-    """By the name in the text (all results of ``%r:2``, or ``%r#1``); else by the name in its location."""
-    wanted = value.removeprefix("%")
-    numbers = [(name, number) for name, number in names if name == wanted or name.partition("#")[0] == wanted]
-    rows = [{**propagated.explain_value(number), "name": f"%{name}"} for name, number in numbers]
-    return Explanation.of(value, rows or propagated.explain(value))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -137,6 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     opt.add_argument(
         "--passes", type=_passes, default="parse", metavar="P1,P2", help="what to run, in order (default: parse)"
+    )
+    opt.add_argument(
+        "--strict-divisible",
+        action="store_true",
+        help="shrink uneven shardings of arguments and results, as Shardy",
     )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
     opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")

@@ -78,22 +78,24 @@ def manual(
 
 
 def shard_map(
-    f: Callable[..., Any],
+    f: Callable[..., Any] | None = None,
     *,
     out_specs: Any,
     in_specs: Any,
     mesh: Mesh | None = None,
     axis_names: Iterable[str] = frozenset(),
 ) -> Callable[..., Any]:
-    """JAX's name for :func:`manual`; no ``axis_names`` means all of them.
+    """JAX's name for :func:`manual`; no ``axis_names`` means all of them. Without ``f`` it is a decorator.
 
     Raises:
         ShardingError, ShapeError, MeshError: as :func:`manual`.
 
     Source: `jax.shard_map`.
     """
-    names = frozenset(axis_names)
-    return manual(f, mesh, in_specs, out_specs, names or None)
+    names = frozenset(axis_names) or None
+    if f is None:
+        return lambda fun: manual(fun, mesh, in_specs, out_specs, names)
+    return manual(f, mesh, in_specs, out_specs, names)
 
 
 def _record(

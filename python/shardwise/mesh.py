@@ -93,6 +93,10 @@ class Mesh:
         """The device ids as an array of one dim per axis."""
         return np.array(self.device_ids, dtype=np.int64).reshape(self.axis_sizes)
 
+    def text(self) -> str:
+        """Shardy's text of the mesh: ``<["data"=4, "model"=2]>``."""
+        return self._core.text()
+
     def to_json(self) -> str:
         """This mesh as JSON text; :meth:`from_json` reads it back."""
         return self._core.to_json()

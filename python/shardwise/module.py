@@ -34,11 +34,24 @@ class Module:
         """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
         return cls(_core.ir.module_from_json(text))
 
-    def propagate(self, strategy: Literal["aggressive", "basic"] = "aggressive") -> Module:
+    def sharding_rules(self) -> list[tuple[str, str]]:
+        """The name of every op of main and its sharding rule, "" where it has none.
+
+        >>> text = "func.func @main(%x: tensor<4x2xf32>) -> tensor<8xf32> {" \\
+        ...        "%0 = stablehlo.reshape %x : (tensor<4x2xf32>) -> tensor<8xf32> return %0 : tensor<8xf32> }"
+        >>> parse(text).sharding_rules()
+        [('stablehlo.reshape', '([i, j])->([ij]) {i=4, j=2}')]
+        """
+        return [(name, rule) for name, rule in self._core.sharding_rules()]
+
+    def propagate(
+        self, strategy: Literal["aggressive", "basic"] = "aggressive", *, strict_divisible: bool = False
+    ) -> Module:
         """The program with a sharding for every value, as the compiler gives it: all dims are closed.
 
         Args:
             strategy: how conflicts are settled, as in :func:`jit`.
+            strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -48,9 +61,14 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        return self.run("propagate", strategy=strategy)
+        return self.run("propagate", strategy=strategy, strict_divisible=strict_divisible)
 
-    def run(self, *passes: str, strategy: Literal["aggressive", "basic"] = "aggressive") -> Module:
+    def run(
+        self,
+        *passes: str,
+        strategy: Literal["aggressive", "basic"] = "aggressive",
+        strict_divisible: bool = False,
+    ) -> Module:
         """The program after these passes, one after another; ``shardwise opt --help`` lists them.
 
         Raises:
@@ -60,7 +78,7 @@ class Module:
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
         <module of 0 ops>
         """
-        return Module(_core.passes.run_passes(self._core, passes, strategy))
+        return Module(_core.passes.run_passes(self._core, passes, strategy, strict_divisible))
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""

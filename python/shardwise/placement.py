@@ -27,8 +27,8 @@ def device_put(x: Any, device: Any = None) -> Any:
         x: a tree of NumPy arrays, numbers, and :class:`Array` (which are resharded). In a traced function: of traced
             values, which are constrained.
         device: a prefix tree of where to: a :class:`NamedSharding`; a spec or text, on the ambient mesh (else an
-            Array's own); a mesh, to replicate; None, to replicate on the ambient mesh. An array has no open dims and no
-            priorities: they are dropped.
+            Array's own); a mesh, to replicate; None, to replicate on the ambient mesh (in a traced function: anywhere).
+            An array has no open dims and no priorities: they are dropped.
 
     Returns:
         The tree with Arrays.
@@ -78,6 +78,8 @@ def _place(what: str, x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer) or trace is not None:
         trace = x._trace if isinstance(x, Tracer) else trace
         assert trace is not None
+        if what == "device_put" and (sharding is None or sharding is UNSPECIFIED):
+            return trace.lift(x)
         named = _named(what, sharding, trace.require_mesh(what))
         if named.mesh != trace.mesh:
             raise MeshError(message(what, f"must be on the program's mesh, {trace.mesh!r}", repr(named.mesh)))

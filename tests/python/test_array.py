@@ -364,7 +364,7 @@ def test_a_shape_dtype_struct_has_shape_dtype_and_sharding() -> None:
         ((-1,), np.float32, None, sw.ShapeError),
         ((2,), complex, None, sw.DTypeError),
         ((2,), "O", None, sw.DTypeError),
-        ((2,), np.float32, "x", sw.ShardingError),
+        ((2,), np.float32, 3, sw.ShardingError),
     ],
 )
 def test_what_is_no_shape_dtype_struct_is_refused(shape: Any, dtype: Any, sharding: Any, kind: type[Exception]) -> None:

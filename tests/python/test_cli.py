@@ -95,6 +95,15 @@ def test_the_levels_of_propagation_are_those_of_shardy(level: str, file: Path, c
     assert '{"x", ?}' in expected
 
 
+def test_shardings_of_uneven_borders_shrink_where_that_is_asked_for(file: Path, capsys: Any) -> None:
+    file.write_text(TEXT.replace("tensor<8x", "tensor<6x"))
+    even = '%arg0: tensor<6x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}]>}'
+    assert even not in run(capsys, "opt", file, "--passes=propagate")[1]
+    strict = run(capsys, "opt", file, "--passes=propagate", "--strict-divisible")[1]
+    assert even in strict
+    assert strict == str(sw.parse(file.read_text()).propagate(strict_divisible=True))
+
+
 def test_text_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     assert run(capsys, "opt", "-", "--passes=propagate")[1] == str(sw.parse(TEXT).propagate())
@@ -222,11 +231,10 @@ def test_why_takes_a_name_of_the_text(file: Path, capsys: Any) -> None:
     assert (code, err) == (0, "")
     assert out == (
         f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}].\n'
-        f'  dim 0 is split over "x": it comes from argument 0 at {file}:2\n'
+        f'  dim 0 is split over "x": it comes from argument %a at {file}:2\n'
         f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0\n"
         f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0\n"
     )
-    assert run(capsys, "why", file, "z")[1].partition(" ")[2] == out.partition(" ")[2]
 
 
 def test_why_as_json(file: Path, capsys: Any) -> None:
@@ -259,13 +267,38 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
     one = json.loads(run(capsys, "why", path, "%r#1", "--json")[1])
     assert [value["name"] for value in one["values"]] == ["%r#1"]
     named = json.loads(run(capsys, "why", path, "total", "--json")[1])
-    assert [value["name"] for value in named["values"]] == ["total", "total"]
+    assert named["values"] == both["values"]
+
+
+def test_why_of_values_in_called_functions(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    path.write_text(
+        """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %h = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  %z = stablehlo.tanh %h : tensor<8xf32>
+  %v = func.call @f(%z) : (tensor<8xf32>) -> tensor<8xf32>
+  return %v : tensor<8xf32>
+}
+func.func private @f(%p: tensor<8xf32>) -> tensor<8xf32> {
+  %q = stablehlo.add %p, %p : tensor<8xf32>
+  return %q : tensor<8xf32>
+}
+"""
+    )
+    called = json.loads(run(capsys, "why", path, "%q", "--json")[1])["values"]
+    assert [(value["name"], value["line"], value["sharding"]) for value in called] == [("%q", 9, '[{"x"}]')] * 2
+    first, second = (value["axes"][0] for value in called)
+    assert (first["origin"], second["origin"]) == ("argument %a", "argument %a")
+    assert len(first["path"]) < len(second["path"])
+    assert "functions are asked about where they are called" in run(capsys, "why", path, "%h")[2]
 
 
 def test_why_of_a_name_that_is_not_there(file: Path, capsys: Any) -> None:
-    code, out, err = run(capsys, "why", file, "%hh")
+    code, out, err = run(capsys, "why", file, "%zz")
     assert (code, out) == (1, "")
-    assert err == f"{file}:1:1: error: why: no value of the program is called %hh; did you mean %h?\n"
+    assert err == f"{file}:1:1: error: why: no value of the program is called %zz; did you mean %z?\n"
 
 
 # ---- as a process ---------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorials' programs run and print what the tutorials show, and their notebooks are the same programs."""
+"""The programs of pages and tutorials print what is shown, and the tutorials' notebooks are the same programs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 _BLOCK = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -24,12 +25,13 @@ def printed(code: str, namespace: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def test_there_are_tutorials() -> None:
+def test_there_are_tutorials_and_pages() -> None:
     assert TUTORIALS
+    assert {"representation", "words"} <= {path.stem for path in PAGES}
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_prints_what_it_shows(path: Path) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_prints_what_it_shows(path: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     blocks = _BLOCK.findall(path.read_text())
     assert blocks

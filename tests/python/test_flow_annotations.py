@@ -191,6 +191,27 @@ def test_what_a_region_closes_over_becomes_an_operand() -> None:
     sw.parse(text).propagate()
 
 
+def test_transforms_and_reductions_inside_of_a_region_are_recorded_there() -> None:
+    def part(p: Any, w: Any) -> Any:
+        gradient = sw.grad(lambda w: (np.tanh(p @ w) ** 2).sum())(w)
+        rows = sw.vmap(lambda row: row.sum() + w.sum())(p)
+        return gradient, rows, np.argmax(p, axis=1)
+
+    f = sw.manual(part, MESH, (P("x"), P()), (P(), P("x"), P("x")), axes={"x"})
+    text = traced(f, X, X[:4])
+    assert text.count("sdy.manual_computation") == 1
+    assert "-> (tensor<4x4xf32>, tensor<8xf32>, tensor<8xi64>)" in text.partition("sdy.return")[2]
+    sw.parse(text).propagate()
+
+
+def test_shard_map_is_a_decorator() -> None:
+    @sw.shard_map(mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    def double(p: Any) -> Any:
+        return p * 2
+
+    assert "tensor<4x4xf32>" in traced(double, X)
+
+
 def test_regions_nest_on_other_axes() -> None:
     inner = sw.manual(lambda p: p + 1, MESH, P(None, "y"), P(None, "y"), axes={"y"})
     f = sw.manual(lambda p: inner(p) * 2, MESH, P("x"), P("x"), axes={"x"})

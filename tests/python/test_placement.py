@@ -159,6 +159,22 @@ def test_what_cannot_be_placed_is_refused(place: Any, x: Any, sharding: Any, kin
         place(x, sharding)
 
 
+def test_device_put_without_a_place_says_nothing_in_a_program() -> None:
+    for nothing in (None, UNSPECIFIED):
+        f = sw.jit(lambda x: sw.device_put(x, nothing) + 1, mesh=MESH, in_shardings=P("x"))  # noqa: B023
+        assert "sharding_constraint" not in f.trace(X).as_text()
+
+
+@pytest.mark.parametrize("said", [P("x", None), '[{"x"}, {}]', ROWS], ids=repr)
+def test_shapes_without_data_have_shardings_of_every_form(said: Any) -> None:
+    x = sw.ShapeDtypeStruct(X.shape, X.dtype, sharding=said)
+    program = sw.jit(lambda x: x * 2, mesh=MESH).lower(x).compile()
+    assert program.input_shardings == [ROWS]
+    assert hash(x) == hash(sw.ShapeDtypeStruct(X.shape, X.dtype, sharding=said))
+    with pytest.raises(sw.ShardingError, match="must be a NamedSharding"):
+        sw.ShapeDtypeStruct(X.shape, X.dtype, sharding=3)
+
+
 def test_reshard_wants_a_sharding() -> None:
     for nothing in (None, MESH, (None,)):
         with pytest.raises(sw.ShardingError, match="reshard: takes"):

@@ -135,22 +135,11 @@ void bind_ir(py::module_& module) {
   });
   module.def(
       "parse",
-      [](const std::string& text, const std::string& file) {
-        return std::make_shared<Module>(parse(text, std::make_shared<Context>(), ParseOptions{.file = file}));
+      [](const std::string& text, const std::string& file, bool name_values) {
+        const ParseOptions options{.file = file, .name_values = name_values};
+        return std::make_shared<Module>(parse(text, std::make_shared<Context>(), options));
       },
-      py::arg("text"), py::arg("file") = "");
-  // The module, and its values as (name in the text, number).
-  module.def(
-      "parse_with_names",
-      [](const std::string& text, const std::string& file) {
-        ValueNames names;
-        auto parsed = std::make_shared<Module>(
-            parse(text, std::make_shared<Context>(), ParseOptions{.file = file, .names = &names}));
-        py::list values;
-        for (const auto& [name, value] : names) values.append(py::make_tuple(name, value.index));
-        return py::make_tuple(parsed, values);
-      },
-      py::arg("text"), py::arg("file") = "");
+      py::arg("text"), py::arg("file") = "", py::arg("name_values") = false);
   module.def("module_from_json", [](const std::string& json) {
     return std::make_shared<Module>(module_from_json(json, std::make_shared<Context>()));
   });

@@ -11,6 +11,7 @@
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/passes/collective_ledger.h"
+#include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/named_passes.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
@@ -114,7 +115,7 @@ std::shared_ptr<Propagated> propagate_program(const Module& module, const std::s
   Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
   {
     py::gil_scoped_release release;
-    run_passes(std::vector<std::string>{std::string(kPropagate.name)}, program);
+    run_passes(std::vector<std::string>{std::string(kInlineCalls.name), std::string(kPropagate.name)}, program);
   }
   return std::make_shared<Propagated>(std::make_shared<Module>(std::move(program.module)),
                                       std::move(program.provenance));
@@ -144,23 +145,52 @@ std::vector<bool> inner_values(const Module& module) {
   return inner;
 }
 
-// A value's names: the one it was given, and the variable that it was stored to.
+// The name of result `index` in what a text has on the left of an op: "%b#1" of "%a, %b:2", for the third one.
+std::string name_in_text(std::string_view names, uint32_t index) {
+  while (true) {
+    const std::string_view entry = names.substr(0, names.find(", "));
+    const size_t colon = entry.find(':');
+    const std::string name(entry.substr(0, colon));
+    const uint32_t count =
+        colon == std::string_view::npos ? 1 : static_cast<uint32_t>(std::stoul(std::string(entry.substr(colon + 1))));
+    if (index < count || entry.size() == names.size()) return count == 1 ? name : str(name, "#", index);
+    index -= count;
+    names.remove_prefix(entry.size() + 2);
+  }
+}
+
+// A value's names: that in the text; the one it was given; the variable that it was stored to.
 std::vector<std::string> names_of(const Module& module, ValueId id, const std::vector<bool>& inner) {
   std::vector<std::string> names;
-  const LocId loc = loc_of(module, id);
-  if (std::string given = module.context().name_of(loc); !given.empty()) names.push_back(std::move(given));
-  if (!module.value(id).op || inner[id.index]) return names;
+  const Context& context = module.context();
+  LocId loc = loc_of(module, id);
+  std::string given = context.name_of(loc);
+  if (given.starts_with("%")) {
+    names.push_back(name_in_text(given, module.value(id).op ? module.value(id).index : 0));
+    loc = context.location(loc).child;
+    given = context.name_of(loc);
+  }
+  if (!given.empty()) names.push_back(std::move(given));
+  const OpId op = module.value(id).op;
+  // The body of a reduction is recorded by the call whose result the variable holds.
+  if (!op || inner[id.index] || module.op(op).parent != module.main().body) return names;
   if (std::string variable = module.context().resolve(loc).variable; !variable.empty())
     names.push_back(std::move(variable));
   return names;
 }
 
-std::vector<ValueId> values_of_main(const Module& module) {
-  const Region& body = module.region(module.main().body);
-  std::vector<ValueId> values = body.arguments;
-  for (OpId op : body.ops) {
+void append_values(const Module& module, RegionId region, std::vector<ValueId>& values) {
+  for (ValueId argument : module.region(region).arguments) values.push_back(argument);
+  for (OpId op : module.region(region).ops) {
     for (uint32_t i = 0; i < module.op(op).result_count; ++i) values.push_back(module.result(op, i));
+    for (RegionId inner : module.regions(op)) append_values(module, inner, values);
   }
+}
+
+// Those of regions behind those of their op.
+std::vector<ValueId> values_of_main(const Module& module) {
+  std::vector<ValueId> values;
+  append_values(module, module.main().body, values);
   return values;
 }
 
@@ -197,20 +227,12 @@ py::list explain_name(const Module& module, const Provenance& provenance, const 
   const std::vector<bool> inner = inner_values(module);
   for (ValueId value : values_of_main(module)) {
     const auto names = names_of(module, value, inner);
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
-      found.append(explanation_dict(module, provenance, value));
-    }
+    const bool is_one_of_several = !names.empty() && names.front().starts_with(name + "#");
+    if (!is_one_of_several && std::find(names.begin(), names.end(), name) == names.end()) continue;
+    found.append(explanation_dict(module, provenance, value));
+    if (names.front().starts_with("%")) found[found.size() - 1]["name"] = names.front();
   }
   return found;
-}
-
-// Values keep their numbers while a program is propagated, so those of the text that was parsed are theirs.
-py::dict explain_value(const Propagated& propagated, uint32_t index) {
-  const Module& module = *propagated.module;
-  if (index == 0 || index >= module.value_count()) {
-    fail<ShapeError>("why", "a value must be one of the program", std::to_string(index));
-  }
-  return explanation_dict(module, propagated.provenance, ValueId{index});
 }
 
 py::list all_names(const Module& module) {
@@ -300,7 +322,6 @@ void bind_passes(py::module_& module) {
       .def_readonly("module", &Propagated::module)
       .def("explain", [](const Propagated& self,
                          const std::string& name) { return explain_name(*self.module, self.provenance, name); })
-      .def("explain_value", &explain_value)
       .def("names", [](const Propagated& self) { return all_names(*self.module); });
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,

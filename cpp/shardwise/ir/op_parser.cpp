@@ -55,10 +55,8 @@ void OpParser::define(std::string_view name, ValueId first, uint32_t count, size
     fail_at(position, "the name of a value must be new in its scope", str("%", name, " again"));
   }
   defined_.push_back(name);
-  if (options_.names == nullptr) return;
-  for (uint32_t i = 0; i < count; ++i) {
-    options_.names->emplace_back(count == 1 ? std::string(name) : str(name, "#", i), ValueId{first.index + i});
-  }
+  Value& value = module().value(first);
+  if (!value.op && !value.loc) value.loc = named(str("%", name), place(position));
 }
 
 // Places are asked for from top to bottom, so that lines are counted once.
@@ -76,6 +74,15 @@ void OpParser::close_scope(size_t mark) {
   defined_.resize(mark);
 }
 
+LocId OpParser::named(std::string_view names, LocId loc) {
+  return options_.name_values ? context().named_location(std::string(names), loc) : loc;
+}
+
+void OpParser::set_location(ValueId argument, LocId loc) {
+  LocId& known = module().value(argument).loc;
+  known = named(context().name_of(known), loc);
+}
+
 // ---- regions -------------------------------------------------------------------------------------------------------
 
 ValueId OpParser::parse_argument(RegionId region) {
@@ -87,8 +94,7 @@ ValueId OpParser::parse_argument(RegionId region) {
   const TypeId type = parse_type();
   const ValueId id = module().add_argument(region, type);
   define(name, id, 1, start);
-  const LocId loc = parse_optional_location();
-  module().value(id).loc = loc ? loc : place(start);
+  if (const LocId loc = parse_optional_location()) set_location(id, loc);
   return id;
 }
 
@@ -139,6 +145,12 @@ std::vector<OpParser::ResultName> OpParser::parse_result_names() {
   return names;
 }
 
+std::string OpParser::text_of(const std::vector<ResultName>& names) {
+  return join(names, ", ", [](const ResultName& name) {
+    return name.count == 1 ? str("%", name.name) : str("%", name.name, ":", name.count);
+  });
+}
+
 bool OpParser::parse_statement(RegionId region) {
   const std::vector<ResultName> names = parse_result_names();
   OpSyntax op;
@@ -165,8 +177,10 @@ bool OpParser::parse_statement(RegionId region) {
       fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
     parse_formatted(op);
   }
-  const LocId loc = parse_optional_location();
-  const OpId id = create(region, op, loc ? loc : here);
+  LocId loc = parse_optional_location();
+  if (!loc) loc = here;
+  if (options_.name_values && !names.empty()) loc = named(text_of(names), loc);
+  const OpId id = create(region, op, loc);
   const uint32_t count = module().op(id).result_count;
   if (!names.empty() && op.named_results != count) {
     fail_at(op.start, str("'", op.def->name, "' has ", count, " results"), str(op.named_results, " names"));

@@ -49,7 +49,8 @@ class OpParser : public TextReader {
   // ---- regions: `{`, a label with arguments where there are some, ops, a terminator, `}`
   RegionId parse_region();
   ValueId parse_argument(RegionId region);  // %x: T, with its location
-  void parse_block(RegionId region);        // behind the '{' (and label), up to and with the '}'
+  void set_location(ValueId argument, LocId loc);
+  void parse_block(RegionId region);  // behind the '{' (and label), up to and with the '}'
 
   // ---- pieces of an op
   void set_def(OpSyntax& op, std::string_view name);
@@ -78,6 +79,7 @@ class OpParser : public TextReader {
   bool parse_statement(RegionId region);  // false behind the terminator
   bool parse_terminator(RegionId region, std::string_view name, bool generic);
   std::vector<ResultName> parse_result_names();
+  static std::string text_of(const std::vector<ResultName>& names);  // as the text has them: "%a, %r:2"
   void parse_generic(OpSyntax& op);
   void parse_dictionary_of(OpSyntax& op);
   void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
@@ -86,6 +88,7 @@ class OpParser : public TextReader {
   void set_columns(const OpSyntax& op, OpId id);
   void hand_on_shardings(OpId id);
   LocId place(size_t position);  // in the file of the options; none without one
+  LocId named(std::string_view names, LocId loc);
 
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);

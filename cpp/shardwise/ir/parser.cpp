@@ -239,7 +239,7 @@ class ModuleParser : public OpParser {
         const ValueId id = parse_argument(function.body);
         if (!peek("{")) continue;
         set_argument(id, parse_value_attributes(), position);
-        if (const LocId loc = parse_optional_location()) module().value(id).loc = loc;
+        if (const LocId loc = parse_optional_location()) set_location(id, loc);
       } while (take(","));
       expect(")", "behind the arguments of a function");
     }

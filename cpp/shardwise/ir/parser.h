@@ -20,19 +20,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
-// Values by their names in a text: "h" for %h, "r#1" for the second of %r:2. Regions may use a name again.
-using ValueNames = std::vector<std::pair<std::string, ValueId>>;
-
 struct ParseOptions {
-  std::string file = {};        // places ops and arguments without a location: loc("file":3:5); empty: they have none
-  ValueNames* names = nullptr;  // filled where it is given
+  std::string file = {};     // places ops and arguments without a location: loc("file":3:5); empty: they have none
+  bool name_values = false;  // names them as the text does, around their location: loc("%h"(...)), loc("%r:2"(...))
 };
 
 Module parse(std::string_view text, std::shared_ptr<Context> context, const ParseOptions& options = {});

@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Axes', 'EnumValue', 'Module', 'Struct', 'Trace', 'all_ops', 'current_location', 'hide_frames_of', 'module_from_json', 'parse', 'parse_with_names']
+__all__: list[str] = ['Axes', 'EnumValue', 'Module', 'Struct', 'Trace', 'all_ops', 'current_location', 'hide_frames_of', 'module_from_json', 'parse']
 class EnumValue:
     def __init__(self, arg0: str, arg1: str, arg2: str) -> None:
         ...
@@ -102,7 +102,5 @@ def hide_frames_of(arg0: collections.abc.Sequence[str]) -> None:
     ...
 def module_from_json(arg0: str) -> Module:
     ...
-def parse(text: str, file: str = '') -> Module:
-    ...
-def parse_with_names(text: str, file: str = '') -> tuple[Module, list[typing.Any]]:
+def parse(text: str, file: str = '', name_values: bool = False) -> Module:
     ...

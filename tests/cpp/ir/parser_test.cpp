@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/parser.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "shardwise/ir/module_json.h"
@@ -235,6 +237,38 @@ TEST(Parser, AllocationsAreLimitedByTheText) {
   for (int i = 1; i < 60; ++i)
     bomb += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + ", #a" + std::to_string(i - 1) + "]\n";
   EXPECT_NE(parse_error(bomb + program("\"test.any\"() {a = #a59} : () -> ()")), "");
+}
+
+// ---- options -------------------------------------------------------------------------------------------------------
+
+constexpr const char* kPlaces = R"(func.func @main(%x: tensor<f32>,
+      %y: tensor<f32> loc("own")) -> tensor<f32> {
+  %a = stablehlo.add %x, %y : tensor<f32>
+  %b:2 = "test.any"(%a) ({
+      ^bb0(%c: tensor<f32>):
+        %d = stablehlo.add %c, %c : tensor<f32> stablehlo.return %d : tensor<f32>
+    }) : (tensor<f32>) -> (tensor<f32>, tensor<f32>) %e = stablehlo.add %b#0, %b#1 : tensor<f32> loc("e"("t.py":7:8))
+  return %e : tensor<f32>
+})";
+
+TEST(Parser, NamesAndPlacesOfATextAreKeptWhereTheyAreAskedFor) {
+  const Module module = parse_test(kPlaces, {.file = "p.mlir", .name_values = true});
+  const Context& context = module.context();
+  std::map<std::string, std::string> places;
+  for (uint32_t i = 1; i < module.value_count(); ++i) {
+    const Value& value = module.value(ValueId{i});
+    const LocId loc = value.op ? module.op(value.op).loc : value.loc;
+    const ResolvedSource source = context.resolve(loc);
+    const std::string inner = context.name_of(context.location(loc).child);
+    places[context.name_of(loc)] =
+        inner + source.file + ":" + std::to_string(source.line) + ":" + std::to_string(source.column);
+  }
+  const std::map<std::string, std::string> expected{
+      {"%x", "p.mlir:1:17"}, {"%y", "own:0:0"},     {"%a", "p.mlir:3:8"}, {"%b:2", "p.mlir:4:10"},
+      {"%c", "p.mlir:5:12"}, {"%d", "p.mlir:6:14"}, {"%e", "et.py:7:8"},
+  };
+  EXPECT_EQ(places, expected);
+  EXPECT_EQ(print(parse_test(kPlaces), {.locations = true}).find("p.mlir"), std::string::npos);
 }
 
 // ---- JSON ----------------------------------------------------------------------------------------------------------

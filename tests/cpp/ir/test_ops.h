@@ -80,9 +80,9 @@ inline const OpDef* find_test_op(std::string_view name) {
   return nullptr;
 }
 
-inline Module parse_test(std::string_view text) {
+inline Module parse_test(std::string_view text, const ParseOptions& options = {}) {
   install_op_lookup(find_test_op);
-  return parse(text, std::make_shared<Context>());
+  return parse(text, std::make_shared<Context>(), options);
 }
 
 // A program whose function has the arguments %a, %b: tensor<8x8xf32>, %c: tensor<f32> and this body, on line 4. Printed
