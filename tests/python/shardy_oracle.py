@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -62,7 +62,23 @@ class ShardyOracle:
             self._process = None
         self._errors.close()
 
+    def ask_all(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """An answer each; {"error": …} for a text that was refused, {"died": …} for one that ended the process."""
+        replies: list[dict[str, Any]] = []
+        while len(replies) < len(requests):
+            replies += self._send(requests[len(replies) :])
+        return replies
+
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        (reply,) = self._send([request])
+        if "died" in reply:
+            raise OracleDiedError(reply["died"])
+        if "error" in reply:
+            raise OracleError(reply["error"])
+        return reply
+
+    def _send(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The answers up to the first request that ends the process."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(WORKER)],
@@ -73,23 +89,28 @@ class ShardyOracle:
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        replies: list[dict[str, Any]] = []
+        line = ""
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.write(json.dumps(list(requests)) + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            while len(replies) < len(requests):
+                line = self._process.stdout.readline()
+                if not line:
+                    break
+                replies.append(json.loads(line))
         except BrokenPipeError:
-            line = ""
-        if not line:
+            pass
+        if len(replies) < len(requests):
             self._process.kill()
             self._process.wait()
             self._process.stdout.close()
             self._process = None
             self._errors.seek(0)
-            raise OracleDiedError(self._errors.read()[-2000:])
-        reply: dict[str, Any] = json.loads(line)
-        if "error" in reply:
-            raise OracleError(reply["error"])
-        return reply
+            replies.append({"died": self._errors.read()[-2000:]})
+            self._errors.seek(0)
+            self._errors.truncate()
+        return replies
 
 
 @pytest.fixture(scope="session")

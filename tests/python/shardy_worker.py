@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shardy as a process: reads one JSON request a line, writes one JSON answer a line.
+"""Shardy as a process: reads a JSON list of requests a line, writes one JSON answer a line for each of them.
 
 Some of Shardy's passes end the process on input they do not expect, so it runs here and not in the tests' process.
 
     {"do": "run", "text": "module …", "passes": "sdy-basic-propagate"}
     → {"arguments": ["#sdy.sharding<@mesh, …>", null], "ops": [["stablehlo.add", "…"], null], "results": […],
        "rules": […]}
+    {"do": "compare", "text": "module …", "passes": "…", "ours": "module …"}    by the ops' locations, regions included
+    → {"differences": [["n7 stablehlo.add", ["#sdy.sharding_per_value<…>"], null]]}
     {"do": "parse", "text": "module …"}         in generic form, without locations and JAX's labels
     → {"text": "…"}
     {"do": "print", "text": "module …", "passes": "…"}    as the passes leave it
@@ -20,6 +22,7 @@ or verifier is the answer {"error": "…"}.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -28,6 +31,9 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 
 MARK = "test.number"
+LOCATION = re.compile(r'loc\("(\w+)"\)')
+RENAMED = {"sdy.constant": "stablehlo.constant", "sdy.reshard": "sdy.sharding_constraint"}  # on the way out
+SHARDING_ATTRIBUTES = ("sdy.sharding", "sharding", "in_shardings", "out_shardings", "group_id")
 
 
 def attribute(attributes: Any, name: str) -> str | None:
@@ -85,6 +91,61 @@ def run(text: str, passes: str) -> dict[str, Any]:
     }
 
 
+# ---- modules whose ops have names: loc("n7") --------------------------------------------------------------------------
+
+
+def values_of(op: Any) -> str:
+    """All that an op says about shardings, its own attributes of that kind included."""
+    said = [f"{name} = {op.attributes[name]}" for name in SHARDING_ATTRIBUTES if name in op.attributes]
+    return ", ".join(said)
+
+
+def named_rows(module: Any) -> dict[str, list[str]]:
+    """Per name of an op, argument or result, what is said there: once for each op of that name."""
+    rows: dict[str, list[str]] = {}
+
+    def visit(op: Any) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    visit(inner.operation)
+        name = LOCATION.fullmatch(str(op.location))
+        if name is not None:
+            rows.setdefault(f"{name[1]} {RENAMED.get(op.name, op.name)}", []).append(values_of(op))
+
+    for op in module.body.operations:
+        if op.operation.name != "func.func":
+            continue
+        visit(op.operation)
+        function = ir.StringAttr(op.attributes["sym_name"]).value
+        if function != "main":
+            continue
+        kind = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+        for label, lists, count in (
+            ("argument", "arg_attrs", len(kind.inputs)),
+            ("result", "res_attrs", len(kind.results)),
+        ):
+            for i, held in enumerate(of_dictionaries(op, lists, count)):
+                rows[f"{label} {i}"] = [held or ""]
+    return {name: sorted(found) for name, found in rows.items()}
+
+
+def compare(text: str, passes: str, ours: str) -> dict[str, Any]:
+    """Where the shardings that `passes` leave differ from those of the text `ours`: [name, ours, theirs].
+
+    What Shardy dropped because nothing uses it is not compared, nor the reshards that it added.
+    """
+    module = ir.Module.parse(text)
+    given = named_rows(module)
+    passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
+    theirs = {name: row for name, row in named_rows(module).items() if name in given}
+    if not ours:
+        return {"rows": theirs}
+    found = named_rows(ir.Module.parse(ours))
+    names = sorted(theirs, key=lambda name: (len(name.split()[0]), name))
+    return {"differences": [[n, found.get(n), theirs[n]] for n in names if found.get(n) != theirs[n]]}
+
+
 def drop_labels(module: Any) -> None:
     """JAX's notes to itself: how many partitions, where in a tree a result goes, the mesh in StableHLO's words."""
     for name in list(module.operation.attributes):
@@ -127,6 +188,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         module = ir.Module.parse(request["text"])
         passmanager.PassManager.parse(f"builtin.module({request['passes']})").run(module.operation)
         return {"text": str(module)}
+    if request["do"] == "compare":
+        return compare(request["text"], request["passes"], request["ours"])
     if request["do"] == "parse":
         return {"text": generic_text(request["text"])}
     return {"text": lower(request["name"], request["locations"])}
@@ -138,13 +201,13 @@ def serve() -> None:
     context = jax_mlir.make_ir_context()
     with context, ir.Location.unknown(context):
         for line in sys.stdin:
-            request = json.loads(line)
-            context.allow_unregistered_dialects = request.get("unregistered", False)
-            try:
-                reply = answer(request)
-            except Exception as error:
-                reply = {"error": f"{type(error).__name__}: {error}"}
-            print(json.dumps(reply), flush=True)
+            for request in json.loads(line):
+                context.allow_unregistered_dialects = request.get("unregistered", False)
+                try:
+                    reply = answer(request)
+                except Exception as error:
+                    reply = {"error": f"{type(error).__name__}: {error}"}
+                print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include <pybind11/stl.h>
@@ -48,6 +49,12 @@ Priorities priorities_from_name(const std::string& name) {
   fail<ShardingError>("propagate", "priorities must be 'none', 'ops' or 'user'", name);
 }
 
+py::dict counters_dict(const Counters& counters) {
+  py::dict counts;
+  for (const auto& [name, count] : counters.entries()) counts[py::str(name)] = count;
+  return counts;
+}
+
 // Propagation alone, on a copy: dims stay open, and nothing is added to a value that no annotation reached.
 std::shared_ptr<Module> propagate_module(const Module& module, const std::string& strategy,
                                          const std::string& priorities) {
@@ -60,6 +67,20 @@ std::shared_ptr<Module> propagate_module(const Module& module, const std::string
   Counters counters;
   propagate_shardings(*copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
   return copy;
+}
+
+// The same, measured: its seconds without the copy, and its counters.
+py::dict measure_propagation(const Module& module, const std::string& strategy, const std::string& priorities) {
+  Module copy(module.shared_context());
+  copy.meshes = module.meshes;
+  GraphCopy graph(module, copy);
+  for (const Function& function : module.functions) graph.function(function);
+  Provenance provenance;
+  Counters counters;
+  const auto start = std::chrono::steady_clock::now();
+  propagate_shardings(copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return py::dict(py::arg("seconds") = seconds.count(), py::arg("counters") = counters_dict(counters));
 }
 
 CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy) {
@@ -306,12 +327,7 @@ void bind_passes(py::module_& module) {
                                return seconds;
                              })
       .def_property_readonly("counters",
-                             [](const CompiledProgram& self) {
-                               py::dict counters;
-                               for (const auto& [name, count] : self.counters.entries())
-                                 counters[py::str(name)] = count;
-                               return counters;
-                             })
+                             [](const CompiledProgram& self) { return counters_dict(self.counters); })
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
@@ -330,6 +346,8 @@ void bind_passes(py::module_& module) {
   module.def("named_passes", &describe_passes);
   module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
              py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false);
+  module.def("measure_propagation", &measure_propagation, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("priorities") = "user");
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
 }
 

@@ -215,7 +215,7 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
     for (size_t t = 0; t < projection.tensor_count(); ++t) {
       const FactorSharding* sharding = projection.find(t, static_cast<FactorId>(f));
       if (sharding == nullptr || sharding->axes.empty()) continue;
-      if (sharding->axes != candidates_[f] && !is_strict_prefix(sharding->axes, candidates_[f])) continue;
+      if (sharding->axes != candidates_[f] && !is_strict_prefix(candidates_[f], sharding->axes)) continue;
       const int64_t size = tensor_size(projection, t);
       if (size > source.size) source = Source{.size = size, .tensor = t};
     }
