@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of an MLP's training step of any depth, quick to write: a million ops in seconds.
 
-    text = mlp_text(layers=2, devices=8)       # two annotations: the batch of %x, the columns of the first weight
+text = mlp_text(layers=2, devices=8)       # two annotations: the batch of %x, the columns of the first weight
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 OPS_PER_LAYER = 17
 WIDTH = 1 << 20
-MATRIX, VECTOR, TRUTH = (f"tensor<{shape}>" for shape in (f"{WIDTH}x{WIDTH}xf32", f"{WIDTH}xf32", f"{WIDTH}x{WIDTH}xi1"))
+MATRIX, VECTOR, TRUTH = (
+    f"tensor<{shape}>" for shape in (f"{WIDTH}x{WIDTH}xf32", f"{WIDTH}xf32", f"{WIDTH}x{WIDTH}xi1")
+)
 
 
 def _forward(i: int) -> Iterator[str]:

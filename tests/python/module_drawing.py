@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from module_texts import Block, Function, ModuleText, Op, Shape, Value
+from module_texts import Block, Function, ModuleText, Op, Shape, Value, live_values
 from strategies import divisors, merge_neighbours
 
 AXES = "abcd"
@@ -232,7 +232,9 @@ class Drawer:
             step(self)
 
 
-def random_module(rng: random.Random, steps: Sequence[tuple[Step, float]], count: tuple[int, int] = (3, 14)) -> ModuleText:
+def random_module(
+    rng: random.Random, steps: Sequence[tuple[Step, float]], count: tuple[int, int] = (3, 14)
+) -> ModuleText:
     drawer = Drawer(rng)
     drawer.steps = steps
     for _ in range(rng.randint(1, 3)):
@@ -248,15 +250,6 @@ def random_module(rng: random.Random, steps: Sequence[tuple[Step, float]], count
     main.block.terminator = "func.return"
     drop_priorities_of_dead_ops(drawer.program)
     return drawer.program
-
-
-def live_values(program: ModuleText) -> set[int]:
-    """Values that main's results, or ops with an effect, depend on."""
-    live = {id(v) for block in program.blocks() for v in block.outputs}
-    for op in reversed(list(program.ops())):
-        if op.blocks or not op.results or any(id(v) in live for v in op.results):
-            live |= {id(v) for v in op.operands}
-    return live
 
 
 def drop_priorities_of_dead_ops(program: ModuleText) -> None:

@@ -170,7 +170,7 @@ def manual_computation(d: Drawer) -> bool:
     inside(d, block, d.rng.randint(1, 5), isolated=True)
     d.manual = saved
     own = [*block.arguments, *(v for op in block.ops for v in op.results)]
-    block.outputs = [v for v in own[-d.rng.randint(1, 2) :]]
+    block.outputs = own[-d.rng.randint(1, 2) :]
     sizes = dict(d.mesh.axes)
     outs, types = [], []
     for v in block.outputs:
@@ -237,7 +237,9 @@ def sharding_group(d: Drawer) -> bool:
     x = d.value(lambda v: v.ndim > 0 and id(v) not in grouped)
     if x is None:
         return False
-    others = [v for v in d.visible() if (v.shape, v.dtype) == (x.shape, x.dtype) and v is not x and id(v) not in grouped]
+    others = [
+        v for v in d.visible() if (v.shape, v.dtype) == (x.shape, x.dtype) and v is not x and id(v) not in grouped
+    ]
     number = d.number()
     for v in [x, *others[-2:]]:
         d.ops("sdy.sharding_group", [v], [], pretty=f"sdy.sharding_group {{0}} group_id={number} : {v.type}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of random modules: windows, sorting, linear algebra, random bits, complex numbers, custom calls, collectives."""
+"""Steps of random modules: windows, sorting, linear algebra, complex numbers, random bits, calls, collectives."""
 
 from __future__ import annotations
 
@@ -86,7 +86,13 @@ def sort(d: Drawer) -> bool:
 def map_(d: Drawer) -> bool:
     x = d.array(1, ("f32",))
     body = d.body("stablehlo.multiply", ["f32"])
-    d.op("stablehlo.map", [x, d.like(x.shape, "f32")], (x.shape, "f32"), f"dimensions = {i64(range(x.ndim))}", blocks=[body])
+    d.op(
+        "stablehlo.map",
+        [x, d.like(x.shape, "f32")],
+        (x.shape, "f32"),
+        f"dimensions = {i64(range(x.ndim))}",
+        blocks=[body],
+    )
     return True
 
 
@@ -208,11 +214,15 @@ CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 
 def collective(d: Drawer) -> bool:
     x = d.array(1, ("f32",))
-    name = d.choose(("all_reduce", "collective_permute", "collective_broadcast", "all_gather", "reduce_scatter", "all_to_all"))
+    name = d.choose(
+        ("all_reduce", "collective_permute", "collective_broadcast", "all_gather", "reduce_scatter", "all_to_all")
+    )
     dim = d.rng.randrange(x.ndim)
     if name == "all_reduce":
         body = d.body("stablehlo.add", ["f32"])
-        d.op("stablehlo.all_reduce", [x], (x.shape, "f32"), f"{GROUPS}, {CHANNEL}, use_global_device_ids", blocks=[body])
+        d.op(
+            "stablehlo.all_reduce", [x], (x.shape, "f32"), f"{GROUPS}, {CHANNEL}, use_global_device_ids", blocks=[body]
+        )
     elif name == "collective_permute":
         attrs = f"source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>, {CHANNEL}"
         d.op("stablehlo.collective_permute", [x], (x.shape, "f32"), attrs)
@@ -234,8 +244,8 @@ def collective(d: Drawer) -> bool:
         shape = list(x.shape)
         shape[dim] //= 2
         shape[other] *= 2
-        attrs = f"split_dimension = {dim} : i64, concat_dimension = {other} : i64, split_count = 2 : i64, {GROUPS}, {CHANNEL}"
-        d.op("stablehlo.all_to_all", [x], (tuple(shape), "f32"), attrs)
+        dims = f"split_dimension = {dim} : i64, concat_dimension = {other} : i64, split_count = 2 : i64"
+        d.op("stablehlo.all_to_all", [x], (tuple(shape), "f32"), f"{dims}, {GROUPS}, {CHANNEL}")
     return True
 
 

@@ -9,12 +9,13 @@ from module_drawing import Drawer
 from module_texts import Shape, Value
 
 FLOAT_UNARY = (
-    "negate abs sign sine cosine tan tanh exponential exponential_minus_one log log_plus_one logistic sqrt rsqrt cbrt "
-    "ceil floor round_nearest_afz round_nearest_even"
-).split()
-BINARY = "add subtract multiply divide maximum minimum remainder power".split()
-INTEGER_BINARY = "and or xor shift_left shift_right_arithmetic shift_right_logical".split()
-REDUCERS = "add maximum minimum multiply".split()
+    "negate", "abs", "sign", "sine", "cosine", "tan", "tanh", "exponential", "exponential_minus_one", "log",
+    "log_plus_one", "logistic", "sqrt", "rsqrt", "cbrt", "ceil", "floor", "round_nearest_afz",
+    "round_nearest_even",
+)  # fmt: skip
+BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder", "power"]
+INTEGER_BINARY = ["and", "or", "xor", "shift_left", "shift_right_arithmetic", "shift_right_logical"]
+REDUCERS = ["add", "maximum", "minimum", "multiply"]
 
 
 def i64(values: object) -> str:
@@ -35,7 +36,9 @@ def unary(d: Drawer) -> bool:
         if name == "is_finite":
             d.op("stablehlo.is_finite", [x], (x.shape, "i1"))
         elif name == "reduce_precision":
-            d.op("stablehlo.reduce_precision", [x], (x.shape, "f32"), "exponent_bits = 5 : i32, mantissa_bits = 10 : i32")
+            d.op(
+                "stablehlo.reduce_precision", [x], (x.shape, "f32"), "exponent_bits = 5 : i32, mantissa_bits = 10 : i32"
+            )
         else:
             d.op(f"stablehlo.{name}", [x], (x.shape, "f32"))
     else:
@@ -139,7 +142,9 @@ def reshape(d: Drawer) -> bool:
         shape = factorings(d, math.prod(x.shape), d.rng.randint(1, 3))
     if d.maybe(0.15):
         shape.insert(d.rng.randint(0, len(shape)), 1)
-    d.op("stablehlo.reshape", [x], (tuple(shape[:5]) if math.prod(shape[:5]) == math.prod(x.shape) else x.shape, x.dtype))
+    d.op(
+        "stablehlo.reshape", [x], (tuple(shape[:5]) if math.prod(shape[:5]) == math.prod(x.shape) else x.shape, x.dtype)
+    )
     return True
 
 
@@ -365,7 +370,9 @@ def scatter(d: Drawer) -> bool:
     }
     inner = ", ".join(f"{k} = {v}" for k, v in fields.items() if v)
     inner += f"{', ' if inner else ''}index_vector_dim = {p.vector_dim}"
-    attrs = f"scatter_dimension_numbers = #stablehlo.scatter<{inner}>, indices_are_sorted = false, unique_indices = false"
+    attrs = (
+        f"scatter_dimension_numbers = #stablehlo.scatter<{inner}>, indices_are_sorted = false, unique_indices = false"
+    )
     body = d.body(f"stablehlo.{d.choose(('add', 'add', 'maximum', 'multiply', 'subtract'))}", [x.dtype])
     d.op("stablehlo.scatter", [x, p.indices, d.like(p.result, x.dtype)], (x.shape, x.dtype), attrs, blocks=[body])
     return True

@@ -161,6 +161,26 @@ def nested_blocks(block: Block) -> Iterator[Block]:
 # ---- smaller programs with the same property -------------------------------------------------------------------------
 
 
+def live_values(program: ModuleText) -> set[int]:
+    """Values that main's results depend on, bodies and called functions included."""
+    live: set[int] = set()
+
+    def visit(block: Block, outputs: list[Value]) -> None:
+        live.update(id(v) for v in outputs)
+        for op in reversed(block.ops):
+            if not any(id(v) in live for v in op.results):
+                continue
+            live.update(id(v) for v in op.operands)
+            for inner in op.blocks:
+                visit(inner, inner.outputs)
+            if op.name == "func.call":
+                called = next(f for f in program.functions if f"@{f.name}" == op.attrs.split()[-1])
+                visit(called.block, called.block.outputs)
+
+    visit(program.main.block, program.main.block.outputs)
+    return live
+
+
 def uses(program: ModuleText) -> set[int]:
     used = {id(v) for block in program.blocks() for v in block.outputs}
     return used | {id(v) for op in program.ops() for v in op.operands}
@@ -175,9 +195,7 @@ def _drop_op(program: ModuleText, index: int) -> bool:
     used = uses(program)
     wanted = [v for v in op.results if id(v) in used]
     if wanted and block is not program.main.block:
-        same = [
-            next((w for w in op.operands if (w.shape, w.dtype) == (v.shape, v.dtype)), None) for v in wanted
-        ]
+        same = [next((w for w in op.operands if (w.shape, w.dtype) == (v.shape, v.dtype)), None) for v in wanted]
         if None in same:
             return False
         replaced = {id(v): w for v, w in zip(wanted, same) if w is not None}

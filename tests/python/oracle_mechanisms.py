@@ -20,7 +20,7 @@ class Mechanism:
 
     name: str
     why: str  # Shardy is wrong, or that what it does is no part of the semantics
-    applies: Callable[[ModuleText], bool]
+    applies: Callable[[ModuleText, str], bool]  # of the small program and the passes
     passes: str
     text: str
     shardy: str
@@ -59,7 +59,7 @@ MECHANISMS = (
             "pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins a round "
             "later."
         ),
-        applies=lambda program: any(cuts_windows(op) for op in program.ops()),
+        applies=lambda program, passes: any(cuts_windows(op) for op in program.ops()),
         passes="func.func(sdy-populate-op-sharding-rules)",
         text="""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
@@ -76,10 +76,10 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="pads that shift a dim",
         why=(
-            "Padding by 1 below and by -1 above moves every element to its neighbour, across the borders of the shards. "
+            "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
             "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
         ),
-        applies=lambda program: any(moves_without_resizing(op) for op in program.ops()),
+        applies=lambda program, passes: any(moves_without_resizing(op) for op in program.ops()),
         passes="func.func(sdy-populate-op-sharding-rules)",
         text="""
 func.func @main(%x: tensor<8xf32>, %v: tensor<f32>) -> tensor<8xf32> {
@@ -92,6 +92,6 @@ func.func @main(%x: tensor<8xf32>, %v: tensor<f32>) -> tensor<8xf32> {
 )
 
 
-def mechanism_of(program: ModuleText) -> Mechanism | None:
+def mechanism_of(program: ModuleText, passes: str) -> Mechanism | None:
     """The one that explains a difference in this program, which is already small."""
-    return next((m for m in MECHANISMS if m.applies(program)), None)
+    return next((m for m in MECHANISMS if m.applies(program, passes)), None)

@@ -326,8 +326,7 @@ void bind_passes(py::module_& module) {
                                }
                                return seconds;
                              })
-      .def_property_readonly("counters",
-                             [](const CompiledProgram& self) { return counters_dict(self.counters); })
+      .def_property_readonly("counters", [](const CompiledProgram& self) { return counters_dict(self.counters); })
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)

@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'named_passes', 'pass_names', 'propagate', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'propagate', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -39,6 +39,8 @@ class Propagated:
     def module(self) -> shardwise._core.ir.Module:
         ...
 def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, strategy: str = 'aggressive') -> Compiled:
+    ...
+def measure_propagation(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user') -> dict[typing.Any, typing.Any]:
     ...
 def named_passes() -> list[typing.Any]:
     ...

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random modules propagated as Shardy does it, value by value; where we do not, for which reason.
+
+`python -m benchmarks.oracle` does the same at length.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from module_drawing import random_module
+from module_steps import STEPS
+from module_texts import ModuleText, smaller
+from oracle_mechanisms import MECHANISMS, Mechanism, mechanism_of
+from oracle_runs import LEVELS, compare_programs, shrunk
+from shardy_oracle import ShardyOracle
+
+from shardwise import _core
+
+PROGRAMS, BATCH = 500, 50
+LEAST_VALID = 0.95
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[ShardyOracle]:
+    """One of this file's own, which the random programs may end."""
+    oracle = ShardyOracle()
+    yield oracle
+    oracle.close()
+
+
+def drawn(seed: str) -> ModuleText:
+    return random_module(random.Random(seed), STEPS)
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, BATCH))
+def test_random_programs_are_propagated_as_by_shardy(worker: ShardyOracle, first: int) -> None:
+    levels = list(LEVELS)
+    programs = [drawn(f"test:{i}") for i in range(first, first + BATCH)]
+    outcomes: Counter[str] = Counter()
+    for run in compare_programs(worker, programs, [levels[i % len(levels)] for i in range(BATCH)]):
+        outcomes[run.outcome] += 1
+        if run.outcome == "differs":
+            small = shrunk(worker, run)
+            assert mechanism_of(small.program, small.passes) is not None, small.report()
+        else:
+            assert run.outcome in ("equal", "invalid", "died"), run.report()
+    assert outcomes["equal"] + outcomes["differs"] >= LEAST_VALID * BATCH
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+def test_mechanisms_show_what_shardy_gives(shardy: ShardyOracle, mechanism: Mechanism) -> None:
+    assert len(mechanism.text.strip().splitlines()) <= 10
+    theirs = str(shardy.run(mechanism.text, mechanism.passes)["rules"])
+    ours = str(_core.ir.parse(mechanism.text).sharding_rules())
+    assert mechanism.shardy in theirs
+    assert mechanism.shardy not in ours
+    assert mechanism.ours in ours
+    assert mechanism.ours not in theirs
+
+
+def test_programs_are_made_smaller() -> None:
+    """Until nothing can go: an op that is wanted, with arguments for what it needs."""
+    program = drawn("small:8")
+    assert any(op.name == "stablehlo.dot_general" for op in program.ops())
+    small = smaller(program, lambda p: any(op.name == "stablehlo.dot_general" for op in p.ops()))
+    assert [op.name for op in small.ops()] == ["stablehlo.dot_general"]
+    assert small.main.block.outputs == []
+    _core.ir.parse(small.text()).verify()
+
+
+def test_a_seed_is_a_program() -> None:
+    assert drawn("7").text() == drawn("7").text()
+    assert drawn("7").text() != drawn("8").text()
