@@ -96,10 +96,21 @@ def _convert(n: int, dtype: str) -> list[Application]:
 
 
 def _bitcast(n: int, dtype: str) -> list[Application]:
-    same_width = [to for to in ALL if bits(dtype_of(to)) == bits(dtype_of(dtype)) and "bool" not in (dtype, to)]
-    return [
-        Application(((n, 3),), lambda x, to=to: x.view(dtype_of(to)), result_dtype=to, label=to) for to in same_width
-    ]
+    width = bits(dtype_of(dtype))
+    rows = []
+    for to in ALL:
+        other = bits(dtype_of(to))
+        if "bool" in (dtype, to) or (other != width and dtype not in ("float32", "int16")):
+            continue
+        if other == width:
+            shape, result = (n, 3), (n, 3)
+        elif other < width:
+            shape, result = (n, 3), (n, 3, width // other)
+        else:
+            shape, result = (n, 3, other // width), (n, 3)
+        view = partial(ref.bitcast, dtype=dtype_of(to))
+        rows.append(Application((shape,), view, result_shape=result, result_dtype=to, label=to))
+    return rows
 
 
 def _reduce_precision(n: int, dtype: str) -> list[Application]:

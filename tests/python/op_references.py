@@ -175,6 +175,14 @@ def clamp(low: Array, x: Array, high: Array) -> Array:
     return minimum(maximum(x, np.broadcast_to(low, x.shape)), np.broadcast_to(high, x.shape))
 
 
+def bitcast(x: Array, dtype: Any) -> Array:
+    """The bits of an element as several smaller ones along a new last dim, or the other way round."""
+    x, to = np.ascontiguousarray(x), np.dtype(dtype)
+    if to.itemsize < x.dtype.itemsize:
+        return x[..., None].view(to)
+    return x.view(to) if to.itemsize == x.dtype.itemsize else x.view(to)[..., 0]
+
+
 def convert(x: Array, dtype: Any) -> Array:
     """Floats to integers are cut and saturate, NaN gives 0; integers wrap around."""
     to = np.dtype(dtype)

@@ -46,13 +46,14 @@ py::list result_shardings(const Module& module) {
 }
 
 // (op name, rule text) of every op of main; "" where an op has no rule.
-py::list sharding_rules(const Module& module) {
+py::list sharding_rules(const Module& module, bool conservative) {
+  Context& context = module.context();
   py::list rules;
   for (OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
-    const bool speaks = view.def().flow == nullptr && !module.context().sharding_rule(view).empty();
-    rules.append(
-        py::make_tuple(std::string(view.name()), speaks ? module.context().sharding_rule(view).text() : std::string()));
+    const ShardingRule& rule = conservative ? context.cautious_rule(view) : context.sharding_rule(view);
+    const bool speaks = view.def().flow == nullptr && !rule.empty();
+    rules.append(py::make_tuple(std::string(view.name()), speaks ? rule.text() : std::string()));
   }
   return rules;
 }
@@ -95,7 +96,7 @@ void bind_module_class(py::module_& module) {
                                return self.meshes.empty() ? nullptr
                                                           : std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
-      .def("sharding_rules", &sharding_rules)
+      .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
       .def("__repr__", [](const Module& self) { return print(self); });
 }
 

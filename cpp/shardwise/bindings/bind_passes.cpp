@@ -57,7 +57,7 @@ py::dict counters_dict(const Counters& counters) {
 
 // Propagation alone, on a copy: dims stay open, and nothing is added to a value that no annotation reached.
 std::shared_ptr<Module> propagate_module(const Module& module, const std::string& strategy,
-                                         const std::string& priorities) {
+                                         const std::string& priorities, bool conservative) {
   auto copy = std::make_shared<Module>(module.shared_context());
   copy->name = module.name;
   copy->meshes = module.meshes;
@@ -65,7 +65,8 @@ std::shared_ptr<Module> propagate_module(const Module& module, const std::string
   for (const Function& function : module.functions) graph.function(function);
   Provenance provenance;
   Counters counters;
-  propagate_shardings(*copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
+  propagate_shardings(*copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters,
+                      conservative);
   return copy;
 }
 
@@ -83,8 +84,9 @@ py::dict measure_propagation(const Module& module, const std::string& strategy, 
   return py::dict(py::arg("seconds") = seconds.count(), py::arg("counters") = counters_dict(counters));
 }
 
-CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy) {
-  const CompileOptions options{.strategy = strategy_from_name(strategy)};
+CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy,
+                           bool conservative) {
+  const CompileOptions options{.strategy = strategy_from_name(strategy), .conservative = conservative};
   Module traced = module;
   choose_mesh(traced, mesh);
   py::gil_scoped_release release;
@@ -110,9 +112,11 @@ std::vector<std::string> pass_names() {
 
 // Passes on a copy: what `shardwise opt` and golden texts show.
 std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector<std::string>& names,
-                                         const std::string& strategy, bool strict_divisible) {
+                                         const std::string& strategy, bool strict_divisible, bool conservative) {
   Program program{.module = module,
-                  .options = {.strategy = strategy_from_name(strategy), .strict_divisible = strict_divisible}};
+                  .options = {.strategy = strategy_from_name(strategy),
+                              .conservative = conservative,
+                              .strict_divisible = strict_divisible}};
   {
     py::gil_scoped_release release;
     run_passes(names, program);
@@ -340,14 +344,16 @@ void bind_passes(py::module_& module) {
       .def("names", [](const Propagated& self) { return all_names(*self.module); });
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("priorities") = "user");
+             py::arg("priorities") = "user", py::arg("conservative") = false);
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);
   module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
-             py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false);
+             py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false,
+             py::arg("conservative") = false);
   module.def("measure_propagation", &measure_propagation, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user");
-  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy);
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("conservative") = false);
 }
 
 }  // namespace shardwise

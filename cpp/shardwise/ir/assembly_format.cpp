@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, FormatKind> kDirectives[] = {
     {"operand-type", FormatKind::kOperandType},
     {"result-type", FormatKind::kResultType},
     {"select-type", FormatKind::kSelectType},
+    {"complex-type", FormatKind::kComplexType},
 };
 
 class FormatParser {
@@ -99,10 +100,13 @@ class FormatParser {
     element.mnemonic = take(":") ? word() : element.text;
     add(element);
     result_.attributes.push_back(element.text);
-    if (take("^")) {
-      if (!in_group_) fail("'^' must stand in a group");
-      result_.elements[group_].text = element.text;
-    }
+    mark(element.text);
+  }
+
+  void mark(std::string_view attribute_name) {
+    if (!take("^")) return;
+    if (!in_group_) fail("'^' must stand in a group");
+    result_.elements[group_].text = attribute_name;
   }
 
   void directive(std::string_view name) {
@@ -150,6 +154,7 @@ class FormatParser {
     if (!attribute_name.empty()) result_.attributes.push_back(attribute_name);
     result_.attributes.insert(result_.attributes.end(), directive->attributes.begin(), directive->attributes.end());
     add({.kind = FormatKind::kCustom, .text = attribute_name, .custom = directive});
+    mark(attribute_name);
   }
 
   void add(const FormatElement& element) { result_.elements.push_back(element); }

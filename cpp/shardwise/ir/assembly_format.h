@@ -15,9 +15,9 @@
 //   Symbol
 //                              @f, EnumAttr LT (parsed as #<dialect of the op><name LT>), others in full (dense<1> : …)
 //   $name:mnemonic             an EnumAttr whose mnemonic is not the attribute's name: $compare_type:comparison_type
-//   ( `,` `x` `=` $x^ )?       printed when $x is there; parsed when its first literal is; starts with a literal
-//   attr-dict                  {a = 1 : i64, sdy.sharding = …}: attributes that the format does not show, and the
-//   shardings
+//   ( `,` `x` `=` $x^ )?       (or custom<…>($x)^) printed when $x is there; parsed when its first literal is; starts
+//   with a literal attr-dict                  {a = 1 : i64, sdy.sharding = …}: attributes that the format does not
+//   show, and the shardings
 //                              of the results; nothing when there are none
 //   same-type                  tensor<4xf32>: of every operand and of the result
 //   same-or-functional-type    that, where all types are equal; else (tensor<4xf32>) -> tensor<4xi1>
@@ -25,6 +25,7 @@
 //   operand-type               types of the operands, a comma list
 //   result-type                types of the results: tensor<4xf32>, or a comma list (none: nothing)
 //   select-type                tensor<4xi1>, tensor<4xf32>: predicate, data
+//   complex-type               tensor<4xcomplex<f32>>: of the result, where the operands are its parts
 //   sharding($out_sharding)    the result's sharding column, bare: <@mesh, [{"x"}]>; in generic form the attribute so
 //   named;
 //                              `sharding` alone is sharding($sharding)
@@ -35,6 +36,11 @@
 //   custom<slice_ranges>       start_indices, limit_indices, strides: [0:5:2, 0:5]
 //   custom<dot_dimensions>     dot_dimension_numbers, precision_config, algorithm:
 //                              batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT]
+//   custom<symbol>($name)      a string as a symbol: @Sharding
+//   custom<precisions>($name)  an AttrArray of precisions: [DEFAULT, HIGH]
+//   custom<conv_dims>($name)   the dims of a convolution: [b, 0, f]x[0, i, o]->[b, 0, f]
+//   custom<conv_window>        window_strides, padding, lhs_dilation, rhs_dilation, window_reversal:
+//                              {stride = [2], pad = [[1, 1]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
 //   custom<exponent_mantissa>  exponent_bits, mantissa_bits (i32): e5m10
 //   custom<reduce>             everything of a reduce: (%0 init: %1) applies stablehlo.add across dimensions = [1] : …,
 //   or
@@ -97,6 +103,7 @@ enum class FormatKind : uint8_t {
   kOperandType,
   kResultType,
   kSelectType,
+  kComplexType,
   kSharding,
   kCustom
 };

@@ -44,13 +44,16 @@ struct HashVisitor {
   size_t operator()(Unit) const { return 1; }
   size_t operator()(bool value) const { return value ? 3 : 2; }
   size_t operator()(const IntAttr& a) const {
-    return hash_combine(static_cast<size_t>(a.value), static_cast<size_t>(a.bits));
+    return hash_combine(static_cast<size_t>(a.value), static_cast<size_t>(2 * a.bits + (a.is_unsigned ? 1 : 0)));
   }
   size_t operator()(const FloatAttr& a) const {
     return hash_combine(std::bit_cast<uint64_t>(a.value), static_cast<size_t>(a.dtype));
   }
   size_t operator()(const std::string& text) const { return hash_string(text); }
   size_t operator()(const IntArray& values) const { return hash_bytes(values.data(), values.size() * sizeof(int64_t)); }
+  size_t operator()(const NarrowIntArray& a) const {
+    return hash_combine(hash_bytes(a.values.data(), a.values.size() * sizeof(int64_t)), static_cast<size_t>(a.bits));
+  }
   size_t operator()(const AttrArray& values) const {
     size_t seed = values.size();
     for (const Attribute& value : values) seed = hash_combine(seed, hash_value(value));
@@ -89,7 +92,7 @@ bool operator==(const StructAttr& a, const StructAttr& b) { return a.name == b.n
 bool operator==(const AttrDict& a, const AttrDict& b) { return a.fields == b.fields; }
 
 bool operator==(const DenseAttr& a, const DenseAttr& b) {
-  if (a.data.dtype() != b.data.dtype() || a.data.shape() != b.data.shape()) return false;
+  if (a.data.dtype() != b.data.dtype() || a.data.shape() != b.data.shape() || a.is_index != b.is_index) return false;
   if (a.data.size() == 0) return true;
   const NdArray lhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? a.data : a.data.contiguous());
   const NdArray rhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? b.data : b.data.contiguous());

@@ -9,7 +9,8 @@
 //
 // Kinds and their MLIR text:
 //   bool            true                                IntArray         array<i64: 1, 2>
-//   IntAttr         3 : i64                             AttrArray        [#stablehlo<precision DEFAULT>, …]
+//   IntAttr         3 : i64, 3 : ui8, 3 : index         AttrArray        [#stablehlo<precision DEFAULT>, …]
+//   NarrowIntArray  array<i32: 1, 2>
 //   FloatAttr       1.5 : f32                           DenseAttr        dense<[1, 2]> : tensor<2xi32>
 //   std::string     "text"                              EnumAttr         #stablehlo<comparison_direction LT>
 //   Symbol          @mesh                               StructAttr       #stablehlo.dot<lhs_contracting_dimensions =
@@ -43,8 +44,15 @@ struct Unit {
 };
 struct IntAttr {
   int64_t value = 0;
-  int bits = 64;
+  int bits = 64;  // 0: index
+  bool is_unsigned = false;
   friend bool operator==(const IntAttr&, const IntAttr&) = default;
+};
+// Integers of another width than IntArray's; those of one bit are truth values.
+struct NarrowIntArray {
+  int bits = 32;
+  Dims values;
+  friend bool operator==(const NarrowIntArray&, const NarrowIntArray&) = default;
 };
 struct FloatAttr {
   double value = 0;
@@ -77,6 +85,7 @@ struct AttrDict {
 // Elements of a constant; a splat has all strides 0. Equality compares shape, dtype and bytes.
 struct DenseAttr {
   NdArray data;
+  bool is_index = false;  // 64-bit integers of MLIR's type index, as layouts have it
   friend bool operator==(const DenseAttr& a, const DenseAttr& b);
 };
 // Mesh axes by name: a collective resolves them against the mesh that its `mesh` attribute names.
@@ -89,8 +98,9 @@ struct AxesPerDimAttr {
   friend bool operator==(const AxesPerDimAttr&, const AxesPerDimAttr&) = default;
 };
 
-struct Attribute : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, IntArray, AttrArray, DenseAttr, EnumAttr,
-                                StructAttr, AttrDict, Symbol, TypeAttr, AxesAttr, AxesPerDimAttr, TensorSharding> {
+struct Attribute
+    : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, IntArray, NarrowIntArray, AttrArray, DenseAttr,
+                   EnumAttr, StructAttr, AttrDict, Symbol, TypeAttr, AxesAttr, AxesPerDimAttr, TensorSharding> {
   using variant::variant;
   const variant& base() const { return *this; }
   friend bool operator==(const Attribute& a, const Attribute& b) { return a.base() == b.base(); }

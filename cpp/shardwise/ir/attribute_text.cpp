@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/ir/dense_text.h"
 
 namespace shardwise {
@@ -40,8 +41,16 @@ struct Printer {
   void operator()(Unit) const { out += "unit"; }
   void operator()(bool value) const { out += value ? "true" : "false"; }
   void operator()(const IntAttr& a) const {
-    append_integer(out, a.value);
-    out.append(" : i").append(std::to_string(a.bits));
+    if (a.is_unsigned) {
+      append_integer(out, static_cast<uint64_t>(a.value));
+    } else {
+      append_integer(out, a.value);
+    }
+    if (a.bits == 0) {
+      out += " : index";
+    } else {
+      out.append(a.is_unsigned ? " : ui" : " : i").append(std::to_string(a.bits));
+    }
   }
   void operator()(const FloatAttr& a) const {
     print_float(out, a.dtype, a.value);
@@ -54,12 +63,24 @@ struct Printer {
     print_list(out, values, [&](int64_t value) { append_integer(out, value); });
     out += '>';
   }
+  void operator()(const NarrowIntArray& a) const {
+    out.append("array<i").append(std::to_string(a.bits));
+    if (!a.values.empty()) out += ": ";
+    print_list(out, a.values, [&](int64_t value) {
+      if (a.bits == 1) {
+        out += value != 0 ? "true" : "false";
+      } else {
+        append_integer(out, value);
+      }
+    });
+    out += '>';
+  }
   void operator()(const AttrArray& values) const {
     out += '[';
     print_list(out, values, [&](const Attribute& value) { print_attribute(out, value); });
     out += ']';
   }
-  void operator()(const DenseAttr& a) const { print_dense(out, a.data); }
+  void operator()(const DenseAttr& a) const { print_dense(out, a); }
   void operator()(const EnumAttr& a) const {
     if (a.dialect.empty()) {
       out += a.value;
@@ -112,12 +133,20 @@ struct Printer {
 IntAttr integer_with_type(TextReader& reader, size_t start, int64_t value) {
   if (!reader.take(":")) return {value, 64};
   const std::string_view type = reader.expect_word("the type of the number");
+  if (type == "index") return {value, 0};
+  const bool is_unsigned = type.starts_with("ui");
   int bits = 0;
   const char* end = type.data() + type.size();
-  if (!type.starts_with("i") || std::from_chars(type.data() + 1, end, bits).ptr != end || bits < 1 || bits > 64) {
-    reader.fail_at(start, "an integer attribute must be of a type i1 to i64", type);
+  const bool is_integer = is_unsigned || type.starts_with("i");
+  if (!is_integer || std::from_chars(type.data() + (is_unsigned ? 2 : 1), end, bits).ptr != end || bits < 1 ||
+      bits > 64) {
+    reader.fail_at(start, "an integer attribute must be of a type i1 to i64, ui1 to ui64 or index", type);
   }
-  return {value, bits};
+  // As in MLIR: any value that the width holds, signed or not.
+  const bool too_large = bits < 63 && (value >> bits) > 0;
+  const bool too_small = value < 0 && (is_unsigned || (bits < 64 && value < -(int64_t{1} << (bits - 1))));
+  if (too_large || too_small) reader.fail_at(start, str("an integer attribute must fit ", type), str(value));
+  return {value, bits, is_unsigned};
 }
 
 Attribute parse_number(TextReader& reader) {
@@ -137,26 +166,23 @@ Attribute parse_number(TextReader& reader) {
   reader.pos = end;
   DType dtype = DType::kF64;
   if (reader.take(":")) {
-    const std::optional<DType> named = dtype_from_mlir(reader.expect_word("the type of the number"));
-    if (!named) reader.fail_at(start, "a number must have a type that shardwise has");
-    dtype = *named;
+    dtype = reader.parse_dtype();
   }
   if (digits.starts_with("0x")) {
     uint64_t bits = 0;
     const bool ok = std::from_chars(digits.data() + 2, digits.data() + digits.size(), bits, 16).ec == std::errc{} &&
                     digits.size() == number.size() && is_float(dtype) &&
-                    digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype));
+                    digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype)) &&
+                    (bit_width(dtype) == 64 || bits >> bit_width(dtype) == 0);
     if (!ok) reader.fail_at(start, "hex digits must be the bits of a float attribute", number);
-    return FloatAttr{load(dtype, &bits).real, dtype};
+    return FloatAttr{float_of_bits(dtype, bits), dtype};
   }
   double value = 0;
   const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (result.ec != std::errc{} || result.ptr != number.data() + number.size() || !is_float(dtype)) {
-    reader.fail_at(start, str("a number must fit ", mlir_name(dtype)), number);
-  }
-  std::byte bytes[8] = {};
-  store(Scalar::of_float(dtype, value), bytes);
-  return FloatAttr{load(dtype, bytes).real, dtype};
+  const bool is_number = result.ec == std::errc{} && result.ptr == number.data() + number.size() && is_float(dtype);
+  const std::optional<double> nearest = is_number ? nearest_float(dtype, value) : std::nullopt;
+  if (!nearest) reader.fail_at(start, str("a number must fit ", mlir_name(dtype)), number);
+  return FloatAttr{*nearest, dtype};
 }
 
 Attribute parse_array(TextReader& reader) {
@@ -176,15 +202,30 @@ Attribute parse_int_array(TextReader& reader) {
   reader.expect("<", "behind 'array'");
   const size_t start = reader.pos;
   const std::string_view type = reader.expect_word("the type of the elements");
-  if (type != "i64") reader.fail_at(start, "an array attribute must have the element type i64", type);
+  int bits = 0;
+  for (int width : {1, 8, 16, 32, 64}) {
+    if (type == str("i", width)) bits = width;
+  }
+  if (bits == 0) reader.fail_at(start, "an array attribute must have an element type i1, i8, i16, i32 or i64", type);
   IntArray values;
   if (reader.take(":")) {
     do {
-      values.push_back(reader.take_integer("an element"));
+      if (bits == 1 && reader.take_keyword("true")) {
+        values.push_back(1);
+      } else if (bits == 1 && reader.take_keyword("false")) {
+        values.push_back(0);
+      } else {
+        values.push_back(reader.take_integer("an element"));
+        const int64_t limit = bits < 64 ? int64_t{1} << (bits - 1) : 0;
+        if (bits == 1 || (bits < 64 && (values.back() < -limit || values.back() >= limit))) {
+          reader.fail_here(str("an element must fit i", bits));
+        }
+      }
     } while (reader.take(","));
   }
   reader.expect(">", "at the end of an array");
-  return values;
+  if (bits == 64) return values;
+  return NarrowIntArray{bits, std::move(values)};
 }
 
 Attribute parse_field(TextReader& reader) {
@@ -301,7 +342,7 @@ Attribute parse_attribute(TextReader& reader) {
   if (word == "false") return false;
   if (word == "unit") return Unit{};
   if (word == "array") return parse_int_array(reader);
-  if (word == "dense") return DenseAttr{parse_dense(reader)};
+  if (word == "dense") return parse_dense(reader);
   reader.pos -= word.size();
   reader.fail_here("expected an attribute");
 }

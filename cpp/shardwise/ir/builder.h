@@ -84,6 +84,8 @@ class Builder {
                  std::initializer_list<TypeId> declared = {});
 
  private:
+  void expect_tensors(const OpDef& def, std::span<const ValueId> operands, std::span<const TypeId> results) const;
+
   Module* module_;
   RegionId region_;
   LocId loc_;

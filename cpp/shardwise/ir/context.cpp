@@ -6,6 +6,7 @@
 
 namespace shardwise {
 std::string TensorType::text() const {
+  if (dtype == DType::kToken) return std::string(mlir_name(dtype));
   std::string out = "tensor<";
   for (int64_t size : shape) out.append(std::to_string(size)).append("x");
   return out.append(mlir_name(dtype)).append(">");
@@ -78,7 +79,7 @@ void Context::append_region_signature(const OpView& op, RuleKey& key) {
   }
 }
 
-const ShardingRule& Context::sharding_rule(const OpView& op) {
+Context::Rules& Context::rules(const OpView& op) {
   RuleKey key{&op.def(), op.module().op(op.id()).attrs, {}, {}};
   key.types.reserve(op.operand_count() + op.result_count());
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
@@ -89,9 +90,18 @@ const ShardingRule& Context::sharding_rule(const OpView& op) {
     if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
   }
   // Made without the lock, since a rule may ask the context; where two threads make one, the first stays.
-  auto rule = std::make_unique<ShardingRule>(op.def().rule(op));
+  auto made = std::make_unique<Rules>(Rules{op.def().rule(op)});
   const std::scoped_lock lock(mutex_);
-  return *rules_.try_emplace(std::move(key), std::move(rule)).first->second;
+  return *rules_.try_emplace(std::move(key), std::move(made)).first->second;
+}
+
+const ShardingRule& Context::sharding_rule(const OpView& op) { return rules(op).rule; }
+
+const ShardingRule& Context::cautious_rule(const OpView& op) {
+  Rules& known = rules(op);
+  const std::scoped_lock lock(mutex_);
+  if (!known.cautious) known.cautious = known.rule.empty() ? known.rule : known.rule.cautious();
+  return *known.cautious;
 }
 
 }  // namespace shardwise

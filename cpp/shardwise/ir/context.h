@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -77,6 +78,7 @@ class Context {
 
   // The sharding rule of an op depends only on its definition, types and attributes, so equal ops share one.
   const ShardingRule& sharding_rule(const class OpView& op);
+  const ShardingRule& cautious_rule(const class OpView& op);  // of conservative propagation (sharding_rule.h)
 
  private:
   struct RuleKey {
@@ -89,6 +91,11 @@ class Context {
   struct RuleKeyHash {
     size_t operator()(const RuleKey& key) const;
   };
+  struct Rules {
+    ShardingRule rule;
+    std::optional<ShardingRule> cautious = {};  // made at the first request
+  };
+  Rules& rules(const class OpView& op);
   static void append_region_signature(const OpView& op, RuleKey& key);
 
   Interner<TensorType, TypeId, TypeHash> types_;
@@ -98,7 +105,7 @@ class Context {
   std::mutex mutex_;  // of what follows
   StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;
-  std::unordered_map<RuleKey, std::unique_ptr<ShardingRule>, RuleKeyHash> rules_;
+  std::unordered_map<RuleKey, std::unique_ptr<Rules>, RuleKeyHash> rules_;
 };
 
 }  // namespace shardwise

@@ -160,17 +160,22 @@ bool fits_dot(const OpView& op, std::string_view) {
          (algorithm == nullptr || std::holds_alternative<StructAttr>(algorithm->base()));
 }
 
+void append_precisions(std::string& out, const AttrArray& precisions) {
+  out += '[';
+  for (const Attribute& item : precisions) {
+    if (out.back() != '[') out += ", ";
+    out += as_precision(item)->value;
+  }
+  out += ']';
+}
+
 void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
   const std::array<IntArray, 4> dims = *dot_dims(op.attrs().find("dot_dimension_numbers"));
   if (!dims[0].empty() || !dims[1].empty()) printer.out += str("batching_dims = ", dims[0], " x ", dims[1], ", ");
   printer.out += str("contracting_dims = ", dims[2], " x ", dims[3]);
   if (const auto* precision = op.attrs().find<AttrArray>("precision_config")) {
-    printer.out += ", precision = [";
-    for (const Attribute& item : *precision) {
-      if (printer.out.back() != '[') printer.out += ", ";
-      printer.out += as_precision(item)->value;
-    }
-    printer.out += ']';
+    printer.out += ", precision = ";
+    append_precisions(printer.out, *precision);
   }
   if (const auto* algorithm = op.attrs().find<StructAttr>("algorithm")) {
     const std::string text = attribute_text(*algorithm);
@@ -218,6 +223,26 @@ void parse_dot(OpParser& parser, OpSyntax& op, std::string_view) {
       parser.fail_here("expected 'precision' or 'algorithm'");
     }
   }
+}
+
+// ---- precisions, symbol --------------------------------------------------------------------------------------------
+
+bool fits_precisions(const OpView& op, std::string_view argument) {
+  const auto* list = op.attrs().find<AttrArray>(argument);
+  return list != nullptr && std::all_of(list->begin(), list->end(), as_precision);
+}
+void print_precisions(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  append_precisions(printer.out, op.attrs().get<AttrArray>(argument));
+}
+void parse_precisions_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parse_precisions(parser));
+}
+
+void print_symbol_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out += symbol_text(op.attrs().get<std::string>(argument));
+}
+void parse_symbol_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parser.take_symbol());
 }
 
 // ---- exponent_mantissa ---------------------------------------------------------------------------------------------
@@ -277,13 +302,16 @@ const CustomDirective kDirectives[] = {
     {"slice_ranges", kSliceAttributes, fits_slice, print_slice, parse_slice},
     {"dot_dimensions", kDotAttributes, fits_dot, print_dot, parse_dot},
     {"direction", {}, fits_direction, print_direction, parse_direction},
+    {"precisions", {}, fits_precisions, print_precisions, parse_precisions_of},
+    {"symbol", {}, holds<std::string>, print_symbol_of, parse_symbol_of},
     {"exponent_mantissa", kPrecisionAttributes, fits_precision, print_precision, parse_precision},
 };
 
 }  // namespace
 
 const CustomDirective* find_custom_directive(std::string_view name) {
-  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kManualDirective, &kNamedDirective}) {
+  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kManualDirective, &kNamedDirective,
+                                     &kConvolutionDims, &kConvolutionWindow}) {
     if (name == own->name) return own;
   }
   const auto* it =

@@ -35,8 +35,9 @@ struct CustomDirective {
 
 const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none
 
-// Those with files of their own: reduce_directive.cpp, region_directives.cpp.
+// Those with files of their own: reduce_directive.cpp, region_directives.cpp, custom_convolution.cpp.
 extern const CustomDirective kReduceDirective;
 extern const CustomDirective kWhileDirective, kManualDirective, kNamedDirective;
+extern const CustomDirective kConvolutionDims, kConvolutionWindow;
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pretty forms: the parsing half of assembly_format.h's language.
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/ir/attribute_text.h"
 #include "shardwise/ir/custom_directives.h"
 #include "shardwise/ir/op_parser.h"
@@ -37,6 +38,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       parse_type_list(op.declared);
       break;
     case FormatKind::kSelectType: parse_select_type(op); break;
+    case FormatKind::kComplexType: parse_complex_type(op); break;
     case FormatKind::kSharding:
       if (element.count != 0) {
         if (!take_keyword(element.text)) break;
@@ -98,6 +100,17 @@ void OpParser::parse_select_type(OpSyntax& op) {
   const TypeId type = parse_type();
   for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], i == 0 ? predicate : type, start);
   op.declared.push_back(type);
+}
+
+void OpParser::parse_complex_type(OpSyntax& op) {
+  if (peek("(")) return parse_functional_type(op);
+  skip_space();
+  const size_t start = pos;
+  op.declared.push_back(parse_type());
+  const TensorType& type = context().type(op.declared[0]);
+  if (!is_complex(type.dtype)) fail_at(start, "the type must be one of complex numbers", type.text());
+  const TypeId part = context().tensor(part_of_complex(type.dtype), type.shape);
+  for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], part, start);
 }
 
 }  // namespace shardwise

@@ -187,7 +187,7 @@ enum class Precedence : uint8_t { kInTurn, kEarly, kForwardEarly, kBackwardFirst
 struct Traits {
   Linear linear = Linear::kNone;
   ReducerSet linear_reducers = 0;
-  bool elementwise = false;  // one factor per dim of the result, tile != nullptr
+  bool elementwise = false;  // one factor per dim of the result; tile != nullptr if it can run
   bool commutative = false;
   bool constant_like = false;    // no operands that vary: cheap to make again for each use
   bool side_effect = false;      // never removed or merged
@@ -196,6 +196,7 @@ struct Traits {
   bool data_flow_edge = false;   // the identity behind a value that an op with regions hands on (DataFlowEdge)
   bool barrier = false;          // the identity that shardings pass in its attribute allowed_direction only
   bool sharding_group = false;   // puts its operand into the group of its attribute group_id: one sharding for all
+  bool tokens = false;           // operands and results may be tokens; ops that hand values on (flow) take them, too
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
   bool movement = false;  // results hold copies of operand elements only: views, no arithmetic
@@ -215,6 +216,8 @@ using BatchFn = void (*)(BatchContext& context);
 using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that hands on its operands.
 using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
+// When an op speaks, where that depends on its attributes.
+using PrecedenceFn = Precedence (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
@@ -241,6 +244,7 @@ struct OpDef {
   TileFn tile = nullptr;  // elementwise ops only
   FlowFn flow = nullptr;  // ops whose regions or results hand values on
   VerifyFn verify = nullptr;
+  PrecedenceFn precedence = nullptr;    // instead of traits.precedence
   std::string_view no_vjp_reason = {};  // required with not_differentiable
   std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
   std::string_view doc = {};            // one line, with its source
@@ -250,7 +254,8 @@ struct OpDef {
   constexpr bool complete() const {
     return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && kernel != nullptr &&
            cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&
-           (vjp != not_differentiable || !no_vjp_reason.empty()) && (!traits.elementwise || tile != nullptr);
+           (vjp != not_differentiable || !no_vjp_reason.empty()) &&
+           (!traits.elementwise || tile != nullptr || kernel == static_cast<KernelFn>(propagation_only));
   }
 };
 

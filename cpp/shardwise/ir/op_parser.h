@@ -98,6 +98,7 @@ class OpParser : public TextReader {
   void parse_same_type(OpSyntax& op);
   void parse_operand_types(const OpSyntax& op);
   void parse_select_type(OpSyntax& op);
+  void parse_complex_type(OpSyntax& op);
 
   const ParseOptions& options_;
   size_t line_begin_ = 0;  // of the line of the last place

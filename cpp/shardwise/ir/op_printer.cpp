@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_text.h"
 #include "shardwise/ir/custom_directives.h"
@@ -14,7 +15,7 @@ namespace {
 std::string_view dialect_of(std::string_view op_name) { return op_name.substr(0, op_name.find('.')); }
 
 bool is_short(const Attribute& attribute, std::string_view op_name, std::string_view mnemonic) {
-  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return number->bits == 64;
+  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return number->bits == 64 && !number->is_unsigned;
   if (std::holds_alternative<FloatAttr>(attribute.base())) return false;
   if (const auto* value = std::get_if<EnumAttr>(&attribute.base())) {
     return value->dialect == dialect_of(op_name) && value->mnemonic == mnemonic;
@@ -37,6 +38,15 @@ bool fits_select_type(const OpView& op) {
          op.module().value(op.operand(2)).type == op.module().value(op.result()).type;
 }
 
+bool fits_complex_type(const OpView& op) {
+  if (op.result_count() != 1 || !is_complex(op.result_type().dtype)) return false;
+  const TensorType part{part_of_complex(op.result_type().dtype), op.result_type().shape};
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand_type(i) != part) return false;
+  }
+  return true;
+}
+
 bool fits_element(const OpView& op, const FormatElement& element) {
   switch (element.kind) {
     case FormatKind::kAttribute: {
@@ -47,6 +57,7 @@ bool fits_element(const OpView& op, const FormatElement& element) {
     case FormatKind::kSameType: return all_types_equal(op);
     case FormatKind::kResultType: return op.result_count() > 0;
     case FormatKind::kSelectType: return fits_select_type(op);
+    case FormatKind::kComplexType: return fits_complex_type(op);
     case FormatKind::kSharding:
       return op.result_count() == 1 && (element.count != 0 || op.module().value(op.result()).sharding);
     case FormatKind::kCustom: return element.custom->fits(op, element.text);
@@ -153,6 +164,7 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
         type(module_.value(op.result(i)).type);
       }
       break;
+    case FormatKind::kComplexType: type(module_.value(op.result()).type); break;
     case FormatKind::kSelectType:
       type(module_.value(op.operand(0)).type);
       out += ", ";

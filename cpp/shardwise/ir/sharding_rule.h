@@ -42,6 +42,10 @@ class OpView;
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
 
+// What becomes of a factor where propagation is conservative: whoever sends shardings along it pays for an exchange
+// that a cautious user would rather ask for.
+enum class Caution : uint8_t { kKeep, kBlock, kDrop };
+
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
@@ -49,6 +53,7 @@ struct Factor {
   bool blocked = false;
   bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges what it needs (see above)
   bool positional = false;  // kPassThrough: the op's partition tells each shard where it begins (see above)
+  Caution caution = Caution::kKeep;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
@@ -67,6 +72,8 @@ class ShardingRule {
   }
   bool has_factor(size_t tensor, FactorId factor) const;
   std::string text() const;  // Shardy's form, as above
+  // The rule of conservative propagation: without the factors that are dropped, others blocked (Caution).
+  ShardingRule cautious() const;
   friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
 
  private:
@@ -92,6 +99,7 @@ class RuleBuilder {
   FactorId permutation(int64_t size, bool blocked = false);
   RuleBuilder& exchanged(FactorId factor);
   RuleBuilder& positional(FactorId factor);
+  RuleBuilder& caution(FactorId factor, Caution caution);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
@@ -103,6 +111,7 @@ class RuleBuilder {
   ShardingRule build();
 
  private:
+  friend class ShardingRule;
   std::vector<Factor> factors_;
   std::vector<Dims> shapes_;
   std::vector<std::vector<std::vector<FactorId>>> dims_;

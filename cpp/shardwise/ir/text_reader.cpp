@@ -139,9 +139,11 @@ TypeId TextReader::parse_type() {
 TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
   const std::string_view word = peek("!") ? std::string_view() : take_word();
+  if (word.empty() && take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
   if (word != "tensor") {
     pos = start;
-    fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>", found());
+    fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>, or !stablehlo.token", found(),
+            word == "tuple" ? "pass the parts of a tuple one by one" : "");
   }
   expect("<", "behind 'tensor'");
   TensorType type;
@@ -162,16 +164,28 @@ TypeId TextReader::parse_type_at_cursor() {
     if (pos >= text.size() || text[pos] != 'x') fail_here("expected 'x' between the dims and the element type");
     ++pos;
   }
-  const size_t name_start = pos;
-  const std::string_view name = take_word();
-  const std::optional<DType> dtype = dtype_from_mlir(name);
-  if (!dtype)
-    fail_at(name_start, "the element type must be i1, i8 … i64, ui8 … ui64, f16, bf16, f32 or f64",
-            name.empty() ? found() : std::string(name));
-  type.dtype = *dtype;
+  type.dtype = parse_dtype();
   if (peek(",")) fail_here("a tensor type has no encoding");
   expect(">", "at the end of a tensor type");
   return context().intern(type);
+}
+
+DType TextReader::parse_dtype() {
+  skip_space();
+  const size_t start = pos;
+  std::string name(take_word());
+  if (name == "complex" && take("<")) {
+    name.append("<").append(take_word()).append(">");
+    expect(">", "behind the type of the parts of a complex number");
+  }
+  const std::optional<DType> dtype = dtype_from_mlir(name);
+  if (!dtype || *dtype == DType::kToken) {
+    fail_at(start,
+            "the element type must be i1, i2 … i64, ui2 … ui64, f4E2M1FN … f8E8M0FNU, f16, bf16, f32, f64 or a complex "
+            "one of the last two",
+            name.empty() ? found() : name);
+  }
+  return *dtype;
 }
 
 void TextReader::parse_type_list(std::vector<TypeId>& types) {

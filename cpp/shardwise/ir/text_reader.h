@@ -44,6 +44,7 @@ class TextReader : public SdyCursor {
 
   // ---- types
   TypeId parse_type();                                // tensor<4xf32>; what we cannot hold is refused by name
+  DType parse_dtype();                                // f32, complex<f64>
   void parse_type_list(std::vector<TypeId>& types);   // T, U
   void parse_type_tuple(std::vector<TypeId>& types);  // (T, U) or T or ()
 

@@ -16,6 +16,23 @@ namespace {
 
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
+// The bits of one element may be several elements of the other side, along a last dim that stays whole.
+ShardingRule rule_bitcast_convert(const OpView& op) {
+  RuleBuilder rule(op);
+  const size_t result = rule.result_tensor(0);
+  const Dims& from = op.operand_type(0).shape;
+  const Dims& to = op.result_type().shape;
+  for (size_t dim = 0; dim < std::min(from.size(), to.size()); ++dim) {
+    const FactorId factor = rule.factor(from[dim]);
+    rule.map(0, dim, factor).map(result, dim, factor);
+  }
+  if (from.size() != to.size()) {
+    const Dims& narrower = from.size() > to.size() ? from : to;
+    rule.map(from.size() > to.size() ? 0 : result, narrower.size() - 1, rule.need_replication(narrower.back()));
+  }
+  return rule.build();
+}
+
 // Operands become batched; a scalar beside tensors (a select predicate, a clamp bound) may stay as it is.
 void batch_elementwise(BatchContext& context) {
   const OpView op = context.op();
@@ -169,6 +186,12 @@ constexpr OpDef stepped(std::string_view name, std::string_view reason, std::str
 
 using enum TileCode;
 
+constexpr OpDef bitcast_row(OpDef def) {
+  def.rule = rule_bitcast_convert;
+  def.kernel = kernel_bitcast_convert;
+  return def;
+}
+
 constexpr OpDef kElementwiseOps[] = {
     smooth<kAbs>("stablehlo.abs", vjp_abs, "Absolute value; the smallest integer stays itself (StableHLO abs)."),
     smooth<kNegate>("stablehlo.negate", vjp_negate, "-x; integers wrap around (StableHLO negate).",
@@ -250,8 +273,10 @@ constexpr OpDef kElementwiseOps[] = {
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
     row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
         "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert)."),
-    row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>, not_differentiable, kBitwise,
-        kFunctionalFormat, "The same bits as another dtype of the same width (StableHLO bitcast_convert)."),
+    bitcast_row(row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>, not_differentiable,
+                    kBitwise, kFunctionalFormat,
+                    "The same bits as another dtype; a last dim holds the parts of a wider one (StableHLO "
+                    "bitcast_convert).")),
     row("stablehlo.reduce_precision", infer_reduce_precision, tile_reduce_precision, vjp_reduce_precision, {},
         "operands `,` `format` `=` custom<exponent_mantissa> attr-dict `:` same-or-functional-type",
         "Rounds to fewer exponent and mantissa bits (StableHLO reduce_precision)."),
@@ -278,6 +303,14 @@ ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs,
 ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
   const DType dtype = builder.module().type(lhs).dtype;
   return build_convert(builder, build_compare(builder, "EQ", lhs, rhs), dtype);
+}
+
+void kernel_bitcast_convert(KernelContext& context) {
+  const TensorType& type = context.op().result_type();
+  if (context.operand(0).shape() == type.shape) return kernel_elementwise(context);
+  const NdArray bytes = context.operand(0).contiguous();
+  Dims strides = row_major_strides(type.shape, item_size(type.dtype));
+  context.set_result(0, NdArray(type.dtype, type.shape, std::move(strides), bytes.data(), bytes.owner()));
 }
 
 void kernel_elementwise(KernelContext& context) {

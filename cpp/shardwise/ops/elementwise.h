@@ -22,6 +22,8 @@ std::span<const OpDef> elementwise_ops();
 // Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
 void kernel_elementwise(KernelContext& context);
 
+void kernel_bitcast_convert(KernelContext& context);
+
 // `direction` is EQ, NE, LT, LE, GT or GE; `type`, if given, what the operands are compared as: FLOAT, SIGNED,
 // UNSIGNED.
 ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,

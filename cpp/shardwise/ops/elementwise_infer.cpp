@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/elementwise_infer.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/narrow_float.h"
 
 namespace shardwise {
 namespace {
@@ -71,7 +73,14 @@ void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& resu
     expect_same_dtype(op, 0, 1);
     expect_same_shape(op, 0, 1);
   }
-  results.push_back(code == TileCode::kIsFinite ? of_dtype(op, 0, DType::kBool) : op.operand_type(0));
+  const DType dtype = op.operand(0).dtype;
+  if (code == TileCode::kIsFinite) {
+    results.push_back(of_dtype(op, 0, DType::kBool));
+  } else if (code == TileCode::kAbs && is_complex(dtype)) {
+    results.push_back(of_dtype(op, 0, part_of_complex(dtype)));
+  } else {
+    results.push_back(op.operand_type(0));
+  }
 }
 
 void infer_compare(const InferContext& op, std::vector<TypeId>& results) {
@@ -83,7 +92,8 @@ void infer_compare(const InferContext& op, std::vector<TypeId>& results) {
   if (op.attrs().find("compare_type") != nullptr) {
     const std::string& type = op.attr<EnumAttr>("compare_type").value;
     const DType dtype = op.operand(0).dtype;
-    const bool fits = is_float(dtype)            ? type == "FLOAT" || type == "TOTALORDER"
+    const bool fits = is_complex(dtype)          ? type == "FLOAT"
+                      : is_float(dtype)          ? type == "FLOAT" || type == "TOTALORDER"
                       : is_signed_integer(dtype) ? type == "SIGNED"
                                                  : type == "UNSIGNED";
     if (!fits) {
@@ -124,15 +134,26 @@ void infer_convert(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
+// The elements of one side may be as many smaller ones of the other, along a last dim of its own.
 void infer_bitcast_convert(const InferContext& op, std::vector<TypeId>& results) {
-  infer_convert(op, results);
-  const DType from = op.operand(0).dtype, to = op.declared_result().dtype;
-  const bool both_bool = from == DType::kBool && to == DType::kBool;
-  const bool any_bool = from == DType::kBool || to == DType::kBool;
-  if (item_size(from) != item_size(to) || (any_bool && !both_bool)) {
-    op.fail_dtype("the result's dtype must have the width of the operand's",
-                  op.operand(0).text() + " -> " + op.declared_result().text());
+  op.expect_operands(1);
+  const TensorType& operand = op.operand(0);
+  const TensorType& result = op.declared_result();
+  const auto special = [](DType dtype) { return dtype == DType::kBool || is_complex(dtype); };
+  const int from = bit_width(operand.dtype), to = bit_width(result.dtype);
+  Dims narrower = from > to ? result.shape : operand.shape;
+  const Dims& wider = from > to ? operand.shape : result.shape;
+  bool fits = operand.dtype == result.dtype || (!special(operand.dtype) && !special(result.dtype));
+  if (fits && from != to) {
+    const int ratio = std::max(from, to) / std::min(from, to);
+    fits = std::max(from, to) % std::min(from, to) == 0 && !narrower.empty() && narrower.back() == ratio;
+    if (fits) narrower.pop_back();
   }
+  if (!fits || narrower != wider) {
+    op.fail_dtype("operand and result must have the same bits: equal widths, or the narrower one more dim for the rest",
+                  operand.text() + " -> " + result.text());
+  }
+  results.push_back(op.declared()[0]);
 }
 
 void infer_reduce_precision(const InferContext& op, std::vector<TypeId>& results) {

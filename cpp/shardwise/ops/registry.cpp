@@ -6,17 +6,28 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/annotations.h"
+#include "shardwise/ops/batch_norm.h"
 #include "shardwise/ops/collectives.h"
+#include "shardwise/ops/composed.h"
+#include "shardwise/ops/contractions.h"
 #include "shardwise/ops/control.h"
+#include "shardwise/ops/convolution.h"
 #include "shardwise/ops/create.h"
+#include "shardwise/ops/custom_call.h"
+#include "shardwise/ops/device_collectives.h"
 #include "shardwise/ops/dot.h"
 #include "shardwise/ops/dynamic_slicing.h"
+#include "shardwise/ops/effects.h"
 #include "shardwise/ops/elementwise.h"
 #include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
+#include "shardwise/ops/linalg.h"
 #include "shardwise/ops/manual.h"
 #include "shardwise/ops/reduce.h"
+#include "shardwise/ops/select_and_scatter.h"
 #include "shardwise/ops/slicing.h"
+#include "shardwise/ops/sort.h"
+#include "shardwise/ops/special_functions.h"
 #include "shardwise/ops/window.h"
 
 namespace shardwise {
@@ -24,9 +35,18 @@ namespace {
 
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
-  for (std::span<const OpDef> family :
-       {elementwise_ops(), reduce_ops(), window_ops(), dot_ops(), layout_ops(), slicing_ops(), dynamic_slicing_ops(),
-        indexing_ops(), create_ops(), annotation_ops(), collective_ops(), control_ops(), manual_ops()}) {
+  for (std::span<const OpDef> family : {elementwise_ops(),     reduce_ops(),
+                                        window_ops(),          dot_ops(),
+                                        layout_ops(),          slicing_ops(),
+                                        dynamic_slicing_ops(), indexing_ops(),
+                                        create_ops(),          annotation_ops(),
+                                        collective_ops(),      special_function_ops(),
+                                        convolution_ops(),     select_and_scatter_ops(),
+                                        linalg_ops(),          sort_ops(),
+                                        batch_norm_ops(),      contraction_ops(),
+                                        composed_ops(),        custom_call_ops(),
+                                        effect_ops(),          device_collective_ops(),
+                                        control_ops(),         manual_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

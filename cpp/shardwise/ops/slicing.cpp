@@ -52,6 +52,7 @@ ShardingRule rule_slice(const OpView& op) {
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < from.size(); ++dim) {
     const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.permutation(from[dim]);
+    if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
   }
   return rule.build();
@@ -150,7 +151,9 @@ ShardingRule rule_pad(const OpView& op) {
   const PadSpec spec = pad_spec(op);
   const Dims& shape = op.operand_type(0).shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorId factor = spec.changes(dim, shape[dim]) ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
+    const bool changes = spec.changes(dim, shape[dim]);
+    const FactorId factor = changes ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
+    if (shape[dim] != op.result_type().shape[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
   }
   return rule.build();
@@ -237,6 +240,7 @@ ShardingRule rule_concatenate(const OpView& op) {
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const FactorId factor = dim == joined ? rule.need_replication(shape[dim]) : rule.factor(shape[dim]);
+    if (dim == joined) rule.caution(factor, Caution::kDrop);
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
   }
   return rule.build();

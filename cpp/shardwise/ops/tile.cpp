@@ -15,7 +15,7 @@ namespace {
 static_assert(kTileDTypeCount == kDTypeCount);
 
 // Which dtypes a code takes.
-enum class Accepts : uint8_t { kAll, kFloats, kIntegers, kSignedAndFloats, kNumbers, kIntegersAndBool };
+enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
 
 struct CodeInfo {
   std::string_view name;
@@ -26,17 +26,17 @@ struct CodeInfo {
 // In the order of TileCode.
 constexpr std::array<CodeInfo, kTileCodeCount> kCodes{{
     {"copy", 1, Accepts::kAll},
-    {"abs", 1, Accepts::kSignedAndFloats},
+    {"abs", 1, Accepts::kSigned},
     {"negate", 1, Accepts::kNumbers},
-    {"sign", 1, Accepts::kSignedAndFloats},
+    {"sign", 1, Accepts::kSigned},
     {"not", 1, Accepts::kIntegersAndBool},
     {"popcnt", 1, Accepts::kIntegers},
     {"count_leading_zeros", 1, Accepts::kIntegers},
-    {"ceil", 1, Accepts::kFloats},
-    {"floor", 1, Accepts::kFloats},
-    {"round_nearest_afz", 1, Accepts::kFloats},
-    {"round_nearest_even", 1, Accepts::kFloats},
-    {"is_finite", 1, Accepts::kFloats},
+    {"ceil", 1, Accepts::kReals},
+    {"floor", 1, Accepts::kReals},
+    {"round_nearest_afz", 1, Accepts::kReals},
+    {"round_nearest_even", 1, Accepts::kReals},
+    {"is_finite", 1, Accepts::kReals},
     {"sqrt", 1, Accepts::kFloats},
     {"rsqrt", 1, Accepts::kFloats},
     {"cbrt", 1, Accepts::kFloats},
@@ -57,9 +57,9 @@ constexpr std::array<CodeInfo, kTileCodeCount> kCodes{{
     {"asinh", 1, Accepts::kFloats},
     {"acosh", 1, Accepts::kFloats},
     {"atanh", 1, Accepts::kFloats},
-    {"erf", 1, Accepts::kFloats},
-    {"erfc", 1, Accepts::kFloats},
-    {"total_order_key", 1, Accepts::kFloats},
+    {"erf", 1, Accepts::kReals},
+    {"erfc", 1, Accepts::kReals},
+    {"total_order_key", 1, Accepts::kReals},
     {"bitcast", 1, Accepts::kAll},
     {"convert", 1, Accepts::kAll},
     {"add", 2, Accepts::kAll},
@@ -108,24 +108,27 @@ std::optional<DType> result_dtype(TileCode code, DType dtype) {
 
 int operand_count(TileCode code) { return info(code).operands; }
 
+// Complex numbers are floats to StableHLO, but where they would have to be ordered or rounded.
 bool accepts(TileCode code, DType dtype) {
   switch (info(code).accepts) {
     case Accepts::kAll: return true;
-    case Accepts::kFloats: return is_float(dtype);
+    case Accepts::kReals: return is_float(dtype);
+    case Accepts::kFloats: return is_float(dtype) || is_complex(dtype);
     case Accepts::kIntegers: return is_integer(dtype);
-    case Accepts::kSignedAndFloats: return is_signed_integer(dtype) || is_float(dtype);
+    case Accepts::kSigned: return is_signed_integer(dtype) || is_float(dtype) || is_complex(dtype);
     case Accepts::kNumbers: return dtype != DType::kBool;
     case Accepts::kIntegersAndBool: break;
   }
-  return !is_float(dtype);
+  return is_integer(dtype) || dtype == DType::kBool;
 }
 
 std::string_view accepted_dtypes(TileCode code) {
   switch (info(code).accepts) {
     case Accepts::kAll: return "of any dtype";
+    case Accepts::kReals:
     case Accepts::kFloats: return "floats";
     case Accepts::kIntegers: return "integers";
-    case Accepts::kSignedAndFloats: return "signed integers or floats";
+    case Accepts::kSigned: return "signed integers or floats";
     case Accepts::kNumbers: return "integers or floats";
     case Accepts::kIntegersAndBool: break;
   }

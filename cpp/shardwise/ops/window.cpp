@@ -27,18 +27,24 @@ void expect_positive(const InferContext& op, std::string_view name, const Dims& 
                 "1 leaves a dim as it is");
 }
 
-void check_window(const InferContext& op, int64_t ndim) {
-  const IntArray& sizes = op.attr<IntArray>("window_dimensions");
+template <class T>
+const T& expect_kind(const InferContext& op, const Attrs& attrs, std::string_view name) {
+  const T* value = attrs.find<T>(name);
+  return value != nullptr ? *value : op.attr<T>(name);  // which says what is wrong with it
+}
+
+void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
+  const IntArray& sizes = expect_kind<IntArray>(op, attrs, "window_dimensions");
   expect_length(op, "window_dimensions", sizes, ndim);
   expect_positive(op, "window_dimensions", sizes);
   for (std::string_view name : {"window_strides", "base_dilations", "window_dilations"}) {
-    if (op.attrs().find(name) == nullptr) continue;
-    const IntArray& list = op.attr<IntArray>(name);
+    if (attrs.find(name) == nullptr) continue;
+    const IntArray& list = expect_kind<IntArray>(op, attrs, name);
     expect_length(op, name, list, ndim);
     expect_positive(op, name, list);
   }
-  if (op.attrs().find("padding") == nullptr) return;
-  const NdArray& padding = op.attr<DenseAttr>("padding").data;
+  if (attrs.find("padding") == nullptr) return;
+  const NdArray& padding = expect_kind<DenseAttr>(op, attrs, "padding").data;
   if (padding.dtype() != DType::kI64 || !equal(padding.shape(), Dims{ndim, 2})) {
     op.fail_shape("padding must be a low and a high count per dim",
                   str(TensorType{padding.dtype(), padding.shape()}.text(), " for ", op.operand_types_text()),
@@ -66,17 +72,7 @@ int64_t result_size(const Window& window, size_t dim, int64_t size) {
 void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = expect_reduction(op);
   if (!region_reducer(op.module(), op.regions()[0])) expect_elementwise_region(op);
-  const Dims shape = op.operand(0).shape;
-  check_window(op, op.operand(0).ndim());
-  const Window window = Window::of(op.attrs(), op.operand(0).ndim());
-  Dims sizes;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if (!is_reasonable(window, dim, shape[dim])) {
-      op.fail_shape("windows, dilations and padding must be far below 2^52",
-                    str("a window over dim ", dim, " of ", op.operand(0).text()), "make them smaller");
-    }
-    sizes.push_back(result_size(window, dim, shape[dim]));
-  }
+  const Dims sizes = infer_windows(op, op.attrs(), op.operand(0).shape);
   for (size_t i = 0; i < inputs; ++i) results.push_back(result_or_declared(op, {op.operand(i).dtype, sizes}, i));
 }
 
@@ -90,6 +86,10 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const bool known = op_reducer(op).has_value();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
+    // A base dilation alone does not count: Shardy does not see it.
+    const bool moves =
+        window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
+    if (moves) rule.caution(factor, Caution::kBlock);
     if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
     for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
   }
@@ -205,6 +205,21 @@ Dims list_or_ones(const Attrs& attrs, std::string_view name, int64_t ndim) {
 }  // namespace
 
 std::span<const OpDef> window_ops() { return kWindowOps; }
+
+Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape) {
+  const auto ndim = static_cast<int64_t>(shape.size());
+  check_window(op, attrs, ndim);
+  const Window window = Window::of(attrs, ndim);
+  Dims sizes;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (!is_reasonable(window, dim, shape[dim])) {
+      op.fail_shape("windows, dilations and padding must be far below 2^52",
+                    str("a window over dim ", dim, " of ", op.operand(0).text()), "make them smaller");
+    }
+    sizes.push_back(result_size(window, dim, shape[dim]));
+  }
+  return sizes;
+}
 
 Window Window::trivial(int64_t ndim) {
   const Dims ones(static_cast<size_t>(ndim), 1), zeros(static_cast<size_t>(ndim), 0);

@@ -47,6 +47,10 @@ struct Window {
   Dims interior() const;          // of the pad op that the base dilation is
 };
 
+// How many windows there are over dims of these sizes, by the attributes of a reduce_window; an error where they are
+// wrong for `op`.
+Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape);
+
 // No init means the neutral element. A window that is the identity, without init, gives the operand back.
 ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Reducer reducer, const Window& window);
 // Of one dim, inclusive.

@@ -20,7 +20,8 @@ void change_nothing(Program&) {}
 template <Strategy strategy, Priorities priorities>
 void propagate_only(Program& program) {
   record_annotations(program.module, program.provenance);
-  propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters);
+  propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters,
+                      program.options.conservative);
 }
 
 constexpr Pass kOthers[] = {

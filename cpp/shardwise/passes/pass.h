@@ -40,8 +40,9 @@ enum class Priorities : uint8_t { kNone, kOps, kUser };
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
   Priorities priorities = Priorities::kUser;
+  bool conservative = false;      // propagate only where no exchange and no part of an axis is asked for
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
-  bool close_shardings = true;  // after propagation: every dim closed, replicated lists dropped
+  bool close_shardings = true;    // after propagation: every dim closed, replicated lists dropped
   int64_t reshard_memory_limit =
       0;  // bytes on one device while a value is resharded; 0: max(source, target) + one shard
 };

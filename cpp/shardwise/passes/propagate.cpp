@@ -41,13 +41,14 @@ const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> s
 
 class Propagation {
  public:
-  Propagation(Module& module, Strategy strategy, Provenance& provenance)
+  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative)
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
         edges_(module),
         classes_(module, edges_),
         factors_(strategy),
+        conservative_(conservative),
         states_(module.op_count()),
         rules_(module.op_count(), nullptr),
         live_uses_(module.value_count(), 0),
@@ -182,7 +183,10 @@ class Propagation {
 
   const ShardingRule& rule(OpId id) {
     const ShardingRule*& known = rules_[id.index];
-    if (known == nullptr) known = &context_.sharding_rule(OpView(module_, id));
+    if (known == nullptr) {
+      const OpView op(module_, id);
+      known = conservative_ ? &context_.cautious_rule(op) : &context_.sharding_rule(op);
+    }
     return *known;
   }
 
@@ -271,12 +275,19 @@ class Propagation {
 
   // What before_ becomes under `rule`.
   const uint32_t* propagated(const ShardingRule& op_rule, Participation part, bool elementwise) {
-    const size_t kind = 2 * static_cast<size_t>(part.direction) + (part.pass_through_only ? 1 : 0);
+    return propagated(op_rule, part, elementwise, conservative_);
+  }
+  const uint32_t* propagated(const ShardingRule& op_rule, Participation part, bool elementwise, bool conservative) {
+    const size_t kind =
+        4 * static_cast<size_t>(part.direction) + (part.pass_through_only ? 2 : 0) + (conservative ? 1 : 0);
     std::optional<VisitCache>& cache = caches_[kind];
     if (!cache) cache.emplace();
     if (const uint32_t* known = cache->find(&op_rule, before_)) return known;
     after_.assign(before_.begin(), before_.end());
-    if (const MeshPtr* mesh = common_mesh(context_, before_)) grow(op_rule, *mesh, part, elementwise);
+    if (const MeshPtr* mesh = common_mesh(context_, before_)) {
+      factors_.hand_on_whole_axes_of(conservative ? mesh->get() : nullptr);
+      grow(op_rule, *mesh, part, elementwise);
+    }
     cache->insert(&op_rule, before_, after_);
     return cache->find(&op_rule, before_);
   }
@@ -304,7 +315,7 @@ class Propagation {
       tensors_.assign(1, results[i]);
       before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
-      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true);
+      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true, false);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
@@ -336,7 +347,8 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
-  std::array<std::optional<VisitCache>, 8> caches_;  // by participation
+  bool conservative_;
+  std::array<std::optional<VisitCache>, 16> caches_;  // by participation
   int round_ = kLastRound;
   std::vector<OpId> order_;                 // the program from top to bottom, bodies behind their op
   std::vector<OpState> states_;             // by op
@@ -412,8 +424,8 @@ class Closer {
 }  // namespace
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters) {
-  Propagation propagation(module, strategy, provenance);
+                         Counters& counters, bool conservative) {
+  Propagation propagation(module, strategy, provenance, conservative);
   propagation.run(priorities);
   counters.add("propagate.visits", propagation.visits());
   counters.add("propagate.distinct_visits", propagation.distinct_visits());
@@ -437,7 +449,7 @@ void propagate(Program& program) {
   apply_constraints(module, program.provenance);
   sync_sharding_groups(module, program.provenance);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
-                      program.counters);
+                      program.counters, program.options.conservative);
   sink_data_flow_edges(module, program.provenance);
   drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.

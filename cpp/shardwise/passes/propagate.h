@@ -25,7 +25,7 @@ inline constexpr Pass kPropagate{"propagate", "give every value a sharding", pro
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters);
+                         Counters& counters, bool conservative = false);
 
 // Closes every dim, drops priorities and replicated lists, and makes values without sharding whole on every device.
 void close_shardings(Module& module);

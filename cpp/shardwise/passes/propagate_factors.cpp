@@ -110,13 +110,15 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
   return std::nullopt;
 }
 
-// Cuts `axes` at the first one of which `allowed(ref, product of those before)` leaves only a part, or nothing.
+// Cuts `axes` at the first one of which `allowed(ref, product of those before)` leaves only a part, or nothing; with
+// `whole_of`, at the first that is not a whole axis of that mesh.
 template <class Allowed>
-void truncate(AxisList& axes, Allowed allowed) {
+void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
   int64_t before = 1;
   for (size_t i = 0; i < axes.size(); ++i) {
     const AxisRef wanted = axes[i];
-    const std::optional<AxisRef> left = allowed(wanted, before);
+    std::optional<AxisRef> left = allowed(wanted, before);
+    if (left && whole_of != nullptr && !is_full(*whole_of, *left)) left.reset();
     if (left != wanted) {
       if (left) axes[i] = *left;
       axes.resize(left ? i + 1 : i);
@@ -170,7 +172,7 @@ void FactorPropagation::run_basic(FactorProjection& projection, Direction direct
     if (!speaks(factors[f])) continue;
     const auto factor = static_cast<FactorId>(f);
     compatible_axes(axes_, projection, factor, direction);
-    truncate(axes_, [&](const AxisRef& wanted, int64_t before) {
+    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t before) {
       std::optional<AxisRef> left = wanted;
       for (size_t t = 0; t < tensors && left; ++t) {
         const TensorFactors& tensor = projection.tensor(t);
@@ -243,11 +245,11 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
         if (result != nullptr && is_strict_prefix(result->axes, axes_)) axes_ = result->axes;
       }
     }
-    truncate(axes_, [&](const AxisRef& wanted, int64_t before) {
+    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t before) {
       return fitting_in_factor(wanted, tensor, *sharding, factors[factor].size, before);
     });
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
-    truncate(axes_, [&](const AxisRef& wanted, int64_t) {
+    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t) {
       return free_of_other_factors(wanted, tensor, factors.size(), factor);
     });
     if (!is_strict_prefix(sharding->axes, axes_)) continue;

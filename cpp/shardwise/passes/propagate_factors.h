@@ -25,6 +25,9 @@ class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
+  // Conservative: only whole axes of `mesh` are handed on; null: parts of axes, too.
+  void hand_on_whole_axes_of(const Mesh* mesh) { whole_of_ = mesh; }
+
   // Grows factors of `projection`; `updated()` then says which of its tensors have grown.
   void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
   const std::vector<char>& updated() const { return updated_; }
@@ -39,6 +42,7 @@ class FactorPropagation {
 
   Strategy strategy_;
   bool pass_through_only_ = false;
+  const Mesh* whole_of_ = nullptr;
   std::vector<char> updated_;         // by tensor
   AxisList axes_;                     // of the factor at hand
   std::vector<AxisList> candidates_;  // by factor

@@ -6,15 +6,16 @@ namespace shardwise {
 Participation participation(const OpView& op, int round, bool shares_operands) {
   const Traits& traits = op.def().traits;
   if (traits.barrier) return {.direction = static_cast<Direction>(op.attrs().get_int("allowed_direction"))};
+  const Precedence precedence = op.def().precedence != nullptr ? op.def().precedence(op) : traits.precedence;
   const bool early =
-      traits.elementwise || traits.constraint || traits.data_flow_edge || traits.precedence == Precedence::kEarly;
-  if (early || traits.precedence == Precedence::kForwardEarly) {
+      traits.elementwise || traits.constraint || traits.data_flow_edge || precedence == Precedence::kEarly;
+  if (early || precedence == Precedence::kForwardEarly) {
     if (round == 0 && shares_operands) return {.direction = Direction::kNone};
     if (early || round >= 2) return {.direction = Direction::kBoth, .pass_through_only = !early && round == 2};
     return {.direction = Direction::kForward};
   }
   if (round < 2) return {.direction = Direction::kNone};
-  const bool backward = traits.precedence == Precedence::kBackwardFirst && round < kLastRound;
+  const bool backward = precedence == Precedence::kBackwardFirst && round < kLastRound;
   return {.direction = backward ? Direction::kBackward : Direction::kBoth, .pass_through_only = round == 2};
 }
 

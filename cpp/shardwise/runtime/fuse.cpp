@@ -16,7 +16,13 @@ constexpr size_t kMostInputs = 12;
 
 bool is_fusable(const Module& module, OpId op) {
   const Operation& operation = module.op(op);
-  return operation.def->traits.elementwise && operation.def->tile != nullptr && operation.result_count == 1;
+  if (!operation.def->traits.elementwise || operation.def->tile == nullptr || operation.result_count != 1) return false;
+  // Bits that become elements of another width are not one element each.
+  const Dims& shape = module.type(module.result(op)).shape;
+  return std::ranges::all_of(module.operands(op), [&](ValueId operand) {
+    const Dims& from = module.type(operand).shape;
+    return from.empty() || from == shape;
+  });
 }
 
 std::vector<uint32_t> count_uses(const Module& module, const Region& region) {

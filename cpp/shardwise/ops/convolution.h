@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution: windows over the spatial dims, sums over windows and input features.
+//
+//   %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]}
+//          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+//          : (tensor<2x8x3xf32>, tensor<2x3x5xf32>) -> tensor<2x4x5xf32>
+//   ([i, jk, l], [k, l, m])->([i, j, m]) {i=2, j=4, k=2, l=3, m=5} reduction={k, l} permutation={j}
+//
+// A spatial dim of the input is two factors, as far as they fit into it: the windows, which the result keeps, and the
+// place within a window, which the sum is over.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> convolution_ops();
+
+// Which dim of a tensor is what; `batch` and `feature` of a kernel are its input and output features.
+struct ConvolutionDims {
+  int64_t batch = -1, feature = -1;
+  Dims spatial;
+};
+// `[b, 0, f]x[0, i, o]->[b, 0, f]`; nothing where the text says something else.
+struct ConvolutionNumbers {
+  ConvolutionDims lhs, rhs, result;
+  static std::optional<ConvolutionNumbers> parse(std::string_view text);
+};
+
+}  // namespace shardwise
