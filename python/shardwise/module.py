@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Literal
 
 from . import _core
+from .errors import ShardingError, message
+from .op_rules import ShardingRule, sharding_rule
 
 __all__ = ["Module", "parse"]
 
@@ -79,6 +81,40 @@ class Module:
         <module of 0 ops>
         """
         return Module(_core.passes.run_passes(self._core, passes, strategy, strict_divisible))
+
+    def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Module:
+        """The program with a rule of yours on ops: propagation follows it in place of the ops' own.
+
+        What the ops compute does not change, so a rule can lead to other shardings, never to other numbers.
+
+        Args:
+            op: the name of ops, such as ``"stablehlo.dot_general"``, or the target of custom calls.
+            rule: made by :func:`sharding_rule`, or its text.
+            index: which of these ops, counted from 0 in the order of the text; all of them unless given.
+
+        Raises:
+            ShardingError: no such op, or shapes that the rule does not fit.
+
+        >>> text = '''sdy.mesh @mesh = <["x"=2]>
+        ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        ...   %0 = stablehlo.tanh %arg0 : tensor<8xf32>
+        ...   return %0 : tensor<8xf32>
+        ... }'''
+        >>> parse(text).with_sharding_rule("stablehlo.tanh", "i -> j").propagate().as_text().count("@mesh, [{}]")
+        2
+        """
+        rule = sharding_rule(rule) if isinstance(rule, str) else rule
+        rows = self._core.op_list()
+        found = [number for number, row in enumerate(rows) if op in row[:2]]
+        if index is not None:
+            found = found[index : index + 1] if index >= 0 else []
+        if not found:
+            names = ", ".join(sorted({target or name for name, target, *_ in rows}))
+            got = repr(op) if index is None else f"{op!r}, index {index}"
+            raise ShardingError(
+                message("with_sharding_rule", "an op must be one of the program", got, f"it has {names}")
+            )
+        return Module(self._core.with_sharding_rules({n: rule.text(rows[n][2], rows[n][3]) for n in found}))
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""

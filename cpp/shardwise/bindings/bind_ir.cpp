@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
@@ -10,7 +12,9 @@
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
 #include "shardwise/ir/printer.h"
+#include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
 
@@ -20,6 +24,8 @@ namespace shardwise {
 namespace {
 
 using ModulePtr = std::shared_ptr<Module>;
+
+constexpr std::string_view kCallTarget = "call_target_name";
 
 py::object sharding_or_none(const Module& module, ShardingId id) {
   return id ? py::cast(module.context().sharding(id)) : py::none();
@@ -51,11 +57,59 @@ py::list sharding_rules(const Module& module, bool conservative) {
   py::list rules;
   for (OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
-    const ShardingRule& rule = conservative ? context.cautious_rule(view) : context.sharding_rule(view);
+    const ShardingRule& rule = context.propagation_rule(view, conservative);
     const bool speaks = view.def().flow == nullptr && !rule.empty();
     rules.append(py::make_tuple(std::string(view.name()), speaks ? rule.text() : std::string()));
   }
   return rules;
+}
+
+void append_ops(const Module& module, RegionId region, std::vector<OpId>& ops) {
+  for (OpId op : module.region(region).ops) {
+    ops.push_back(op);
+    for (RegionId inner : module.regions(op)) append_ops(module, inner, ops);
+  }
+}
+
+std::vector<OpId> ops_of(const Module& module) {
+  std::vector<OpId> ops;
+  for (const Function& function : module.functions) append_ops(module, function.body, ops);
+  return ops;
+}
+
+// (name, target of a custom call, shapes of the operands, shapes of the results), in the order of the text.
+py::list op_list(const Module& module) {
+  py::list rows;
+  for (OpId id : ops_of(module)) {
+    const OpView op(module, id);
+    py::list operands, results;
+    for (size_t i = 0; i < op.operand_count(); ++i) operands.append(shape_tuple(op.operand_type(i).shape));
+    for (size_t i = 0; i < op.result_count(); ++i) results.append(shape_tuple(op.result_type(i).shape));
+    const auto* symbol = op.attrs().find<Symbol>(kCallTarget);
+    const auto* text = op.attrs().find<std::string>(kCallTarget);
+    const std::string target = symbol != nullptr ? symbol->name : text != nullptr ? *text : std::string();
+    rows.append(py::make_tuple(std::string(op.name()), target, operands, results));
+  }
+  return rows;
+}
+
+// A copy in which ops, by their place in op_list, have these rules.
+ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::string>& rules) {
+  auto copy = std::make_shared<Module>(module);
+  const std::vector<OpId> ops = ops_of(*copy);
+  for (const auto& [index, text] : rules) {
+    if (index >= ops.size()) throw py::index_error("with_sharding_rules: no such op");
+    SdyCursor cursor(text);
+    cursor.subject = "sharding rule";
+    cursor.expect("#sdy.op_sharding_rule", "before a sharding rule");
+    RuleAttr rule = parse_rule(cursor);
+    cursor.expect_end();
+    verify(rule, OpView(*copy, ops[index]));
+    Attrs attrs = copy->attrs(ops[index]);
+    attrs.set(text_words::kShardingRule, std::move(rule));
+    copy->op(ops[index]).attrs = copy->context().intern(attrs);
+  }
+  return copy;
 }
 
 py::dict describe(const OpDef& def) {
@@ -97,6 +151,8 @@ void bind_module_class(py::module_& module) {
                                                           : std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
       .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
+      .def("op_list", &op_list)
+      .def("with_sharding_rules", &with_sharding_rules)
       .def("__repr__", [](const Module& self) { return print(self); });
 }
 

@@ -155,6 +155,8 @@ void bind_sharding_class(py::module_& module) {
       .def_property_readonly("unreduced", [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.unreduced); })
       .def_property_readonly("reducer", [](const TensorSharding& s) { return std::string(name(s.pending_reducer())); })
       .def("verify", [](const TensorSharding& s, py::handle shape) { verify(s, shape_from_python(shape)); })
+      .def("verify_divisible",
+           [](const TensorSharding& s, py::handle shape) { verify_divisible(s, shape_from_python(shape)); })
       .def("text", [](const TensorSharding& s) { return bare_text(s); })
       .def("dims_text", [](const TensorSharding& s) { return short_text(s); })
       .def("local_shape", [](const TensorSharding& s,

@@ -79,6 +79,24 @@ struct HashVisitor {
     return seed;
   }
   size_t operator()(const TensorSharding& a) const { return hash_value(a); }
+  size_t operator()(const ShardingPerValue& a) const {
+    size_t seed = a.size();
+    for (const TensorSharding& sharding : a) seed = hash_combine(seed, hash_value(sharding));
+    return seed;
+  }
+  size_t operator()(const RuleAttr& a) const {
+    size_t seed = a.custom ? 1 : 0;
+    for (const Dims* list : {&a.sizes, &a.reduction, &a.need_replication, &a.permutation, &a.blocked}) {
+      seed = hash_combine(seed, (*this)(*list));
+    }
+    for (const auto* tensors : {&a.operands, &a.results}) {
+      for (const RuleAttr::Mapping& dims : *tensors) {
+        seed = hash_combine(seed, dims.size());
+        for (const Dims& dim : dims) seed = hash_combine(seed, (*this)(dim));
+      }
+    }
+    return seed;
+  }
 };
 
 }  // namespace

@@ -8,15 +8,16 @@
 //   attrs.find<bool>("is_host")            // nullptr
 //
 // Kinds and their MLIR text:
-//   bool            true                                IntArray         array<i64: 1, 2>
-//   IntAttr         3 : i64, 3 : ui8, 3 : index         AttrArray        [#stablehlo<precision DEFAULT>, …]
-//   NarrowIntArray  array<i32: 1, 2>
-//   FloatAttr       1.5 : f32                           DenseAttr        dense<[1, 2]> : tensor<2xi32>
-//   std::string     "text"                              EnumAttr         #stablehlo<comparison_direction LT>
-//   Symbol          @mesh                               StructAttr       #stablehlo.dot<lhs_contracting_dimensions =
-//   [1]> TypeAttr        tensor<2xf32>                       AxesAttr         #sdy<axis_ref_list{"x", "y":(1)2}> Unit
-//   unit                                AxesPerDimAttr   #sdy<list_of_axis_ref_lists[{"x"}, {}]> AttrDict        {a = 1
-//   : i64}                       TensorSharding   #sdy.sharding<@mesh, [{"x"}]>
+//   bool            true                              IntArray          array<i64: 1, 2>
+//   IntAttr         3 : i64, 3 : ui8, 3 : index       AttrArray         [#stablehlo<precision DEFAULT>, …]
+//   NarrowIntArray  array<i32: 1, 2>                  Unit              unit
+//   FloatAttr       1.5 : f32                         DenseAttr         dense<[1, 2]> : tensor<2xi32>
+//   std::string     "text"                            EnumAttr          #stablehlo<comparison_direction LT>
+//   Symbol          @mesh                             StructAttr        #stablehlo.dot<lhs_batching_dimensions = [1]>
+//   TypeAttr        tensor<2xf32>                     AxesAttr          #sdy<axis_ref_list{"x", "y":(1)2}>
+//   AttrDict        {a = 1 : i64}                     AxesPerDimAttr    #sdy<list_of_axis_ref_lists[{"x"}, {}]>
+//   TensorSharding  #sdy.sharding<@mesh, [{"x"}]>     ShardingPerValue  #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>
+//   RuleAttr        #sdy.op_sharding_rule<…>
 #pragma once
 
 #include <memory>
@@ -98,9 +99,21 @@ struct AxesPerDimAttr {
   friend bool operator==(const AxesPerDimAttr&, const AxesPerDimAttr&) = default;
 };
 
-struct Attribute
-    : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, IntArray, NarrowIntArray, AttrArray, DenseAttr,
-                   EnumAttr, StructAttr, AttrDict, Symbol, TypeAttr, AxesAttr, AxesPerDimAttr, TensorSharding> {
+// A sharding rule as written, factors by number: ([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}, custom.
+// Whether it is a rule for an op is a question to rule_attribute.h.
+struct RuleAttr {
+  using Mapping = std::vector<Dims>;  // of one tensor: the factors of each dim, major to minor
+  std::vector<Mapping> operands, results;
+  Dims sizes;  // of the factors
+  Dims reduction, need_replication, permutation, blocked;
+  bool custom = false;  // from a user, not from the op
+  friend bool operator==(const RuleAttr&, const RuleAttr&) = default;
+};
+using ShardingPerValue = std::vector<TensorSharding>;
+
+struct Attribute : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, IntArray, NarrowIntArray, AttrArray,
+                                DenseAttr, EnumAttr, StructAttr, AttrDict, Symbol, TypeAttr, AxesAttr, AxesPerDimAttr,
+                                TensorSharding, ShardingPerValue, RuleAttr> {
   using variant::variant;
   const variant& base() const { return *this; }
   friend bool operator==(const Attribute& a, const Attribute& b) { return a.base() == b.base(); }

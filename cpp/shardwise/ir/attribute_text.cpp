@@ -6,6 +6,7 @@
 
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/ir/dense_text.h"
+#include "shardwise/ir/rule_attribute.h"
 
 namespace shardwise {
 namespace {
@@ -126,6 +127,8 @@ struct Printer {
     out += '>';
   }
   void operator()(const TensorSharding& a) const { out += text(a); }
+  void operator()(const ShardingPerValue& a) const { out += per_value_text(a); }
+  void operator()(const RuleAttr& a) const { out.append("#sdy.op_sharding_rule<").append(text(a)).append(">"); }
 };
 
 // ---- parsing -------------------------------------------------------------------------------------------------------
@@ -278,6 +281,13 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   const size_t start = reader.pos;
   if (reader.peek("#sdy.sharding<")) {
     return reader.located(start, [&] { return parse_sharding(reader, reader.mesh_lookup()); });
+  }
+  if (reader.peek("#sdy.sharding_per_value<")) {
+    return reader.located(start, [&] { return parse_sharding_per_value(reader, reader.mesh_lookup()); });
+  }
+  if (reader.peek("#sdy.op_sharding_rule<")) {
+    reader.take("#sdy.op_sharding_rule");
+    return parse_rule(reader);
   }
   reader.expect("#", "before an attribute");
   const std::string_view name = reader.take_suffix_id();

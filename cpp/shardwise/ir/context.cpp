@@ -3,6 +3,8 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 std::string TensorType::text() const {
@@ -30,7 +32,7 @@ size_t LocationHash::operator()(const Location& location) const {
 }
 
 size_t Context::RuleKeyHash::operator()(const RuleKey& key) const {
-  size_t seed = hash_combine(std::hash<const void*>()(key.def), key.attrs.index);
+  size_t seed = hash_combine(std::hash<const void*>()(key.def), 2 * size_t{key.attrs.index} + key.from_attribute);
   for (TypeId type : key.types) seed = hash_combine(seed, type.index);
   for (const void* def : key.region_ops) seed = hash_combine(seed, std::hash<const void*>()(def));
   return seed;
@@ -79,20 +81,29 @@ void Context::append_region_signature(const OpView& op, RuleKey& key) {
   }
 }
 
-Context::Rules& Context::rules(const OpView& op) {
+Context::RuleKey Context::rule_key(const OpView& op) {
   RuleKey key{&op.def(), op.module().op(op.id()).attrs, {}, {}};
   key.types.reserve(op.operand_count() + op.result_count());
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
   append_region_signature(op, key);
+  return key;
+}
+
+template <class Make>
+Context::Rules& Context::known_rules(RuleKey key, Make&& make) {
   {
     const std::scoped_lock lock(mutex_);
     if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
   }
   // Made without the lock, since a rule may ask the context; where two threads make one, the first stays.
-  auto made = std::make_unique<Rules>(Rules{op.def().rule(op)});
+  auto made = std::make_unique<Rules>(Rules{make()});
   const std::scoped_lock lock(mutex_);
   return *rules_.try_emplace(std::move(key), std::move(made)).first->second;
+}
+
+Context::Rules& Context::rules(const OpView& op) {
+  return known_rules(rule_key(op), [&] { return op.def().rule(op); });
 }
 
 const ShardingRule& Context::sharding_rule(const OpView& op) { return rules(op).rule; }
@@ -102,6 +113,25 @@ const ShardingRule& Context::cautious_rule(const OpView& op) {
   const std::scoped_lock lock(mutex_);
   if (!known.cautious) known.cautious = known.rule.empty() ? known.rule : known.rule.cautious();
   return *known.cautious;
+}
+
+const ShardingRule& Context::propagation_rule(const OpView& op, bool conservative) {
+  const auto* attribute = op.attrs().find<RuleAttr>(text_words::kShardingRule);
+  if (attribute != nullptr) {
+    RuleKey key = rule_key(op);
+    key.from_attribute = true;
+    return known_rules(std::move(key),
+                       [&] {
+                         verify(*attribute, op);
+                         return to_rule(*attribute);
+                       })
+        .rule;
+  }
+  // What moves a value is no tie between its shardings before and after.
+  static const ShardingRule kNone;
+  const Traits& traits = op.def().traits;
+  if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;
+  return conservative ? cautious_rule(op) : sharding_rule(op);
 }
 
 }  // namespace shardwise

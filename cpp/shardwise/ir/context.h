@@ -79,6 +79,9 @@ class Context {
   // The sharding rule of an op depends only on its definition, types and attributes, so equal ops share one.
   const ShardingRule& sharding_rule(const class OpView& op);
   const ShardingRule& cautious_rule(const class OpView& op);  // of conservative propagation (sharding_rule.h)
+  // The rule that propagation follows: the one in the op's attribute sdy.sharding_rule, or else its own. The other
+  // engines read the op's own rule, which says what the op computes. ShardingError for an attribute that does not fit.
+  const ShardingRule& propagation_rule(const class OpView& op, bool conservative = false);
 
  private:
   struct RuleKey {
@@ -86,6 +89,7 @@ class Context {
     AttrsId attrs;
     std::vector<TypeId> types;
     std::vector<const void*> region_ops;
+    bool from_attribute = false;
     friend bool operator==(const RuleKey&, const RuleKey&) = default;
   };
   struct RuleKeyHash {
@@ -97,6 +101,9 @@ class Context {
   };
   Rules& rules(const class OpView& op);
   static void append_region_signature(const OpView& op, RuleKey& key);
+  static RuleKey rule_key(const OpView& op);
+  template <class Make>
+  Rules& known_rules(RuleKey key, Make&& make);
 
   Interner<TensorType, TypeId, TypeHash> types_;
   Interner<Attrs, AttrsId, AttrsHash> attrs_;

@@ -2,8 +2,10 @@
 #include "shardwise/ir/op_parser.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/text_words.h"
 
 namespace shardwise {
@@ -272,7 +274,7 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
     fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
   }
   set_columns(op, id);
-  if (op.def->verify != nullptr) unverified_.emplace_back(id, op.start);
+  if (needs_verification(OpView(module(), id))) unverified_.emplace_back(id, op.start);
   return id;
 }
 
@@ -288,21 +290,18 @@ void OpParser::hand_on_shardings(OpId id) {
 
 void OpParser::verify_ops() {
   for (const auto& [id, start] : unverified_) {
-    located(start, [&] { module().op(id).def->verify(OpView(module(), id)); });
+    located(start, [&] { verify_op(OpView(module(), id)); });
+  }
+  const DataFlowEdgeUses uses(module());
+  for (const auto& [id, start] : unverified_) {
+    located(start, [&] { uses.verify(id); });
   }
 }
 
 void OpParser::set_columns(const OpSyntax& op, OpId id) {
   const uint32_t count = module().op(id).result_count;
-  if (!op.shardings.empty() && op.shardings.size() != count) {
-    fail_at(op.start, str("'", op.def->name, "' must have ", count, " shardings"), str(op.shardings.size()));
-  }
-  for (uint32_t i = 0; i < op.shardings.size(); ++i) {
-    const ValueId result = module().result(id, i);
-    located(op.start, [&] { verify(context().sharding(op.shardings[i]), module().type(result).shape); });
-    module().value(result).sharding = op.shardings[i];
-  }
-  if (!op.argument_shardings.empty()) {
+  if (op.has_shardings || !op.shardings.empty()) set_shardings(op, id);
+  if (op.has_argument_shardings) {
     const std::vector<ValueId>& arguments = module().region(op.regions[0]).arguments;
     if (op.argument_shardings.size() != arguments.size()) {
       fail_at(op.start, str("'", op.def->name, "' must have ", arguments.size(), " shardings of arguments"),
@@ -310,7 +309,7 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
     }
     for (size_t i = 0; i < arguments.size() && i < op.operands.size(); ++i) {
       const ShardingId sharding = op.argument_shardings[i];
-      located(op.start, [&] { verify(context().sharding(sharding), module().type(op.operands[i]).shape); });
+      located(op.start, [&] { verify_sharding(context().sharding(sharding), module().type(op.operands[i])); });
       module().value(arguments[i]).sharding = sharding;
     }
   } else if (op.def->flow != nullptr) {
@@ -323,6 +322,27 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
     if (op.blocks[i]->size() != module().type(result).shape.size())
       fail_at(op.start, "there must be one block size per dim");
     module().set_blocks(result, *op.blocks[i]);
+  }
+}
+
+void OpParser::set_shardings(const OpSyntax& op, OpId id) {
+  const uint32_t count = module().op(id).result_count;
+  if (count == 0 && op.format->result_shardings.empty()) {
+    ShardingPerValue shardings;
+    for (ShardingId sharding : op.shardings) shardings.push_back(context().sharding(sharding));
+    Attrs attrs = module().attrs(id);
+    attrs.set(text_words::kSharding, std::move(shardings));
+    module().op(id).attrs = context().intern(attrs);
+    return;
+  }
+  if (op.shardings.size() != count) {
+    fail_at(op.start, str("'", op.def->name, "' must have ", count, count == 1 ? " sharding" : " shardings"),
+            str(op.shardings.size()));
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const ValueId result = module().result(id, i);
+    located(op.start, [&] { verify_sharding(context().sharding(op.shardings[i]), module().type(result)); });
+    module().value(result).sharding = op.shardings[i];
   }
 }
 
@@ -364,8 +384,11 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   if (!name.empty() && (name == op.format->argument_shardings || name == op.format->result_shardings)) {
     expect("=", "behind the name of shardings");
     skip_space();
-    std::vector<ShardingId>& list = name == op.format->argument_shardings ? op.argument_shardings : op.shardings;
-    if (!list.empty()) fail_here("shardings must be given once");
+    const bool of_arguments = name == op.format->argument_shardings;
+    std::vector<ShardingId>& list = of_arguments ? op.argument_shardings : op.shardings;
+    if (std::exchange(of_arguments ? op.has_argument_shardings : op.has_shardings, true)) {
+      fail_here("shardings must be given once");
+    }
     located(pos, [&] {
       for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
         list.push_back(context().intern(sharding));
@@ -375,12 +398,15 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   }
   if (name == text_words::kSharding || is_own) {
     expect("=", "behind a sharding's name");
-    if (!op.shardings.empty()) fail_here("the sharding of a result must be given once");
-    if (is_own || peek("#sdy.sharding<")) {
+    if (std::exchange(op.has_shardings, true)) fail_here("the sharding of a result must be given once");
+    if (is_own) {
       op.shardings.push_back(parse_sharding_id());
       return true;
     }
     skip_space();
+    if (!peek("#sdy.sharding_per_value")) {
+      fail_here("the shardings of an op must be one for each result", "write #sdy.sharding_per_value<[<@mesh, […]>]>");
+    }
     located(pos, [&] {
       for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
         op.shardings.push_back(context().intern(sharding));

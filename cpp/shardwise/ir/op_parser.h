@@ -27,7 +27,8 @@ struct OpSyntax {
   std::vector<TypeId> declared;
   std::vector<NamedAttribute> attributes;
   std::vector<ShardingId> shardings;
-  std::vector<ShardingId> argument_shardings;  // of the first region
+  std::vector<ShardingId> argument_shardings;                  // of the first region
+  bool has_shardings = false, has_argument_shardings = false;  // a list of them, also an empty one
   std::vector<std::optional<Dims>> blocks;
   std::vector<RegionId> regions;
   std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
@@ -89,6 +90,7 @@ class OpParser : public TextReader {
   void hand_on_shardings(OpId id);
   LocId place(size_t position);  // in the file of the options; none without one
   LocId named(std::string_view names, LocId loc);
+  void set_shardings(const OpSyntax& op, OpId id);
 
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);

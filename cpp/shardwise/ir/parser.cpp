@@ -7,6 +7,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_parser.h"
+#include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/text_words.h"
 
 namespace shardwise {
@@ -213,7 +214,8 @@ class ModuleParser : public OpParser {
 
   void set_argument(ValueId id, const ValueSyntax& syntax, size_t position) {
     const Dims& shape = module().type(id).shape;
-    if (syntax.sharding) located(position, [&] { verify(context().sharding(syntax.sharding), shape); });
+    if (syntax.sharding)
+      located(position, [&] { verify_sharding(context().sharding(syntax.sharding), module().type(id)); });
     module().value(id).sharding = syntax.sharding;
     if (!syntax.blocks) return;
     if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
@@ -326,7 +328,7 @@ class ModuleParser : public OpParser {
     for (size_t i = 0; i < syntax.results.size(); ++i) {
       const ShardingId sharding = syntax.results[i].sharding;
       if (sharding)
-        located(syntax.start, [&] { verify(context().sharding(sharding), module().type(results[i]).shape); });
+        located(syntax.start, [&] { verify_sharding(context().sharding(sharding), module().type(results[i])); });
       function.result_shardings[i] = sharding;
     }
     module().functions.push_back(std::move(function));

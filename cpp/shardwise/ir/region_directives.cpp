@@ -197,8 +197,10 @@ void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parse_operands(parser, op);
   parser.expect(kIn, "in the text of a manual computation");
   op.argument_shardings = parse_shardings(parser, kIn);
+  op.has_argument_shardings = true;
   parser.expect(kOut, "in the text of a manual computation");
   op.shardings = parse_shardings(parser, kOut);
+  op.has_shardings = true;
   parser.expect(argument, "in the text of a manual computation");
   parser.expect("=", "behind the name of the manual axes");
   parser.add_attribute(op, argument, AxesAttr{parse_axis_list(parser)});
@@ -235,8 +237,10 @@ void parse_named(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parser.add_attribute(op, argument, parser.take_string());
   parser.expect(">", "behind the name of a computation");
   parse_operands(parser, op);
-  if (parser.take_keyword(kIn)) op.argument_shardings = parse_shardings(parser, kIn);
-  if (parser.take_keyword(kOut)) op.shardings = parse_shardings(parser, kOut);
+  op.has_argument_shardings = parser.take_keyword(kIn);
+  if (op.has_argument_shardings) op.argument_shardings = parse_shardings(parser, kIn);
+  op.has_shardings = parser.take_keyword(kOut);
+  if (op.has_shardings) op.shardings = parse_shardings(parser, kOut);
   parse_body(parser, op);
 }
 

@@ -10,12 +10,6 @@
 namespace shardwise {
 namespace {
 
-// Shardy's symbols: i … z for factors 0 … 17, then z_1, z_2, ….
-std::string factor_symbol(size_t factor) {
-  if (factor <= 'z' - 'i') return std::string(1, static_cast<char>('i' + factor));
-  return "z_" + std::to_string(factor - ('z' - 'i'));
-}
-
 std::string tensor_text(const ShardingRule& rule, size_t tensor) {
   std::string text = "[";
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
@@ -37,6 +31,11 @@ std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& b
 }
 
 }  // namespace
+
+std::string factor_symbol(size_t factor) {
+  if (factor <= 'z' - 'i') return std::string(1, static_cast<char>('i' + factor));
+  return "z_" + std::to_string(factor - ('z' - 'i'));
+}
 
 bool ShardingRule::has_factor(size_t tensor, FactorId factor) const {
   for (size_t d = 0; d < ndim(tensor); ++d) {
@@ -105,27 +104,23 @@ RuleBuilder::RuleBuilder(std::vector<Dims> shapes, size_t operand_count)
   for (const Dims& shape : shapes_) dims_.emplace_back(shape.size());
 }
 
-FactorId RuleBuilder::factor(int64_t size, FactorKind kind) {
-  factors_.push_back(Factor{.size = size, .kind = kind});
+FactorId RuleBuilder::factor(int64_t size, FactorKind kind, bool blocked) {
+  factors_.push_back(Factor{.size = size, .kind = kind, .blocked = blocked});
   return static_cast<FactorId>(factors_.size() - 1);
 }
 
-FactorId RuleBuilder::reduction(int64_t size, Reducer reducer) {
-  const FactorId id = factor(size, FactorKind::kReduction);
+FactorId RuleBuilder::reduction(int64_t size, Reducer reducer, bool blocked) {
+  const FactorId id = factor(size, FactorKind::kReduction, blocked);
   factors_[id].reducer = reducer;
   return id;
 }
 
 FactorId RuleBuilder::need_replication(int64_t size, bool blocked) {
-  const FactorId id = factor(size, FactorKind::kNeedReplication);
-  factors_[id].blocked = blocked;
-  return id;
+  return factor(size, FactorKind::kNeedReplication, blocked);
 }
 
 FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
-  const FactorId id = factor(size, FactorKind::kPermutation);
-  factors_[id].blocked = blocked;
-  return id;
+  return factor(size, FactorKind::kPermutation, blocked);
 }
 
 RuleBuilder& RuleBuilder::exchanged(FactorId factor) {

@@ -57,6 +57,9 @@ struct Factor {
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
+// Shardy's symbols: i … z for factors 0 … 17, then z_1, z_2, ….
+std::string factor_symbol(size_t factor);
+
 class ShardingRule {
  public:
   bool empty() const { return dim_ends_.empty() && tensor_ends_.empty(); }  // no rule: the op takes no part
@@ -93,8 +96,8 @@ class RuleBuilder {
   // For a rule that no op has: the first `operand_count` shapes are operands, the others results.
   RuleBuilder(std::vector<Dims> shapes, size_t operand_count);
 
-  FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough);
-  FactorId reduction(int64_t size, Reducer reducer);
+  FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough, bool blocked = false);
+  FactorId reduction(int64_t size, Reducer reducer, bool blocked = false);
   FactorId need_replication(int64_t size, bool blocked = false);
   FactorId permutation(int64_t size, bool blocked = false);
   RuleBuilder& exchanged(FactorId factor);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
+
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 namespace {
@@ -273,8 +276,36 @@ LocId TextReader::parse_location_alias() {
 
 // ---- shardings -----------------------------------------------------------------------------------------------------
 
-MeshLookup TextReader::mesh_lookup() const {
-  return [module = module_](std::string_view name) { return module->find_mesh(name); };
+MeshLookup TextReader::mesh_lookup() {
+  return [this](std::string_view name) { return find_mesh(name); };
+}
+
+MeshPtr TextReader::find_mesh(std::string_view name) {
+  if (MeshPtr mesh = module_->find_mesh(name)) return mesh;
+  if (!later_meshes_) find_later_meshes();
+  const auto found = std::find_if(later_meshes_->begin(), later_meshes_->end(),
+                                  [&](const MeshPtr& mesh) { return mesh->name() == name; });
+  return found == later_meshes_->end() ? nullptr : *found;
+}
+
+// A declaration begins its line. A wrong one is an error where it stands, when the parser comes to it.
+void TextReader::find_later_meshes() {
+  later_meshes_.emplace();
+  const size_t saved = pos;
+  for (size_t start = text.find(text_words::kMesh); start != std::string_view::npos;
+       start = text.find(text_words::kMesh, start + 1)) {
+    const size_t line_start = start == 0 ? 0 : text.rfind('\n', start - 1) + 1;
+    if (text.substr(line_start, start - line_start).find_first_not_of(" \t") != std::string_view::npos) continue;
+    pos = start + text_words::kMesh.size();
+    try {
+      std::string name = take_symbol();
+      expect("=", "behind the name of a mesh");
+      later_meshes_->push_back(std::make_shared<const Mesh>(parse_mesh(*this, std::move(name))));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  pos = saved;
 }
 
 ShardingId TextReader::parse_sharding_id() {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -51,7 +52,7 @@ class TextReader : public SdyCursor {
   // ---- locations, aliases, shardings
   LocId parse_optional_location();  // loc(...), or none
   ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding
-  MeshLookup mesh_lookup() const;
+  MeshLookup mesh_lookup();         // a mesh may be declared behind its uses
   // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
   template <class Body>
   auto at_alias(size_t start, std::string_view name, Body&& body) {
@@ -99,12 +100,15 @@ class TextReader : public SdyCursor {
   LocId parse_location();
   LocId parse_location_list(std::string_view close);
   LocId parse_location_alias();
+  MeshPtr find_mesh(std::string_view name);
+  void find_later_meshes();
 
   Module* module_;
   int depth_ = 0;
   size_t expanded_ = 0;  // characters read as meanings of aliases
   std::unordered_map<std::string_view, size_t> aliases_;
   std::unordered_map<std::string_view, LocId> location_aliases_;
+  std::optional<std::vector<MeshPtr>> later_meshes_;    // all meshes that the text declares; none: not looked for yet
   std::unordered_map<std::string_view, TypeId> types_;  // by their text: most types occur many times
 };
 

@@ -18,6 +18,8 @@ inline constexpr std::string_view kRegionReturn = "stablehlo.return";
 inline constexpr std::string_view kShardyReturn = "sdy.return";  // in regions of sdy ops
 
 inline constexpr std::string_view kSharding = "sdy.sharding";
+inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
+inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // refused
 

@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/op_verifier.h"
 
 namespace shardwise {
 namespace {
@@ -28,6 +29,10 @@ class Verifier {
       check(names.insert(function.name).second, "the name of a function must be new");
       region(function.body, OpId{});
       function_results(function);
+    }
+    const DataFlowEdgeUses uses(module_);
+    for (uint32_t i = 1; i < seen_ops_.size(); ++i) {
+      if (seen_ops_[i]) uses.verify(OpId{i});
     }
   }
 
@@ -91,7 +96,7 @@ class Verifier {
         check(false, str("mesh ", sharding.mesh->reference(), " must be declared in the module"));
       }
     }
-    shardwise::verify(sharding, type.shape);
+    verify_sharding(sharding, type);
   }
 
   void op(OpId id, RegionId parent) {
@@ -107,13 +112,13 @@ class Verifier {
       for (ValueId operand : module_.operands(id)) use(operand, "an operand");
       for (RegionId inner : module_.regions(id)) region(inner, id);
       types(id);
-      if (operation.def->verify != nullptr) operation.def->verify(OpView(module_, id));
       for (uint32_t i = 0; i < operation.result_count; ++i) {
         const ValueId result = module_.result(id, i);
         value(result);
         check(module_.value(result).op == id && module_.value(result).index == i,
               "a result must know its op and place");
       }
+      verify_op(OpView(module_, id));
     } catch (Error& error) {
       error.at(module_.context().location_text(operation.loc));
       throw;

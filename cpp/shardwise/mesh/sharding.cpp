@@ -228,6 +228,21 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
   verifier.verify_digits();
 }
 
+void verify_axis_lists(const MeshPtr& mesh, std::span<const AxisList> lists) {
+  TensorSharding sharding{.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = {}};
+  for (const AxisList& axes : lists) sharding.dims.push_back({axes, false, {}});
+  Verifier verifier(sharding);
+  for (size_t dim = 0; dim < lists.size(); ++dim) verifier.verify_dim(dim);
+  verifier.verify_digits();
+}
+
+void verify_sorted_axes(const MeshPtr& mesh, const AxisList& axes, std::string_view what) {
+  const TensorSharding sharding{.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = {}};
+  Verifier verifier(sharding);
+  verifier.verify_sorted_list(axes, std::string(what));
+  verifier.verify_digits();
+}
+
 void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
   if (sharding.mesh->is_maximal()) return;
   verify_ndim(sharding, shape);

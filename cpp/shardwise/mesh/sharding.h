@@ -17,6 +17,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +70,11 @@ size_t hash_value(const TensorSharding& sharding);
 // maximal mesh has no dims, whatever the shape. Beyond Shardy, digits that no single split of the axis has, such as
 // (1)2 and (3)2 of 12, are refused: no group of devices would match them.
 void verify(const TensorSharding& sharding, DimSpan shape);
+
+// The same rules for lists of axes outside a sharding: those of a collective, per dim or in mesh order. `what` is what
+// messages call a sorted list: "reduction".
+void verify_axis_lists(const MeshPtr& mesh, std::span<const AxisList> lists);
+void verify_sorted_axes(const MeshPtr& mesh, const AxisList& axes, std::string_view what);
 
 // ShardingError when a dim's size is no multiple of its shards, for the few users who need that (JAX, StableHLO).
 void verify_divisible(const TensorSharding& sharding, DimSpan shape);

@@ -34,7 +34,9 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   if (number.size() > 1 && number[0] == '0') {
     cursor.fail_at(start, "a priority must have no leading zero", quote(word));
   }
-  return SdyCursor(cursor.text.substr(0, cursor.pos), start + 1).take_integer("a priority");
+  SdyCursor digits_only(cursor.text.substr(0, cursor.pos), start + 1);
+  digits_only.subject = cursor.subject;
+  return digits_only.take_integer("a priority");
 }
 
 DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
@@ -57,6 +59,15 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   return dim;
 }
 
+// Of a list that is left out when it is empty.
+std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
+  cursor.skip_space();
+  const size_t start = cursor.pos;
+  std::vector<RawAxisRef> axes = parse_axis_list(cursor);
+  if (axes.empty()) cursor.fail_at(start, "a list of axes must have one", "{}", "leave the list out");
+  return axes;
+}
+
 void parse_unreduced(SdyCursor& cursor, TensorSharding& sharding) {
   cursor.skip_space();
   const size_t start = cursor.pos;
@@ -66,7 +77,7 @@ void parse_unreduced(SdyCursor& cursor, TensorSharding& sharding) {
     if (!reducer) cursor.fail_at(start, "a reducer must be sum, prod, max, min, and or or", quote(word));
     sharding.reducer = *reducer;
   }
-  sharding.unreduced = resolve(*sharding.mesh, parse_axis_list(cursor));
+  sharding.unreduced = resolve(*sharding.mesh, parse_some_axes(cursor));
   sharding.reducer = sharding.pending_reducer();
 }
 
@@ -91,7 +102,7 @@ void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
     }
     cursor.expect("=", "after '" + std::string(word) + "'");
     if (given == &has_replicated) {
-      sharding.replicated = resolve(*sharding.mesh, parse_axis_list(cursor));
+      sharding.replicated = resolve(*sharding.mesh, parse_some_axes(cursor));
     } else {
       parse_unreduced(cursor, sharding);
     }
@@ -138,6 +149,7 @@ Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
     cursor.expect("device_ids", "after the axes of a mesh");
     cursor.expect("=", "after 'device_ids'");
     cursor.expect("[", "before the device ids");
+    if (cursor.peek("]")) cursor.fail_here("a list of device ids must have one", "leave the list out");
     parse_items(cursor, "]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
   }
   cursor.expect(">", "after a mesh");

@@ -6,8 +6,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
-
 // ---- reading attributes; used before an op exists (infer) and after ------------------------------------------------
 
 MeshPtr mesh_of(const Module& module, const Attrs& attrs, std::string_view op) {
@@ -63,11 +61,6 @@ Reducer reducer_of(const Attrs& attrs, std::string_view op) {
 }
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
-
-void infer_same_type(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
-  results.push_back(op.operand_type(0));
-}
 
 void infer_axis_index(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(0);
@@ -158,38 +151,8 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
 
 // ---- the other fields ----------------------------------------------------------------------------------------------
 
-// On global values a collective changes where elements live, not what they are.
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
-
 void kernel_by_communicator(KernelContext& context) {
   check_internal(false, std::string(context.op().name()).append(" runs on a communicator, not as a kernel"));
-}
-
-ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-
-// Collectives exist only after batching.
-void batch_none(BatchContext& context) {
-  check_internal(false, std::string(context.op().name()).append(" is created after batching"));
-}
-
-OpCost cost_of_movement(const OpView& op) {
-  return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
-}
-
-// A collective of the global stage: identity on global values.
-constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, std::string_view format,
-                                  std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer_same_type,
-               .rule = rule_pointwise,
-               .kernel = kernel_identity,
-               .cost = cost_of_movement,
-               .vjp = not_differentiable,
-               .batch = batch_none,
-               .no_vjp_reason = kAfterGradients,
-               .format = format,
-               .doc = doc,
-               .traits = {.collective = kind}};
 }
 
 constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, InferFn infer, std::string_view doc) {
@@ -197,38 +160,15 @@ constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, Inf
                .infer = infer,
                .rule = no_rule,
                .kernel = kernel_by_communicator,
-               .cost = cost_of_movement,
+               .cost = collective_cost,
                .vjp = not_differentiable,
-               .batch = batch_none,
+               .batch = batch_collective,
                .no_vjp_reason = kAfterGradients,
                .doc = doc,
                .traits = {.collective = kind}};
 }
 
 constexpr OpDef kCollectiveOps[] = {
-    global_collective("sdy.all_gather", CollectiveKind::kAllGather,
-                      "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) "
-                      "attr-dict `:` result-type",
-                      "Gathers the shards of dims along axes (Shardy all_gather)."),
-    global_collective("sdy.all_slice", CollectiveKind::kAllSlice,
-                      "custom<axes_per_dim>($slicing_axes) operands `out_sharding=` sharding($out_sharding) attr-dict "
-                      "`:` result-type",
-                      "Keeps each device's part of dims along axes, without communication (Shardy all_slice)."),
-    global_collective(
-        "sdy.all_to_all", CollectiveKind::kAllToAll,
-        "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-        "Moves axes from the end of one dim's sharding to the end of another's (Shardy all_to_all)."),
-    global_collective("sdy.collective_permute", CollectiveKind::kCollectivePermute,
-                      "operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-                      "Replaces axes by others of the same total size (Shardy collective_permute)."),
-    global_collective(
-        "sdy.all_reduce", CollectiveKind::kAllReduce,
-        "custom<axes>($reduction_axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-        "Completes a pending reduction over axes (Shardy all_reduce)."),
-    global_collective("sdy.reduce_scatter", CollectiveKind::kReduceScatter,
-                      "custom<axes_per_dim>($reduce_scatter_axes) operands `out_sharding=` sharding($out_sharding) "
-                      "attr-dict `:` result-type",
-                      "Completes a pending reduction over axes, each device keeping its part (Shardy reduce_scatter)."),
     local_collective("shardwise.axis_index", CollectiveKind::kAxisIndex, infer_axis_index,
                      "Row-major position of this device along mesh axes."),
     local_collective("shardwise.all_reduce", CollectiveKind::kAllReduce, infer_all_reduce,
@@ -260,6 +200,15 @@ Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
 }  // namespace
 
 std::span<const OpDef> collective_ops() { return kCollectiveOps; }
+
+// Collectives exist only after batching.
+void batch_collective(BatchContext& context) {
+  check_internal(false, std::string(context.op().name()).append(" is created after batching"));
+}
+
+OpCost collective_cost(const OpView& op) {
+  return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
+}
 
 bool is_local_collective(const OpView& op) {
   return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives, in two dialects that say the same thing.
+// Collectives of one device's program, groups given by axes and sub-axes of the mesh, never by device lists. Those of
+// global values are Shardy's (global_collectives.h).
 //
-// Global stage: Shardy's ops on global types; the sharding of the result says what the devices hold afterwards.
-//   %1 = sdy.all_gather [{"y"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<16x4xf32>
-//
-// Local stage: one device's program, groups given by axes and sub-axes of the mesh, never by device lists.
 //   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
 //          : (tensor<2x4xf32>) -> tensor<4x4xf32>
 //
@@ -27,6 +24,11 @@
 namespace shardwise {
 
 std::span<const OpDef> collective_ops();
+
+// Fields that all collectives share.
+inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
+void batch_collective(BatchContext& context);
+OpCost collective_cost(const OpView& op);
 
 // Reading the attributes of a local collective.
 struct AllToAllMove {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/manual_verify.h"
 
 namespace shardwise {
 namespace {
@@ -111,7 +112,7 @@ void batch_group(BatchContext& context) {
   context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
 }
 
-constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, std::string_view format,
+constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
                           std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer,
@@ -120,6 +121,7 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, std
                .vjp = propagation_only,
                .batch = propagation_only,
                .flow = flow,
+               .verify = verify,
                .format = format,
                .doc = doc};
 }
@@ -138,9 +140,10 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
 }
 
 constexpr OpDef kManualOps[] = {
-    region_op("sdy.manual_computation", infer_manual, flow_manual, "custom<manual_computation>($manual_axes)",
+    region_op("sdy.manual_computation", infer_manual, flow_manual, verify_manual_computation,
+              "custom<manual_computation>($manual_axes)",
               "A region that sees local shapes along its manual axes (Shardy manual_computation)."),
-    region_op("sdy.named_computation", infer_named, flow_region, "custom<named_computation>($name)",
+    region_op("sdy.named_computation", infer_named, flow_region, verify_isolated, "custom<named_computation>($name)",
               "A region with a name, such as an inlined function (Shardy named_computation)."),
     identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
              "Stands for all values that an op with regions hands on as one (Shardy data_flow_edge).",

@@ -19,6 +19,7 @@
 #include "shardwise/ops/dynamic_slicing.h"
 #include "shardwise/ops/effects.h"
 #include "shardwise/ops/elementwise.h"
+#include "shardwise/ops/global_collectives.h"
 #include "shardwise/ops/indexing.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/linalg.h"
@@ -35,18 +36,19 @@ namespace {
 
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
-  for (std::span<const OpDef> family : {elementwise_ops(),     reduce_ops(),
-                                        window_ops(),          dot_ops(),
-                                        layout_ops(),          slicing_ops(),
-                                        dynamic_slicing_ops(), indexing_ops(),
-                                        create_ops(),          annotation_ops(),
-                                        collective_ops(),      special_function_ops(),
-                                        convolution_ops(),     select_and_scatter_ops(),
-                                        linalg_ops(),          sort_ops(),
-                                        batch_norm_ops(),      contraction_ops(),
-                                        composed_ops(),        custom_call_ops(),
-                                        effect_ops(),          device_collective_ops(),
-                                        control_ops(),         manual_ops()}) {
+  for (std::span<const OpDef> family : {elementwise_ops(),      reduce_ops(),
+                                        window_ops(),           dot_ops(),
+                                        layout_ops(),           slicing_ops(),
+                                        dynamic_slicing_ops(),  indexing_ops(),
+                                        create_ops(),           annotation_ops(),
+                                        collective_ops(),       special_function_ops(),
+                                        convolution_ops(),      select_and_scatter_ops(),
+                                        linalg_ops(),           sort_ops(),
+                                        batch_norm_ops(),       contraction_ops(),
+                                        composed_ops(),         custom_call_ops(),
+                                        effect_ops(),           device_collective_ops(),
+                                        control_ops(),          manual_ops(),
+                                        global_collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

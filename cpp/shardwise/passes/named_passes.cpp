@@ -7,9 +7,11 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/passes/assign.h"
+#include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/pipeline.h"
 #include "shardwise/passes/plan_reshards.h"
 #include "shardwise/passes/propagate.h"
+#include "shardwise/passes/remove_size_one_axes.h"
 
 namespace shardwise {
 namespace {
@@ -26,6 +28,8 @@ void propagate_only(Program& program) {
 
 constexpr Pass kOthers[] = {
     {"parse", "read the program, verify it and print it", change_nothing},
+    kLiftInlinedMeshes,
+    kRemoveSizeOneAxes,
     {"propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
      propagate_only<Strategy::kBasic, Priorities::kNone>},
     {"propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",

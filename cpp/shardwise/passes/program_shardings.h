@@ -20,6 +20,8 @@ namespace shardwise {
 MeshPtr main_mesh(const Module& module);
 // The same, or else the first mesh of several devices that the program declares: where it runs without any sharding.
 MeshPtr program_mesh(const Module& module);
+// As program_mesh, but null where main_mesh is an error.
+MeshPtr only_mesh(const Module& module);
 
 class ProgramShardings {
  public:

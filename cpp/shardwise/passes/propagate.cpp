@@ -13,9 +13,11 @@
 #include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/divisible_borders.h"
 #include "shardwise/passes/inline_calls.h"
+#include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
 #include "shardwise/passes/propagation_rounds.h"
+#include "shardwise/passes/remove_size_one_axes.h"
 #include "shardwise/passes/sharding_groups.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
@@ -26,15 +28,16 @@
 namespace shardwise {
 namespace {
 
-// The mesh that all shardings are on; null when they differ, when there is none, or when it has no axes to hand on.
+// The mesh that all shardings are on, under the first of its names; null when they differ, when there is none, or when
+// it has no axes to hand on.
 const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
   const MeshPtr* common = nullptr;
   for (ShardingId id : shardings) {
     if (!id) continue;
     const MeshPtr& mesh = context.sharding(id).mesh;
     if (mesh == nullptr || mesh->is_empty()) continue;
-    if (mesh->is_maximal() || (common != nullptr && !equal(*common, mesh))) return nullptr;
-    common = &mesh;
+    if (mesh->is_maximal() || (common != nullptr && *common != mesh && !(*common)->same_devices(*mesh))) return nullptr;
+    if (common == nullptr) common = &mesh;
   }
   return common;
 }
@@ -183,10 +186,7 @@ class Propagation {
 
   const ShardingRule& rule(OpId id) {
     const ShardingRule*& known = rules_[id.index];
-    if (known == nullptr) {
-      const OpView op(module_, id);
-      known = conservative_ ? &context_.cautious_rule(op) : &context_.sharding_rule(op);
-    }
+    if (known == nullptr) known = &context_.propagation_rule(OpView(module_, id), conservative_);
     return *known;
   }
 
@@ -367,7 +367,7 @@ class Propagation {
 
 class Closer {
  public:
-  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(program_mesh(module)) {}
+  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(only_mesh(module)) {}
 
   void close_region(RegionId region, bool nested) {
     for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);
@@ -442,6 +442,8 @@ void close_shardings(Module& module) {
 
 void propagate(Program& program) {
   Module& module = program.module;
+  lift_inlined_meshes(module);
+  remove_size_one_axes(module);
   const std::set<std::string> called = calls_to_regions(module);
   add_data_flow_edges(module);
   program.counters.add("propagate.copies", split_constants(module));

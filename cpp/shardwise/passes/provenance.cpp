@@ -197,7 +197,7 @@ class Explainer {
       const ShardingId id = history_.at(Holder{tensor, 0}, time);
       shardings.push_back(id ? &context_.sharding(id) : nullptr);
     }
-    projection_.project(context_.sharding_rule(OpView(module_, op)), shardings);
+    projection_.project(context_.propagation_rule(OpView(module_, op)), shardings);
   }
 
   void find_lost(std::vector<LostAxis>& lost) {
@@ -216,7 +216,7 @@ class Explainer {
   }
 
   void find_lost_at(OpId op, std::vector<LostAxis>& lost) {
-    if (!has_common_mesh(op) || context_.sharding_rule(OpView(module_, op)).empty()) return;
+    if (!has_common_mesh(op) || context_.propagation_rule(OpView(module_, op)).empty()) return;
     project(op, history_.steps().size());
     const std::vector<ValueId> tensors = tensors_of(module_, op);
     const size_t own = static_cast<size_t>(std::ranges::find(tensors, value_) - tensors.begin());

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/op_verifier.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/propagation_edges.h"
+#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/text_words.h"
+
+namespace shardwise {
+namespace {
+
+void verify_attribute(const OpView& op, std::string_view name, const Attribute& value) {
+  if (name == text_words::kShardingRule) {
+    const auto* rule = std::get_if<RuleAttr>(&value.base());
+    if (rule == nullptr) {
+      fail<ShardingError>(op.name(), "its sharding rule must be #sdy.op_sharding_rule<…>", attribute_text(value));
+    }
+    verify(*rule, op);
+  } else if (name == text_words::kPropagationEdges) {
+    verify_propagation_edges(op, value);
+  } else if (name == text_words::kSharding) {
+    const auto* shardings = std::get_if<ShardingPerValue>(&value.base());
+    check_internal(shardings != nullptr && op.result_count() == 0,
+                   "only an op without results has its shardings as an attribute");
+    verify_without_results(op.name(), *shardings);
+  }
+}
+
+bool says_nothing(const TensorSharding& sharding) {
+  return sharding.dims.empty() && sharding.replicated.empty() && sharding.unreduced.empty();
+}
+
+}  // namespace
+
+bool needs_verification(const OpView& op) {
+  return op.def().verify != nullptr || op.def().traits.data_flow_edge ||
+         std::ranges::any_of(op.attrs().entries(), [](const auto& entry) { return entry.first.starts_with("sdy."); });
+}
+
+void verify_op(const OpView& op) {
+  for (const auto& [name, value] : op.attrs().entries()) {
+    if (name.starts_with("sdy.")) verify_attribute(op, name, value);
+  }
+  if (op.def().verify != nullptr) op.def().verify(op);
+}
+
+void verify_sharding(const TensorSharding& sharding, const TensorType& type) {
+  if (type.dtype == DType::kToken && !says_nothing(sharding)) {
+    fail<ShardingError>("sharding", "that of a token must be of no dims and no axes", short_text(sharding), "write []");
+  }
+  verify(sharding, type.shape);
+}
+
+void verify_without_results(std::string_view op, const ShardingPerValue& shardings) {
+  if (shardings.empty()) return;
+  if (shardings.size() > 1) {
+    fail<ShardingError>(op, "an op without results must have at most one sharding", std::to_string(shardings.size()));
+  }
+  const TensorSharding& sharding = shardings[0];
+  if (says_nothing(sharding)) return;
+  fail<ShardingError>(op, "the sharding of an op without results must be of no dims and no axes", short_text(sharding),
+                      "write []");
+}
+
+DataFlowEdgeUses::DataFlowEdgeUses(const Module& module) : module_(module) {
+  bool any = false;
+  for (uint32_t i = 1; i < module.op_count() && !any; ++i) any = module.op(OpId{i}).def->traits.data_flow_edge;
+  if (!any) return;
+  uses_.resize(module.value_count(), 0);
+  for (uint32_t i = 1; i < module.region_count(); ++i) {
+    const Region& region = module.region(RegionId{i});
+    for (OpId op : region.ops) {
+      for (ValueId operand : module.operands(op)) ++uses_[operand.index];
+    }
+    for (ValueId result : region.results) ++uses_[result.index];
+  }
+}
+
+void DataFlowEdgeUses::verify(OpId id) const {
+  if (uses_.empty() || !module_.op(id).def->traits.data_flow_edge) return;
+  const OpView op(module_, id);
+  if (uses_[op.operand(0).index] != 1) {
+    fail<ShardingError>(op.name(), "its operand must have no other user", str(uses_[op.operand(0).index] - 1, " more"),
+                        "let them use the result");
+  }
+  const OpId source = module_.value(op.operand(0)).op;
+  if (!source || module_.op(source).def->flow != nullptr || !module_.op(source).def->name.starts_with("sdy.")) return;
+  fail<ShardingError>(op.name(), "its operand must not be the result of an annotation", module_.op(source).def->name,
+                      "let the annotation use the result");
+}
+
+}  // namespace shardwise
