@@ -184,6 +184,23 @@ def test_one_of_several_ops_gets_the_rule() -> None:
     assert [i for i, line in enumerate(lines) if "sharding_rule" in line] == [5]
 
 
+def test_a_custom_call_is_named_by_its_target(shardy: ShardyOracle) -> None:  # noqa: F811
+    text = """module {
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"y", ?}]>}, \
+%arg1: tensor<4x16xf32>) -> tensor<8x16xf32> {
+    %0 = stablehlo.custom_call @my_dot(%arg0, %arg1) : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    return %0 : tensor<8x16xf32>
+  }
+}
+"""
+    module = sw.parse(text).with_sharding_rule("my_dot", "i j, j k -> i k")
+    ours = shardings_of(shardy.run(sw._core.passes.propagate(module._core, "aggressive", "user").text()))
+    theirs = shardings_of(shardy.run(str(module), "sdy-user-priority-propagate"))
+    assert not differences(ours, theirs)
+    assert ours["argument 1"] == '#sdy.sharding<@mesh, [{"y", ?}, {?}]>'
+
+
 def test_a_rule_changes_shardings_and_no_numbers() -> None:
     """The op's own rule says how it is split; a false one of a user leads to reshards only."""
     import numpy as np
