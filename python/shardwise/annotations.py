@@ -185,10 +185,10 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     Source: Mesh-TensorFlow (arXiv 1811.02084): dims have names, and a layout is a map from names to mesh dims.
     """
     layout = current_layout()
-    dims = tuple(names.split()) if isinstance(names, str) else tuple(names)
-    dims = tuple(None if dim == "_" else dim for dim in dims)
-    if not all(dim is None or isinstance(dim, str) for dim in dims):
+    listed: Any = names.split() if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(dim is None or isinstance(dim, str) for dim in listed):
         raise ShardingError(message("logical", "the names of dims must be text", repr(names)))
+    dims = tuple(None if dim == "_" else dim for dim in listed)
     x = _annotated(x, logical, names)
     if isinstance(x, Tracer) and len(dims) != x.ndim:
         raise ShapeError(message("logical", f"an array of {x.ndim} dims needs as many names", repr(names)))
@@ -222,13 +222,13 @@ def sharding_group(values: Any, group_id: int | None = None) -> Any:
     >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros((4, 2)), np.ones((4, 2))).sharding.spec
     P('x', None)
     """
-    if group_id is not None and not is_integer(group_id, 0):
-        raise ValueError(message("sharding_group", "group_id must be an integer of at least 0", repr(group_id)))
+    if group_id is not None and (not is_integer(group_id, 0) or group_id >= 2**63):
+        raise ValueError(message("sharding_group", "group_id must be an integer in [0, 2^63)", repr(group_id)))
     leaves = flatten(values)[0]
     traced = next((leaf._trace for leaf in leaves if isinstance(leaf, Tracer)), current_trace())
     if traced is None:
         return values
-    number = max(traced.groups, default=-1) + 1 if group_id is None else group_id
+    number = max(traced.groups, default=-1) + 1 if group_id is None else int(group_id)
     for leaf in leaves:
         x = traced.lift(leaf)
         shape = traced.groups.setdefault(number, x.shape)
@@ -263,7 +263,7 @@ def propagation_barrier(x: Any, allowed_direction: str) -> Any:
     >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros(4)).sharding.spec
     P(None)
     """
-    if allowed_direction not in _DIRECTIONS:
+    if allowed_direction not in tuple(_DIRECTIONS):
         rule = "allowed_direction must be 'forward', 'backward' or 'none'"
         raise ValueError(message("propagation_barrier", rule, repr(allowed_direction)))
     leaves, tree = flatten(x)

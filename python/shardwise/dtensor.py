@@ -28,7 +28,7 @@ import numpy as np
 from .array import Array
 from .errors import MeshError, ShapeError, ShardingError, message
 from .mesh import Mesh, get_mesh, make_mesh
-from .partition_spec import PartitionSpec, SubAxis
+from .partition_spec import PartitionSpec, SubAxis, is_integer
 from .placement import device_put, reshard
 from .sharding import NamedSharding
 from .tracing import Tracer, current_trace
@@ -89,6 +89,8 @@ def DeviceMesh(  # noqa: N802
     Mesh('dp': 2, 'tp': 2)
     """
     ids = np.asarray(mesh)
+    if not ids.ndim:
+        raise MeshError(message("DeviceMesh", "a mesh must have dims", repr(mesh), "use an array of device ids"))
     return make_mesh(ids.shape, _dim_names(ids.ndim, mesh_dim_names), devices=[int(i) for i in ids.reshape(-1)])
 
 
@@ -127,8 +129,8 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
     reducers: dict[str, str] = {}
     for axis, placement in zip(axes, given):
         if isinstance(placement, Shard):
-            if not -ndim <= placement.dim < ndim:
-                raise ShapeError(message("Shard", f"dim must be in [{-ndim}, {ndim})", placement.dim))
+            if not is_integer(placement.dim, -ndim) or placement.dim >= ndim:
+                raise ShapeError(message("Shard", f"dim must be an integer in [{-ndim}, {ndim})", placement.dim))
             dims[placement.dim].append(axis)
         if isinstance(placement, Partial):
             reducers[axis] = _reducer(placement)

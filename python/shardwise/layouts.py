@@ -102,8 +102,10 @@ class Layout(Mapping[str, Any]):
 
 def _pairs(rules: Any) -> list[tuple[Any, Any]]:
     if isinstance(rules, str):
-        entries = [entry.partition(":") for entry in rules.split(";") if entry.strip()]
-        return [(name.strip(), axis.strip() or None) for name, _, axis in entries]
+        entries = [tuple(part.strip() for part in entry.split(":")) for entry in rules.split(";") if entry.strip()]
+        if any(len(entry) != 2 for entry in entries):
+            raise ShardingError(message("axis_rules", "text must be 'name:axis;name:axis'", repr(rules)))
+        return [(name, axis or None) for name, axis in entries]
     if isinstance(rules, Mapping):
         return list(rules.items())
     pairs = list(rules) if isinstance(rules, Sequence) else [rules]

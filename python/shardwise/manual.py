@@ -64,7 +64,7 @@ def manual(
         raise TypeError(message("manual", "takes a function", repr(fun)))
     if mesh is not None and not isinstance(mesh, Mesh):
         raise MeshError(message("manual", "mesh must be a Mesh", repr(mesh)))
-    names = None if axes is None else frozenset((axes,) if isinstance(axes, str) else axes)
+    names = _names(axes)
     programs: dict[Any, JitFunction] = {}
 
     @wraps(fun)
@@ -75,6 +75,13 @@ def manual(
         return _record(trace, fun, mesh, in_specs, out_specs, names, args)
 
     return wrapped
+
+
+def _names(axes: Any) -> frozenset[str] | None:
+    listed = (axes,) if isinstance(axes, str) else axes
+    if listed is not None and not (isinstance(listed, Iterable) and all(isinstance(axis, str) for axis in listed)):
+        raise ShardingError(message("manual", "axes must be names, or None for all", repr(axes)))
+    return None if listed is None else frozenset(listed)
 
 
 def shard_map(
@@ -92,7 +99,7 @@ def shard_map(
 
     Source: `jax.shard_map`.
     """
-    names = frozenset(axis_names) or None
+    names = axis_names or None
     if f is None:
         return lambda fun: manual(fun, mesh, in_specs, out_specs, names)
     return manual(f, mesh, in_specs, out_specs, names)

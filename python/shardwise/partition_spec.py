@@ -126,7 +126,9 @@ def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDi
     """
     if not is_integer(priority, 0):
         raise ShardingError(message("priority", "a priority must be an integer of at least 0", repr(priority)))
-    dim = axes if isinstance(axes, OpenDim) else _one_form("priority", axes)
+    dim = _one_form("priority", axes)
+    if isinstance(dim, PriorityDim):
+        raise ShardingError(message("priority", "a dim must have one priority", repr(axes)))
     if dim is None:
         way_out = "name axes, or use open()"
         raise ShardingError(message("priority", "a dim must have axes or be open", repr(axes), way_out))

@@ -44,6 +44,11 @@ def priority_of_a_whole_dim() -> None:
     sw.priority((), 1)
 
 
+@row(sw.ShardingError, r"priority: a dim must have one priority, got priority\('data', 1\)")
+def priority_of_a_priority() -> None:
+    sw.priority(sw.priority("data", 1), 2)  # type: ignore[arg-type]
+
+
 @row(sw.ShardingError, r"P: replicated must be an axis name or a set of them, got 3")
 def replicated_over_a_number() -> None:
     P(replicated=3)  # type: ignore[arg-type]
@@ -67,6 +72,16 @@ def reducer_of_nothing() -> None:
 @row(sw.ShardingError, r'an axis must be of mesh @mesh, got "dta"; use one of "data", "model"')
 def named_sharding_over_an_unknown_axis() -> None:
     sw.NamedSharding(MESH, P("dta"))
+
+
+@row(sw.ShardingError, r"NamedSharding: spec must be P\(...\) or text, got 3")
+def named_sharding_of_a_number() -> None:
+    sw.NamedSharding(MESH, 3)  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"ShapeDtypeStruct: sharding must be a NamedSharding, P\(...\), text or None, got 3")
+def shape_with_a_number_for_a_sharding() -> None:
+    sw.ShapeDtypeStruct((8,), "float32", sharding=3)
 
 
 # ---- trees of shardings, meshes -------------------------------------------------------------------------------------
@@ -149,6 +164,11 @@ def rule_for_two_names() -> None:
     sw.axis_rules({"a b": "data"})
 
 
+@row(sw.ShardingError, r"axis_rules: text must be 'name:axis;name:axis', got 'a:b:c'")
+def rules_in_text_of_three_parts() -> None:
+    sw.axis_rules("a:b:c")
+
+
 @row(sw.ShardingError, r"axis_rules: a dim must have one rule, got 'a' again")
 def two_rules_for_one_name() -> None:
     sw.axis_rules("a:data;a:model")
@@ -180,9 +200,14 @@ def placements_for_some_mesh_dims() -> None:
     dtensor.distribute_tensor(X, MESH, [Shard(0)])
 
 
-@row(sw.ShapeError, r"Shard: dim must be in \[-2, 2\), got 2")
+@row(sw.ShapeError, r"Shard: dim must be an integer in \[-2, 2\), got 2")
 def placement_of_a_dim_that_is_not_there() -> None:
     dtensor.distribute_tensor(X, MESH, [Shard(2), Replicate()])
+
+
+@row(sw.MeshError, r"DeviceMesh: a mesh must have dims, got 3; use an array of device ids")
+def device_mesh_of_a_number() -> None:
+    dtensor.DeviceMesh("cpu", 3)
 
 
 @row(sw.ShardingError, r"Partial: reduce_op must be one of sum, product, max, min, band, bor, got 'avg'")
@@ -226,7 +251,7 @@ def group_of_two_shapes() -> None:
     on_mesh(lambda x: sw.sharding_group((x, x.T))[0]).trace(X)
 
 
-@row(ValueError, r"sharding_group: group_id must be an integer of at least 0, got -1")
+@row(ValueError, r"sharding_group: group_id must be an integer in \[0, 2\^63\), got -1")
 def group_of_a_negative_number() -> None:
     sw.sharding_group(X, -1)
 
@@ -283,6 +308,11 @@ def manual_on_a_number() -> None:
     sw.manual(lambda part: part, 3)  # type: ignore[arg-type]
 
 
+@row(sw.ShardingError, r"manual: axes must be names, or None for all, got 3")
+def manual_axes_of_a_number() -> None:
+    sw.manual(lambda part: part, axes=3)  # type: ignore[arg-type]
+
+
 @row(TypeError, r"manual: takes a function, got 3")
 def manual_of_a_number() -> None:
     sw.manual(3)  # type: ignore[arg-type]
@@ -307,3 +337,9 @@ def run_of_a_manual_region() -> None:
 @row(sw.ShardingError, r"passes: a pass must be one of inline_calls, simplify, .*, got optimise")
 def unknown_pass() -> None:
     sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
+
+
+@row(sw.ShardingError, r"localize: the program must not be partitioned already, got shardwise.all_reduce; give")
+def pass_on_a_program_that_is_partitioned() -> None:
+    program = on_mesh(lambda x: x.sum(), in_shardings=P("data")).lower(X).compile()
+    sw.parse(program.as_text("local")).run("localize")

@@ -94,7 +94,7 @@ def test_in_a_program_placements_are_constraints_and_partial_is_unreduced() -> N
     [
         ([Shard(0)], sw.ShardingError, "one placement for each of the 2 dims of Mesh"),
         ([Shard(0), "x"], sw.ShardingError, "use Shard"),
-        ([Shard(2), Replicate()], sw.ShapeError, r"Shard: dim must be in \[-2, 2\), got 2"),
+        ([Shard(2), Replicate()], sw.ShapeError, r"Shard: dim must be an integer in \[-2, 2\), got 2"),
         ([Partial("avg"), Replicate()], sw.ShardingError, "reduce_op must be one of sum, product"),
         ([Partial("sum"), Partial("max")], sw.ShardingError, "combine in one way"),
         ([Partial(), Replicate()], sw.ShardingError, "cannot be left unreduced"),
