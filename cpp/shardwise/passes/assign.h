@@ -28,6 +28,7 @@
 namespace shardwise {
 
 void assign(Program& program);
-inline constexpr Pass kAssign{"assign", "choose the sharding that each op is computed in, and insert reshards", assign};
+inline constexpr Pass kAssign{"assign", "choose the sharding that each op is computed in, and insert reshards", assign,
+                              true};
 
 }  // namespace shardwise

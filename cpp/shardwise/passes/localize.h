@@ -25,6 +25,6 @@ LocalLayout layout_of(const Module& module, ValueId value);
 void check_not_localized(const Module& module, std::string_view what);
 
 void localize(Program& program);
-inline constexpr Pass kLocalize{"localize", "turn global shapes into the program of one device", localize};
+inline constexpr Pass kLocalize{"localize", "turn global shapes into the program of one device", localize, true};
 
 }  // namespace shardwise

@@ -38,8 +38,8 @@ constexpr Pass kOthers[] = {
      propagate_only<Strategy::kAggressive, Priorities::kOps>},
     {"propagate_user_priority", "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate",
      propagate_only<Strategy::kAggressive, Priorities::kUser>},
-    {"insert_reshards", "another name of assign", kAssign.run},
-    {"reshard_to_collectives", "another name of plan_reshards", kPlanReshards.run},
+    {"insert_reshards", "another name of assign", kAssign.run, true},
+    {"reshard_to_collectives", "another name of plan_reshards", kPlanReshards.run, true},
 };
 
 const std::vector<Pass>& all_passes() {
@@ -75,7 +75,10 @@ void run_passes(std::span<const std::string> names, Program& program) {
     fail<ShardingError>("passes", str("a pass must be one of ", join(known, ", ")), name);
   }
   int index = 0;
-  for (const Pass* pass : passes) run_pass(*pass, program, ++index);
+  for (const Pass* pass : passes) {
+    if (pass->needs_runnable) check_runnable(program.module);
+    run_pass(*pass, program, ++index);
+  }
 }
 
 }  // namespace shardwise

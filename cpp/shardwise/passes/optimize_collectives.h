@@ -17,6 +17,6 @@ namespace shardwise {
 void optimize_collectives(Program& program);
 inline constexpr Pass kOptimizeCollectives{"optimize_collectives",
                                            "merge equal collectives of the local program, and remove unused ones",
-                                           optimize_collectives};
+                                           optimize_collectives, true};
 
 }  // namespace shardwise

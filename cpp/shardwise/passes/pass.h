@@ -73,6 +73,7 @@ struct Pass {
   std::string_view name;
   std::string_view doc;  // one line
   void (*run)(Program& program);
+  bool needs_runnable = false;  // takes for granted that the program is one that can run: no calls, no manual regions
 };
 
 }  // namespace shardwise

@@ -27,7 +27,7 @@ constexpr std::array kPipeline{
 };
 
 // Texts hold ops and dtypes that can be propagated and not run.
-void check_runnable(const Module& module, RegionId region) {
+void check_runnable_region(const Module& module, RegionId region) {
   const auto check_type = [&](ValueId value, LocId loc) {
     if (has_kernels(module.type(value).dtype)) return;
     DTypeError error(error_message("compile", "a value must be of a dtype that has kernels", module.type(value).text(),
@@ -45,7 +45,7 @@ void check_runnable(const Module& module, RegionId region) {
       throw error;
     }
     for (size_t i = 0; i < op.result_count(); ++i) check_type(op.result(i), op.loc());
-    for (const RegionId inner : op.regions()) check_runnable(module, inner);
+    for (const RegionId inner : op.regions()) check_runnable_region(module, inner);
   }
 }
 
@@ -53,7 +53,7 @@ void check_runnable(const Module& module, RegionId region) {
 void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
-  check_runnable(module, main.body);
+  check_runnable_region(module, main.body);
   check_not_localized(module, "compile");
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
@@ -90,6 +90,10 @@ void run_or_report(const Pass& pass, Program& program) {
 }  // namespace
 
 std::span<const Pass> pipeline() { return kPipeline; }
+
+void check_runnable(const Module& module) {
+  for (const Function& function : module.functions) check_runnable_region(module, function.body);
+}
 
 PassRecord run_pass(const Pass& pass, Program& program, int index) {
   if (program.dump_folder.empty()) program.dump_folder = new_dump_folder(program.module);

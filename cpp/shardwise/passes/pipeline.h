@@ -40,6 +40,9 @@ std::span<const Pass> pipeline();  // in order
 // ShardingError for a program that is partitioned already, or a result that is to stay unreduced.
 Compiled compile(Module traced, const CompileOptions& options = {});
 
+// UnsupportedError or DTypeError, with its place, for an op or value that can be propagated and not run.
+void check_runnable(const Module& module);
+
 // Runs one pass as `compile` does: timed, verified, dumped as number `index`.
 PassRecord run_pass(const Pass& pass, Program& program, int index);
 

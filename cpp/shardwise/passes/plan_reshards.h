@@ -50,6 +50,7 @@ class ReshardPlanner {
 inline constexpr std::string_view kCauseAttr = "cause";
 
 void plan_reshards(Program& program);
-inline constexpr Pass kPlanReshards{"plan_reshards", "turn each reshard into the cheapest collectives", plan_reshards};
+inline constexpr Pass kPlanReshards{"plan_reshards", "turn each reshard into the cheapest collectives", plan_reshards,
+                                    true};
 
 }  // namespace shardwise
