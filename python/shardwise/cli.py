@@ -93,7 +93,9 @@ def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        changed = _core.passes.run_passes(module, options.passes, options.strategy, options.strict_divisible)
+        changed = _core.passes.run_passes(
+            module, options.passes, options.strategy, options.strict_divisible, options.conservative
+        )
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
         raise source.refusal(error) from None
@@ -136,6 +138,9 @@ def _parser() -> argparse.ArgumentParser:
         "--strict-divisible",
         action="store_true",
         help="shrink uneven shardings of arguments and results, as Shardy",
+    )
+    opt.add_argument(
+        "--conservative", action="store_true", help="propagate only what asks for no exchange and no part of an axis"
     )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
     opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")

@@ -47,13 +47,18 @@ class Module:
         return [(name, rule) for name, rule in self._core.sharding_rules()]
 
     def propagate(
-        self, strategy: Literal["aggressive", "basic"] = "aggressive", *, strict_divisible: bool = False
+        self,
+        strategy: Literal["aggressive", "basic"] = "aggressive",
+        *,
+        strict_divisible: bool = False,
+        conservative: bool = False,
     ) -> Module:
         """The program with a sharding for every value, as the compiler gives it: all dims are closed.
 
         Args:
             strategy: how conflicts are settled, as in :func:`jit`.
             strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
+            conservative: propagate only what asks for no exchange and no part of an axis.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -63,13 +68,14 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        return self.run("propagate", strategy=strategy, strict_divisible=strict_divisible)
+        return self.run("propagate", strategy=strategy, strict_divisible=strict_divisible, conservative=conservative)
 
     def run(
         self,
         *passes: str,
         strategy: Literal["aggressive", "basic"] = "aggressive",
         strict_divisible: bool = False,
+        conservative: bool = False,
     ) -> Module:
         """The program after these passes, one after another; ``shardwise opt --help`` lists them.
 
@@ -80,7 +86,7 @@ class Module:
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
         <module of 0 ops>
         """
-        return Module(_core.passes.run_passes(self._core, passes, strategy, strict_divisible))
+        return Module(_core.passes.run_passes(self._core, passes, strategy, strict_divisible, conservative))
 
     def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Module:
         """The program with a rule of yours on ops: propagation follows it in place of the ops' own.

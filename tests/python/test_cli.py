@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from example_programs import EXAMPLES, traced_example
 from shardy_oracle import ShardyOracle, shardy  # noqa: F401 - the fixture
+from test_data_flow import CALLS, CASE, MANUAL, WHILE
 from test_mutated_text import mutated
 
 import shardwise as sw
@@ -95,10 +96,37 @@ def test_the_levels_of_propagation_are_those_of_shardy(level: str, file: Path, c
     assert '{"x", ?}' in expected
 
 
+def test_a_level_of_propagation_sees_manual_regions_as_shardy_does(
+    shardy: ShardyOracle,  # noqa: F811
+    file: Path,
+    capsys: Any,
+) -> None:
+    file.write_text(
+        """\
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %m = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", ?}, {"y", ?}]>]
+      out_shardings=[<@mesh, [{"x", ?}, {?}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+    %t = stablehlo.transpose %b, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %u = stablehlo.transpose %t, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+    sdy.return %u : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %m : tensor<8x8xf32>
+}
+"""
+    )
+    ours = run(capsys, "opt", file, "--passes=propagate-user-priority")[1]
+    assert '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y", ?}, {?}]>]>} : (tensor<4x8xf32>)' in ours
+    assert ours.count('{?}, {"y", ?}') == 1  # of %t; the region's argument keeps what its text says
+    assert shardy.parse(ours)
+
+
 def test_shardings_of_uneven_borders_shrink_where_that_is_asked_for(file: Path, capsys: Any) -> None:
     file.write_text(TEXT.replace("tensor<8x", "tensor<6x"))
     even = '%arg0: tensor<6x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {}]>}'
     assert even not in run(capsys, "opt", file, "--passes=propagate")[1]
+    careful = run(capsys, "opt", file, "--passes=propagate", "--conservative")[1]
+    assert careful == str(sw.parse(file.read_text()).propagate(conservative=True))
     strict = run(capsys, "opt", file, "--passes=propagate", "--strict-divisible")[1]
     assert even in strict
     assert strict == str(sw.parse(file.read_text()).propagate(strict_divisible=True))
@@ -205,7 +233,7 @@ def test_a_wrong_command_line_says_what_is_right(arguments: list[str], message: 
 def test_changed_texts_of_any_stage_are_processed_or_refused_in_one_line(name: str, file: Path, capsys: Any) -> None:
     rng = random.Random(name)
     stages = traced_example("gradient").lower().compile()._compiled.stages.values()
-    texts = [TEXT, *(stage.text() for stage in stages)]
+    texts = [TEXT, WHILE, CASE, MANUAL, CALLS, *(stage.text() for stage in stages)]
     refused = 0
     for _ in range(60):
         text = rng.choice(texts)

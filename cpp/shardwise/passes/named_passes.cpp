@@ -2,10 +2,13 @@
 #include "shardwise/passes/named_passes.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/manual.h"
 #include "shardwise/passes/assign.h"
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/pipeline.h"
@@ -18,9 +21,45 @@ namespace {
 
 void change_nothing(Program&) {}
 
+// The arguments of manual regions that no edge stands for: while this lives, they have the shardings that the ops of
+// their region see.
+class InsideViews {
+ public:
+  explicit InsideViews(Module& module) : module_(module) {
+    std::vector<DataFlowEdge> edges;
+    std::unordered_set<ValueId> behind_edges;
+    for (uint32_t id = 1; id < module.op_count(); ++id) {
+      const OpView op(module, OpId{id});
+      if (op.def().flow != nullptr) op.def().flow(op, edges);
+      if (op.def().traits.data_flow_edge) behind_edges.insert(op.operand(0));
+    }
+    for (const DataFlowEdge& edge : edges) {
+      if (!edge.target_inside || !edge.outside || behind_edges.contains(edge.owner)) continue;
+      views_.push_back(edge);
+      const TensorSharding& outside = module.context().sharding(edge.outside);
+      module.value(edge.owner).sharding = module.context().intern(seen_from_inside(outside, edge.manual_axes));
+    }
+  }
+  ~InsideViews() {
+    Context& context = module_.context();
+    for (const DataFlowEdge& edge : views_) {
+      ShardingId& sharding = module_.value(edge.owner).sharding;
+      const TensorSharding inside = context.sharding(sharding);
+      sharding = context.intern(seen_from_outside(inside, context.sharding(edge.outside), edge.manual_axes));
+    }
+  }
+  InsideViews(const InsideViews&) = delete;
+  InsideViews& operator=(const InsideViews&) = delete;
+
+ private:
+  Module& module_;
+  std::vector<DataFlowEdge> views_;
+};
+
 // Dims stay open, and a value that nothing reached has no sharding.
 template <Strategy strategy, Priorities priorities>
 void propagate_only(Program& program) {
+  const InsideViews views(program.module);
   record_annotations(program.module, program.provenance);
   propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters,
                       program.options.conservative);
