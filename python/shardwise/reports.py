@@ -216,16 +216,22 @@ def _row_of(values: dict[str, Any]) -> CollectiveRow:
 
 @dataclass(frozen=True)
 class PathStep:
-    """One op that carried an axis, ``from_`` one of its tensors ``to`` another."""
+    """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
+
+    ``round`` is the round of propagation, 0 for ops that change no element, to 4; ``priority`` the user's.
+    """
 
     name: str
     location: str
     from_: str
     to: str
+    round: int = 0
+    priority: int = 0
 
     def __str__(self) -> str:
         where = f" ({_shown(self.location)})" if self.location else ""
-        return f"{self.name}{where}: {self.from_} → {self.to}"
+        when = f", after priority {self.priority - 1}" if self.priority else ""
+        return f"{self.name}{where}: {self.from_} → {self.to}{when}"
 
 
 @dataclass(frozen=True)
@@ -263,7 +269,10 @@ class LostAxis:
 
 @dataclass(frozen=True)
 class ValueExplanation:
-    """One value of a program: its type, its sharding, and the reasons."""
+    """One value of a program: its type, its sharding, and the reasons.
+
+    ``suggestion`` is a sharding that, as an annotation of a value that nothing splits, would split it.
+    """
 
     name: str
     file: str
@@ -272,6 +281,7 @@ class ValueExplanation:
     sharding: str
     axes: tuple[AxisExplanation, ...] = ()
     lost: tuple[LostAxis, ...] = ()
+    suggestion: str = ""
 
     @property
     def location(self) -> str:
@@ -283,6 +293,8 @@ class ValueExplanation:
         lines = [f"{self.name}{where} is {self.type}, sharded {self.sharding}."]
         lines += [f"  {axis}" for axis in self.axes] or ["  Nothing splits it: every device holds all of it."]
         lines += [f"  {lost}" for lost in self.lost]
+        if self.suggestion:
+            lines.append(f"  shard({self.name}, '{self.suggestion}') would split it.")
         return "\n".join(lines)
 
 
@@ -290,12 +302,16 @@ def _value_of(row: dict[str, Any]) -> ValueExplanation:
     axes = tuple(
         AxisExplanation(
             a["axis"], a["dim"], a["origin"], a["location"],
-            tuple(PathStep(s["name"], s["location"], s["from"], s["to"]) for s in a["path"]),
+            tuple(
+                PathStep(s["name"], s["location"], s["from"], s["to"], s.get("round", 0), s.get("priority", 0))
+                for s in a["path"]
+            ),
         )
         for a in row["axes"]
     )  # fmt: skip
     lost = tuple(LostAxis(a["axis"], a["dim"], a["op"], a["location"], a["reason"]) for a in row["lost"])
-    return ValueExplanation(row["name"], row["file"], row["line"], row["type"], row["sharding"], axes, lost)
+    suggestion = row.get("suggestion", "")
+    return ValueExplanation(row["name"], row["file"], row["line"], row["type"], row["sharding"], axes, lost, suggestion)
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,6 +11,8 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/ir/graph_copy.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/annotations.h"
 #include "shardwise/passes/collective_ledger.h"
 #include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/named_passes.h"
@@ -146,6 +148,17 @@ std::shared_ptr<Propagated> propagate_program(const Module& module, const std::s
                                       std::move(program.provenance));
 }
 
+// What an annotation of one value would change: the program propagated with it.
+std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t index, const std::string& sharding,
+                                                const std::string& strategy) {
+  if (index == 0 || index >= module.value_count()) throw py::index_error("a program has no such value");
+  Module annotated = module;
+  MeshPtr mesh = program_mesh(module);
+  if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
+  annotate(annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
+  return propagate_program(annotated, strategy);
+}
+
 LocId loc_of(const Module& module, ValueId id) {
   const Value& value = module.value(id);
   return value.op ? module.op(value.op).loc : value.loc;
@@ -225,7 +238,8 @@ py::list axes_of(const Explanation& explanation) {
     py::list path;
     for (const PathEntry& entry : origin.path) {
       path.append(py::dict(py::arg("name") = entry.name, py::arg("location") = entry.location,
-                           py::arg("from") = entry.from, py::arg("to") = entry.to));
+                           py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("round") = entry.round,
+                           py::arg("priority") = entry.priority));
     }
     axes.append(py::dict(py::arg("axis") = origin.axis_text, py::arg("dim") = origin.dim,
                          py::arg("origin") = origin.origin, py::arg("location") = origin.location,
@@ -244,7 +258,8 @@ py::dict explanation_dict(const Module& module, const Provenance& provenance, Va
   }
   return py::dict(py::arg("name") = explanation.name, py::arg("file") = source.file, py::arg("line") = source.line,
                   py::arg("type") = module.type(value).text(), py::arg("sharding") = explanation.sharding,
-                  py::arg("axes") = axes_of(explanation), py::arg("lost") = lost);
+                  py::arg("axes") = axes_of(explanation), py::arg("lost") = lost,
+                  py::arg("suggestion") = explanation.suggestion ? short_text(*explanation.suggestion) : std::string());
 }
 
 py::list explain_name(const Module& module, const Provenance& provenance, const std::string& name) {
@@ -341,11 +356,21 @@ void bind_passes(py::module_& module) {
       .def_readonly("module", &Propagated::module)
       .def("explain", [](const Propagated& self,
                          const std::string& name) { return explain_name(*self.module, self.provenance, name); })
+      // By its number in the program; IndexError for one that it does not have.
+      .def("explain_value",
+           [](const Propagated& self, uint32_t index) {
+             if (index == 0 || index >= self.module->value_count()) {
+               throw py::index_error("a program has no such value");
+             }
+             return explanation_dict(*self.module, self.provenance, ValueId{index});
+           })
       .def("names", [](const Propagated& self) { return all_names(*self.module); });
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user", py::arg("conservative") = false);
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy);
+  module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
+             py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);
   module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
              py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false,

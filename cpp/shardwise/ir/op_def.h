@@ -199,6 +199,7 @@ struct Traits {
   bool tokens = false;           // operands and results may be tokens; ops that hand values on (flow) take them, too
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
+  bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops do
   bool movement = false;  // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };

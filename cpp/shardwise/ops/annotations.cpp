@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/annotations.h"
 
+#include <algorithm>
+
 namespace shardwise {
 namespace {
 
@@ -68,6 +70,30 @@ std::span<const OpDef> annotation_ops() { return kAnnotationOps; }
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
   return create_annotation(builder, kAnnotationOps[0].name, operand, sharding);
+}
+
+void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
+  const OpId op = module.value(value).op;
+  const RegionId region = op ? module.op(op).parent : module.value(value).region;
+  if (!op && !module.region(region).op) {
+    verify(sharding, module.type(value).shape);
+    module.declare_mesh(sharding.mesh);
+    module.value(value).sharding = module.context().intern(sharding);
+    return;
+  }
+  Builder builder(module, region, op ? module.op(op).loc : module.value(value).loc);
+  const ValueId constrained = create_sharding_constraint(builder, value, sharding);
+  const OpId constraint = module.value(constrained).op;
+  std::vector<OpId>& ops = module.region(region).ops;
+  ops.pop_back();
+  ops.insert(op ? std::next(std::ranges::find(ops, op)) : ops.begin(), constraint);
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (OpId{i} == constraint) continue;
+    for (ValueId& operand : module.operands(OpId{i})) operand = operand == value ? constrained : operand;
+  }
+  for (uint32_t i = 1; i < module.region_count(); ++i) {
+    for (ValueId& result : module.region(RegionId{i}).results) result = result == value ? constrained : result;
+  }
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {

@@ -15,6 +15,9 @@ namespace shardwise {
 std::span<const OpDef> annotation_ops();
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
+// Says it of a value that is there: an argument of a function gets the sharding, an op's result a constraint right
+// behind it, which takes all uses.
+void annotate(Module& module, ValueId value, const TensorSharding& sharding);
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding);
 
 }  // namespace shardwise

@@ -266,8 +266,12 @@ void batch_reverse(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Traits movement(Precedence precedence) {
-  return {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .precedence = precedence, .movement = true};
+constexpr Traits movement(Precedence precedence, bool constant_preserving = false) {
+  return {.linear = Linear::kFirst,
+          .linear_reducers = kAllReducers,
+          .precedence = precedence,
+          .constant_preserving = constant_preserving,
+          .movement = true};
 }
 
 constexpr OpDef kTranspose{
@@ -294,7 +298,7 @@ constexpr OpDef kReshape{
     .batch = batch_reshape,
     .format = "operands attr-dict `:` functional-type",
     .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
-    .traits = movement(Precedence::kEarly),
+    .traits = movement(Precedence::kEarly, true),
 };
 static_assert(kReshape.complete());
 
@@ -308,7 +312,7 @@ constexpr OpDef kBroadcastInDim{
     .batch = batch_broadcast_in_dim,
     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
     .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
-    .traits = movement(Precedence::kBackwardFirst),
+    .traits = movement(Precedence::kBackwardFirst, true),
 };
 static_assert(kBroadcastInDim.complete());
 

@@ -295,7 +295,10 @@ constexpr OpDef kSlice{
     .batch = batch_slice,
     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
     .doc = "A range with a stride of every dim (StableHLO slice).",
-    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .movement = true},
+    .traits = {.linear = Linear::kFirst,
+               .linear_reducers = kAllReducers,
+               .constant_preserving = true,
+               .movement = true},
 };
 static_assert(kSlice.complete());
 

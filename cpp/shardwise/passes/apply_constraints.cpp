@@ -2,11 +2,13 @@
 #include "shardwise/passes/apply_constraints.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/annotations.h"
 #include "shardwise/passes/data_flow_edges.h"
 
 namespace shardwise {
@@ -28,9 +30,13 @@ class ConstraintApplier {
   }
 
   void run() {
-    for (OpId constraint : constraints_) {
-      replace_by_tail(constraint);
-      apply(constraint);
+    for (OpId op : constraints_) {
+      if (const auto manual = in_shardings_.find(op); manual != in_shardings_.end()) {
+        for (uint32_t i = 0; i < manual->second.size(); ++i) apply(op, i, manual->second[i]);
+      } else {
+        replace_by_tail(op);
+        apply(op, 0, sharding_of(op));
+      }
     }
   }
 
@@ -39,12 +45,28 @@ class ConstraintApplier {
     for (OpId id : module_.region(region).ops) {
       order_[id.index] = ++position_;
       for (RegionId inner : module_.regions(id)) find_constraints(inner);
+      if (module_.op(id).def->flow != nullptr) find_in_shardings(id);
       if (!is_constraint(id)) continue;
       constraints_.push_back(id);
       uses_[input(id)];
       uses_[module_.result(id)];
     }
     for (ValueId result : module_.region(region).results) ++returned_[result.index];
+  }
+
+  // What a manual computation says of its operands constrains them as well.
+  void find_in_shardings(OpId id) {
+    std::vector<DataFlowEdge> edges;
+    const OpView op(module_, id);
+    op.def().flow(op, edges);
+    std::vector<ShardingId> shardings;
+    for (const DataFlowEdge& edge : edges) {
+      if (edge.target_inside) shardings.push_back(edge.outside);
+    }
+    if (shardings.empty()) return;
+    for (const ValueId operand : module_.operands(id)) uses_[operand];
+    in_shardings_.emplace(id, std::move(shardings));
+    constraints_.push_back(id);
   }
 
   // Of operands and results of constraints only.
@@ -61,37 +83,56 @@ class ConstraintApplier {
   bool is_constraint(OpId id) const { return id && module_.op(id).def->traits.constraint; }
   ValueId input(OpId id) const { return module_.operands(id)[0]; }
   ShardingId sharding_of(OpId constraint) const { return module_.value(module_.result(constraint)).sharding; }
+  // What a use says about the value used; none for ops that are no constraints.
+  std::optional<ShardingId> said_by(const Use& use) const {
+    if (is_constraint(use.op)) return sharding_of(use.op);
+    const auto manual = in_shardings_.find(use.op);
+    return manual == in_shardings_.end() ? std::nullopt : std::optional(manual->second[use.operand]);
+  }
 
   bool fully_closed(ShardingId id) const {
     const TensorSharding& sharding = module_.context().sharding(id);
     return std::ranges::none_of(sharding.dims, [](const DimSharding& dim) { return dim.open; });
   }
 
-  void apply(OpId constraint) {
-    const ValueId value = input(constraint);
-    const ShardingId sharding = sharding_of(constraint);
+  void apply(OpId constraint, uint32_t operand, ShardingId sharding) {
+    const ValueId value = module_.operands(constraint)[operand];
     const Value& target = module_.value(value);
     const bool is_target = targets_.contains(value);
     const bool is_inner_argument = !target.op && module_.region(target.region).op;
     if (!sharding || target.sharding || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
     for (const Use& use : uses_.at(value)) {
-      if (is_constraint(use.op) && sharding_of(use.op) != sharding) return;
+      if (const std::optional<ShardingId> said = said_by(use); said && *said != sharding) return;
     }
-    if (is_target) return take_over(constraint, value);
+    if (is_target) return take_over(is_constraint(constraint) ? constraint : behind(value, sharding), value);
     module_.value(value).sharding = sharding;
     provenance_.steps.push_back(
-        PropagationStep{.op = constraint, .value = value, .tensor = 0, .before = {}, .after = sharding});
+        PropagationStep{.op = constraint, .value = value, .tensor = operand, .before = {}, .after = sharding});
+  }
+
+  // A constraint on the value, somewhere in its region.
+  OpId behind(ValueId value, ShardingId sharding) {
+    const Value& target = module_.value(value);
+    const RegionId region = target.op ? module_.op(target.op).parent : target.region;
+    Builder builder(module_, region, target.op ? module_.op(target.op).loc : target.loc);
+    const ValueId made =
+        create_sharding_constraint(builder, value, TensorSharding(module_.context().sharding(sharding)));
+    order_.resize(module_.op_count());
+    returned_.resize(module_.value_count());
+    uses_[made];
+    uses_.at(value).push_back({module_.value(made).op, 0});
+    return module_.value(made).op;
   }
 
   // What an op hands on has one sharding for several values: the constraint, which is of this one, goes right behind it
   // and takes all its uses.
   void take_over(OpId constraint, ValueId value) {
-    if (!moved_.insert(value).second) return;
-    const RegionId region = module_.op(constraint).parent;
+    std::vector<OpId>& before = module_.region(module_.op(constraint).parent).ops;
+    before.erase(std::ranges::find(before, constraint));
     const Value& target = module_.value(value);
-    if ((target.op ? module_.op(target.op).parent : target.region) != region) return;
+    const RegionId region = target.op ? module_.op(target.op).parent : target.region;
+    module_.op(constraint).parent = region;
     std::vector<OpId>& ops = module_.region(region).ops;
-    ops.erase(std::ranges::find(ops, constraint));
     ops.insert(target.op ? std::next(std::ranges::find(ops, target.op)) : ops.begin(), constraint);
     const ValueId result = module_.result(constraint);
     for (const Use& use : uses_.at(value)) {
@@ -114,7 +155,7 @@ class ConstraintApplier {
     const ValueId value = input(head);
     if (is_constraint(module_.value(value).op) || module_.value(value).sharding) return {};
     for (const Use& use : uses_.at(value)) {
-      if (use.op != head && is_constraint(use.op)) return {};
+      if (use.op != head && said_by(use)) return {};
     }
     OpId tail = head;
     for (;;) {
@@ -125,7 +166,7 @@ class ConstraintApplier {
     }
     if (tail == head) return {};
     const bool has_constraint_user =
-        std::ranges::any_of(uses_.at(module_.result(tail)), [&](const Use& use) { return is_constraint(use.op); });
+        std::ranges::any_of(uses_.at(module_.result(tail)), [&](const Use& use) { return said_by(use).has_value(); });
     return has_constraint_user ? OpId{} : tail;
   }
 
@@ -155,13 +196,14 @@ class ConstraintApplier {
   std::vector<uint32_t> returned_;  // by value: how often a region returns it
   std::vector<OpId> constraints_;
   std::unordered_set<ValueId> targets_;  // edges, and the region arguments that they stand for
-  std::unordered_set<ValueId> moved_;    // of these, the ones with a constraint right behind them
+  std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
   uint32_t position_ = 0;
 };
 
 bool has_constraints(const Module& module) {
   for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (module.op(OpId{i}).def->traits.constraint) return true;
+    const OpDef& def = *module.op(OpId{i}).def;
+    if (def.traits.constraint || def.flow != nullptr) return true;
   }
   return false;
 }

@@ -40,11 +40,31 @@ class EdgeAdder {
 
   void run() {
     if (!has_flow_) return;
+    for (const Function& function : module_.functions) keep_manual_axes(function.body);
     for (const Function& function : module_.functions) add(function.body);
     for (const Function& function : module_.functions) replace(function.body);
   }
 
  private:
+  // What a manual computation takes and gives is the same on all devices of a manual axis that splits none of its dims,
+  // and must stay so.
+  void keep_manual_axes(RegionId region) {
+    for (const OpId id : module_.region(region).ops) {
+      for (const RegionId inner : module_.regions(id)) keep_manual_axes(inner);
+      for (const DataFlowEdge& edge : edges_of(module_, id)) {
+        if (!edge.outside || edge.manual_axes.empty()) continue;
+        TensorSharding sharding = module_.context().sharding(edge.outside);
+        for (const AxisRef& axis : edge.manual_axes) {
+          const AxisList used = sharding.axes_used();
+          const bool is_used = std::ranges::any_of(used, [&](const AxisRef& ref) { return ref.axis == axis.axis; });
+          if (!is_used) sharding.replicated.push_back(axis);
+        }
+        std::ranges::sort(sharding.replicated);
+        module_.value(edge.owner).sharding = module_.context().intern(sharding);
+      }
+    }
+  }
+
   void add_edge(RegionId region, const DataFlowEdge& edge, LocId loc) {
     if (module_.type(edge.owner).dtype == DType::kToken || !known_.insert(edge.owner).second) return;
     Builder builder(module_, region, loc);
@@ -102,6 +122,7 @@ class EdgeSinker {
 
   void run() {
     if (edges_.empty()) return;
+    provenance_.edges = edges_.all();
     for (const auto& [op, edge] : edges_.all()) sink(op, edge);
     for (const Function& function : module_.functions) remove(function.body);
     for (PropagationStep& step : provenance_.steps) {

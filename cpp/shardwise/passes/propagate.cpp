@@ -65,6 +65,7 @@ class Propagation {
     if (priorities == Priorities::kUser) user.hold_back();
     run_rounds(priorities);
     for (const int64_t priority : user.waiting()) {
+      priority_ = priority;
       user.release(priority);
       run_rounds(priorities);
     }
@@ -216,6 +217,20 @@ class Propagation {
     }
   }
 
+  // A build without recording shows what it costs (benchmarks/propagate.py).
+  void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
+              [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
+#ifndef SHARDWISE_NO_PROVENANCE
+    steps_.push_back({.op = op,
+                      .value = value,
+                      .tensor = static_cast<uint32_t>(tensor),
+                      .before = before,
+                      .after = after,
+                      .round = static_cast<uint16_t>(round_),
+                      .priority = static_cast<uint16_t>(std::min<int64_t>(priority_, UINT16_MAX))});
+#endif
+  }
+
   // Sources and the edge as an identity. A manual region's inside and outside see the edge differently.
   void visit_edge(OpId id, Participation part) {
     const DataFlowEdge& edge = *edges_.find(id);
@@ -261,11 +276,7 @@ class Propagation {
 
   void set_sharding(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
     Value& value = module_.value(target);
-    steps_.push_back(PropagationStep{.op = id,
-                                     .value = target,
-                                     .tensor = static_cast<uint32_t>(tensor),
-                                     .before = value.sharding,
-                                     .after = sharding});
+    record(id, target, tensor, value.sharding, sharding);
     value.sharding = sharding;
     if (value.op && value.op != id) push(value.op);
     for (OpId user : users(target)) {
@@ -319,13 +330,13 @@ class Propagation {
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
-        steps_.push_back(PropagationStep{{}, {}, static_cast<uint32_t>(i), before_[1], result});
+        record({}, {}, i, before_[1], result);
         main.result_shardings[i] = result;
       }
       if (value == before_[0]) continue;
       const std::span<const ValueId> members = classes_.members(results[i]);
       for (const ValueId member : members.empty() ? std::span(&results[i], 1) : members) {
-        steps_.push_back(PropagationStep{{}, member, static_cast<uint32_t>(i), before_[0], value});
+        record({}, member, i, before_[0], value);
         module_.value(member).sharding = value;
       }
     }
@@ -350,6 +361,7 @@ class Propagation {
   bool conservative_;
   std::array<std::optional<VisitCache>, 16> caches_;  // by participation
   int round_ = kLastRound;
+  int64_t priority_ = 0;
   std::vector<OpId> order_;                 // the program from top to bottom, bodies behind their op
   std::vector<OpState> states_;             // by op
   std::vector<const ShardingRule*> rules_;  // by op

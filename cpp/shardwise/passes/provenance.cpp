@@ -104,11 +104,16 @@ size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
 class Explainer {
  public:
   Explainer(const Module& module, const Provenance& provenance, ValueId value)
-      : module_(module), context_(module.context()), history_(module, provenance), value_(value) {}
+      : module_(module),
+        context_(module.context()),
+        history_(module, provenance),
+        edges_(provenance.edges),
+        value_(value) {}
 
   Explanation run() {
     const LocId loc = module_.value(value_).op ? module_.op(module_.value(value_).op).loc : module_.value(value_).loc;
-    Explanation result{.value = value_, .name = context_.name_of(loc), .sharding = {}, .axes = {}, .lost = {}};
+    Explanation result{
+        .value = value_, .name = context_.name_of(loc), .sharding = {}, .axes = {}, .lost = {}, .suggestion = {}};
     const ShardingId id = module_.value(value_).sharding;
     if (!id) return result;
     const TensorSharding& sharding = context_.sharding(id);
@@ -122,6 +127,7 @@ class Explainer {
       }
     }
     find_lost(result.lost);
+    if (result.axes.empty() && !history_.initial(Holder{value_, 0})) result.suggestion = suggestion(sharding);
     return result;
   }
 
@@ -137,6 +143,11 @@ class Explainer {
           holder.value ? Holder{{}, step.tensor} : Holder{module_.region(module_.main().body).results[step.tensor], 0};
       return trace(other, dim, arrival, std::move(origin), found);
     }
+    if (module_.op(step.op).def->traits.sharding_group) return trace_group(step, dim, std::move(origin), found);
+    if (const DataFlowEdge* edge = edge_of(step.op)) {
+      return trace_edge(*edge, holder, arrival, dim, std::move(origin), found);
+    }
+    if (module_.op(step.op).def->flow != nullptr) return finish_at(step.op, std::move(origin), found);
     project(step.op, history_.visit_begin(arrival));
     const ShardingRule& rule = projection_.rule();
     const std::vector<ValueId> tensors = tensors_of(module_, step.op);
@@ -153,7 +164,8 @@ class Explainer {
           AxisOrigin next = origin;
           next.axis = *piece;
           const size_t from = dim_of(rule, t, factor);
-          next.path.push_back(entry(step.op, tensor_text(rule, t, from), tensor_text(rule, step.tensor, dim), factor));
+          next.path.push_back(
+              entry(step.op, step, tensor_text(rule, t, from), tensor_text(rule, step.tensor, dim), factor));
           pieces.emplace_back(std::move(next), std::pair(t, from));
           found_here = true;
         }
@@ -166,13 +178,77 @@ class Explainer {
       trace(Holder{tensors[source.first], 0}, source.second, begin, std::move(next), found);
   }
 
-  PathEntry entry(OpId op, std::string from, std::string to, FactorId factor) const {
+  const DataFlowEdge* edge_of(OpId op) const {
+    const auto it = std::ranges::lower_bound(edges_, op, {}, [](const auto& known) { return known.first; });
+    return it == edges_.end() || it->first != op ? nullptr : &it->second;
+  }
+
+  // The members of a group begin with the sharding of those that had one.
+  void trace_group(const PropagationStep& step, size_t dim, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    const int64_t id = module_.attrs(step.op).get_int("group_id");
+    for (uint32_t i = 1; i < module_.op_count(); ++i) {
+      const OpId other{i};
+      if (!module_.op(other).def->traits.sharding_group || module_.attrs(other).get_int("group_id") != id) continue;
+      const Holder member{module_.operands(other)[0], 0};
+      if (!history_.has(history_.initial(member), dim, origin.axis)) continue;
+      origin.path.push_back(entry(step.op, step, str("another member, dim ", dim), str("a member, dim ", dim), 0));
+      return finish(member, std::move(origin), found);
+    }
+    finish(Holder{step.value, 0}, std::move(origin), found);
+  }
+
+  // An edge is an identity from each of its sources.
+  void trace_edge(const DataFlowEdge& edge, const Holder& holder, size_t arrival, size_t dim, AxisOrigin origin,
+                  std::vector<AxisOrigin>& found) {
+    const PropagationStep& step = history_.steps()[arrival];
+    const size_t begin = history_.visit_begin(arrival);
+    std::vector<ValueId> tensors = edge.sources;
+    tensors.push_back(edge.owner);
+    const OpId op = owner_op(edge);
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (t == step.tensor || !history_.has(history_.at(Holder{tensors[t], 0}, begin), dim, origin.axis)) continue;
+      origin.path.push_back(
+          entry(op, step, place_text(op, tensors[t], dim), place_text(op, tensors[step.tensor], dim), 0));
+      return trace(Holder{tensors[t], 0}, dim, begin, std::move(origin), found);
+    }
+    finish(holder, std::move(origin), found);
+  }
+
+  OpId owner_op(const DataFlowEdge& edge) const {
+    const Value& owner = module_.value(edge.owner);
+    return owner.op ? owner.op : module_.region(owner.region).op;
+  }
+
+  // What a value is to an op with regions.
+  std::string place_text(OpId op, ValueId value, size_t dim) const {
+    const Value& known = module_.value(value);
+    const auto operands = module_.operands(op);
+    if (known.op == op) return str("result ", known.index, " dim ", dim);
+    if (!known.op && module_.region(known.region).op == op)
+      return str("argument ", known.index, " of its region, dim ", dim);
+    const auto it = std::ranges::find(operands, value);
+    if (it != operands.end()) return str("operand ", it - operands.begin(), " dim ", dim);
+    return str("what its region returns, dim ", dim);
+  }
+
+  PathEntry entry(OpId op, const PropagationStep& step, std::string from, std::string to, FactorId factor) const {
     return PathEntry{.op = op,
                      .name = std::string(module_.op(op).def->name),
                      .location = context_.location_text(module_.op(op).loc),
                      .from = std::move(from),
                      .to = std::move(to),
-                     .factor = factor};
+                     .factor = factor,
+                     .round = step.round,
+                     .priority = step.priority};
+  }
+
+  // An op that says how its operands are to be sharded.
+  void finish_at(OpId op, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    origin.axis_text = axis_text(*mesh_, origin.axis);
+    origin.origin = module_.op(op).def->name;
+    origin.location = context_.location_text(module_.op(op).loc);
+    std::ranges::reverse(origin.path);
+    found.push_back(std::move(origin));
   }
 
   void finish(const Holder& holder, AxisOrigin origin, std::vector<AxisOrigin>& found) {
@@ -182,6 +258,9 @@ class Explainer {
     } else if (const Value& value = module_.value(holder.value); value.op) {
       origin.origin = module_.op(value.op).def->name;
       origin.location = context_.location_text(module_.op(value.op).loc);
+    } else if (const OpId owner = module_.region(value.region).op) {
+      origin.origin = module_.op(owner).def->name;
+      origin.location = context_.location_text(module_.op(owner).loc);
     } else {
       origin.origin = argument_text(module_, holder.value);
       origin.location = context_.location_text(value.loc);
@@ -200,6 +279,25 @@ class Explainer {
     projection_.project(context_.propagation_rule(OpView(module_, op)), shardings);
   }
 
+  // The longest dim over the largest axis that divides it, or over the smallest that does not.
+  std::optional<TensorSharding> suggestion(const TensorSharding& whole) const {
+    const Dims& shape = module_.type(value_).shape;
+    const auto dim = std::ranges::max_element(shape);
+    if (dim == shape.end() || *dim < 2) return std::nullopt;
+    std::optional<AxisRef> best;
+    for (int axis = 0; axis < mesh_->ndim(); ++axis) {
+      const int64_t size = mesh_->axis_size(axis);
+      if (size < 2 || std::ranges::any_of(whole.unreduced, [&](const AxisRef& ref) { return ref.axis == axis; }))
+        continue;
+      const auto rank = [&](int64_t candidate) { return *dim % candidate == 0 ? candidate : -candidate; };
+      if (!best || rank(size) > rank(best->size)) best = full_axis(*mesh_, axis);
+    }
+    if (!best) return std::nullopt;
+    TensorSharding sharding = TensorSharding::fully_replicated(whole.mesh, whole.ndim());
+    sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
+    return sharding;
+  }
+
   void find_lost(std::vector<LostAxis>& lost) {
     if (const OpId op = module_.value(value_).op) find_lost_at(op, lost);
     std::vector<OpId> users;
@@ -216,7 +314,8 @@ class Explainer {
   }
 
   void find_lost_at(OpId op, std::vector<LostAxis>& lost) {
-    if (!has_common_mesh(op) || context_.propagation_rule(OpView(module_, op)).empty()) return;
+    if (!has_common_mesh(op) || module_.op(op).def->flow != nullptr) return;
+    if (context_.propagation_rule(OpView(module_, op)).empty()) return;
     project(op, history_.steps().size());
     const std::vector<ValueId> tensors = tensors_of(module_, op);
     const size_t own = static_cast<size_t>(std::ranges::find(tensors, value_) - tensors.begin());
@@ -293,6 +392,7 @@ class Explainer {
   const Module& module_;
   Context& context_;
   Historian history_;
+  const std::vector<std::pair<OpId, DataFlowEdge>>& edges_;
   ValueId value_;
   const Mesh* mesh_ = nullptr;
   FactorProjection projection_;

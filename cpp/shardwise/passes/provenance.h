@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who put which axis where. Propagation appends one PropagationStep (20 bytes) whenever a value's sharding grows;
+// Who put which axis where. Propagation appends one PropagationStep (24 bytes) whenever a value's sharding grows;
 // everything else is worked out when somebody asks, by projecting the shardings of that moment through the rule of that
 // op again.
 //
@@ -12,10 +12,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
@@ -29,12 +31,15 @@ struct PropagationStep {
   uint32_t tensor = 0;
   ShardingId before = {};
   ShardingId after = {};
+  uint16_t round = 0;     // propagation_rounds.h
+  uint16_t priority = 0;  // a user's, user_priorities.h
 };
 
 struct Provenance {
-  std::vector<PropagationStep> steps;       // in order of time
-  std::vector<ShardingId> initial;          // by value index: what the user wrote
-  std::vector<ShardingId> initial_results;  // what the user wrote on the results of main
+  std::vector<PropagationStep> steps;                // in order of time
+  std::vector<std::pair<OpId, DataFlowEdge>> edges;  // what the steps of data-flow edges connected; in the order of ops
+  std::vector<ShardingId> initial;                   // by value index: what the user wrote
+  std::vector<ShardingId> initial_results;           // what the user wrote on the results of main
 };
 
 // One op on the way of an axis, the nearest to its origin first.
@@ -45,6 +50,8 @@ struct PathEntry {
   std::string from;      // "operand 0 dim 1", "result 0 dim 0"
   std::string to;
   FactorId factor = 0;  // of the op's rule
+  int round = 0;
+  int priority = 0;
 };
 
 struct AxisOrigin {
@@ -72,6 +79,8 @@ struct Explanation {
   std::string sharding;  // final, as text
   std::vector<AxisOrigin> axes;
   std::vector<LostAxis> lost;
+  // Of a value that nothing splits: an annotation of it that would, closed, or none where there is no dim to split.
+  std::optional<TensorSharding> suggestion;
 };
 
 std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name

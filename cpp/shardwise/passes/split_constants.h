@@ -2,12 +2,14 @@
 //
 // Gives each use of a constant its own copy, so that two uses do not tie each other's shardings:
 //
-//   %c = constant 0;  %b = broadcast_in_dim %c        %c = constant 0;  %b = broadcast_in_dim %c;  %b1 =
-//   broadcast_in_dim %c %1 = maximum %x, %b                           ->  %1 = maximum %x, %b %2 = maximum %y, %b %2 =
-//   maximum %y, %b1
+//   %c = constant 0                     %c = constant 0
+//   %b = broadcast_in_dim %c     ->     %b = broadcast_in_dim %c;  %b1 = broadcast_in_dim %c
+//   %1 = maximum %x, %b                 %1 = maximum %x, %b
+//   %2 = maximum %y, %b                 %2 = maximum %y, %b1
 //
-// A constant is an op marked constant_like, a chain of elementwise ops and of movements of one operand that starts
-// there, or any scalar broadcast. Scalars stay shared: they are never sharded. The first use keeps the original.
+// A constant is an op marked constant_like, a chain of elementwise and constant_preserving ops that starts there, or
+// any scalar broadcast. Scalars stay shared: they are never sharded. The first use keeps the original, and copies stand
+// beside it, in its groups.
 #pragma once
 
 #include <cstdint>
