@@ -26,11 +26,13 @@ ROW: dict[str, Any] = {
     "count": 3, "file": "train.py", "line": 31, "cause": "reduction in dot_general", "name": "h",
     "of a later version": 1,
 }  # fmt: skip
-STEP = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0 dim 0", "to": "result 0 dim 0"}
+STEP = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0 dim 0", "to": "result 0 dim 0",
+        "round": 0, "priority": 0}  # fmt: skip
 VALUE: dict[str, Any] = {
     "name": "h", "file": "train.py", "line": 10, "type": "tensor<16x64xf32>", "sharding": '[{"data"}, {}]',
     "axes": [{"axis": '"data"', "dim": 0, "origin": "argument 0", "location": "train.py:8", "path": [STEP]}],
     "lost": [{"axis": '"model"', "dim": 1, "op": "dot_general", "location": "train.py:9", "reason": "dim is closed"}],
+    "suggestion": "",
 }  # fmt: skip
 
 
