@@ -7,7 +7,7 @@ import re
 
 import pytest
 from rule_instance import module_text
-from rule_instances import GENERATORS, MECHANISMS, Row, compare_op, instances_of
+from rule_instances import GENERATORS, MECHANISMS, RULES, Row, compare_op, instances_of
 from shardy_oracle import ShardyOracle
 
 from shardwise import _core, errors
@@ -58,6 +58,32 @@ def test_the_text_of_an_op_makes_the_round_trip(shardy: ShardyOracle, op: str) -
     generic = module.text(generic=True)
     assert _core.ir.parse(generic).text() == printed
     assert shardy.parse(generic) == shardy.parse(text), generic
+
+
+@pytest.mark.parametrize("op", GENERATORS)
+def test_populated_rules_are_text_that_shardy_verifies(shardy: ShardyOracle, op: str) -> None:
+    module = _core.ir.parse(module_text(instances_of(op, COUNT, 5)))
+    for conservative in (False, True):
+        populated = _core.passes.populate_rules(module, conservative).text()
+        shown = shardy.run(populated)["rules"]
+        for (name, rule), attribute in zip(module.sharding_rules(conservative), shown, strict=True):
+            speaks = rule and not rule.startswith("()") and not rule.endswith("->()")  # to somebody
+            assert attribute == (f"#sdy.op_sharding_rule<{rule}>" if speaks else None), name
+        assert _core.ir.parse(populated).text() == populated
+
+
+def test_populated_rules_are_those_of_shardy(shardy: ShardyOracle) -> None:
+    text = """func.func public @main(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.tanh %x : tensor<4x8xf32>
+  %2 = stablehlo.reduce(%1 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}"""
+    populated = _core.passes.populate_rules(_core.ir.parse(text)).text()
+    assert shardy.run(populated)["rules"] == shardy.run(text, RULES)["rules"]
+    again = _core.passes.populate_rules(_core.ir.parse(populated)).text()
+    assert again == populated
 
 
 @pytest.mark.parametrize("op", NOT_RUNNABLE)

@@ -16,6 +16,7 @@
 #include "shardwise/passes/collective_ledger.h"
 #include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/named_passes.h"
+#include "shardwise/passes/populate_rules.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
 
@@ -372,6 +373,12 @@ void bind_passes(py::module_& module) {
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
              py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);
+  module.def(
+      "populate_rules",
+      [](const Module& self, bool conservative) {
+        return run_named_passes(self, {std::string(kPopulateRules.name)}, kDefaultStrategy, false, conservative);
+      },
+      py::arg("module"), py::arg("conservative") = false);
   module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
              py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false,
              py::arg("conservative") = false);

@@ -13,6 +13,7 @@
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/pipeline.h"
 #include "shardwise/passes/plan_reshards.h"
+#include "shardwise/passes/populate_rules.h"
 #include "shardwise/passes/propagate.h"
 #include "shardwise/passes/remove_size_one_axes.h"
 
@@ -69,6 +70,7 @@ constexpr Pass kOthers[] = {
     {"parse", "read the program, verify it and print it", change_nothing},
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,
+    kPopulateRules,
     {"propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
      propagate_only<Strategy::kBasic, Priorities::kNone>},
     {"propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",

@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'propagate', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -45,6 +45,8 @@ def measure_propagation(module: shardwise._core.ir.Module, strategy: str = 'aggr
 def named_passes() -> list[typing.Any]:
     ...
 def pass_names() -> list[str]:
+    ...
+def populate_rules(module: shardwise._core.ir.Module, conservative: bool = False) -> shardwise._core.ir.Module:
     ...
 def propagate(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user', conservative: bool = False) -> shardwise._core.ir.Module:
     ...

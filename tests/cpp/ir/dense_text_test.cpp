@@ -23,7 +23,7 @@ NdArray parse_text(std::string_view text) {
 
 std::string printed(const NdArray& data) {
   std::string out;
-  print_dense(out, data);
+  print_dense(out, {data});
   return out;
 }
 
