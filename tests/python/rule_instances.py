@@ -8,12 +8,10 @@ benchmarks; tests run a few of each.
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rule_calls import (
-    MIXING_TARGETS,
     after_all,
     all_gather,
     all_reduce,
@@ -93,7 +91,8 @@ from rule_instance import (
     module_text,
     tensor,
 )
-from shardy_oracle import OracleDiedError, ShardyOracle, canonical_rule
+from rule_mechanisms import judge
+from shardy_oracle import OracleDiedError, ShardyOracle
 
 from shardwise import _core
 
@@ -246,92 +245,7 @@ GENERATORS: dict[str, Generator] = {
 }
 
 
-# ---- where we differ ------------------------------------------------------------------------------------------------
-
-
-def target(instance: Instance) -> str:
-    found = re.search('call_target_name = "(.*?)"', instance.attributes)
-    return found[1] if found else ""
-
-
-def shifts(instance: Instance) -> bool:
-    low, high, interior = (
-        [int(n) for n in re.findall(r"-?\d+", text.partition(":")[2])]
-        for text in re.findall(r"array<i64[^>]*>", instance.attributes)
-    )
-    return any(a or b or c for a, b, c in zip(low, high, interior))
-
-
-# What Shardy's rule gets wrong or leaves out: the mechanism, and the instances that it touches. "none": Shardy has no
-# rule; "kinds": the factors are Shardy's, what they need is not; "factors": other factors.
-MECHANISMS: list[tuple[str, str, Callable[[Instance], bool]]] = [
-    ("Shardy has no rule for CHLO: XLA takes such ops apart before", "none", lambda i: i.op.startswith("chlo.")),
-    (
-        "Shardy has no rule for what needs no operands; ours says what a device can make of it",
-        "none",
-        lambda i: i.op in ("stablehlo.constant", "stablehlo.iota"),
-    ),
-    (
-        "Shardy does not know the op; ours is that of the ops it stands for",
-        "none",
-        lambda i: (
-            i.op.removeprefix("stablehlo.")
-            in ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
-        ),
-    ),
-    (
-        "operands of an all-reduce have one shape for Shardy, whatever they have",
-        "factors",
-        lambda i: i.op == "stablehlo.all_reduce" and len(set(i.operands)) > 1,
-    ),
-    (
-        "a pad may move a dim without changing its size",
-        "kinds",
-        lambda i: i.op == "stablehlo.pad" and shifts(i),
-    ),
-    (
-        "a base dilation puts holes between the elements of a dim",
-        "kinds",
-        lambda i: (
-            i.op == "stablehlo.reduce_window"
-            and "2" in re.findall(r"base_dilations = array<i64([^>]*)>", i.attributes)[0]
-        ),
-    ),
-    (
-        "a sorted dim may be counted from the end",
-        "kinds",
-        lambda i: i.op == "stablehlo.sort" and "dimension = -" in i.attributes,
-    ),
-    (
-        "a window as large as its dim is cut where its computed start leaves the dim",
-        "kinds",
-        lambda i: i.op == "stablehlo.scatter",
-    ),
-    (
-        "factorisations and partial top-k mix the dims that Shardy lets pass",
-        "kinds",
-        lambda i: target(i) in (*MIXING_TARGETS, "Eigh", "ApproxTopK", "PartialReduce"),
-    ),
-]
-
-
-def factors_only(rule: str) -> str:
-    return re.sub(r" (reduction|need_replication|permutation|blocked_propagation)\{[^}]*\}", "", rule)
-
-
-def judge(instance: Instance, ours: str, theirs: str | None) -> str | None:
-    """None where both agree, the mechanism by which they may differ, or "" where they must not."""
-    got, want = canonical_rule(ours), canonical_rule(theirs or "")
-    if got == want:
-        return None
-    for reason, kind, applies in MECHANISMS:
-        if not applies(instance):
-            continue
-        if kind == "none" and theirs is None:
-            return reason
-        if kind == "factors" or (kind == "kinds" and factors_only(got) == factors_only(want)):
-            return reason
-    return ""
+# ---- the comparison ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -377,6 +291,6 @@ def compare_op(oracle: ShardyOracle, op: str, count: int, seed: int, conservativ
     return row
 
 
-def compare(oracle: ShardyOracle, count: int, seed: int) -> Iterator[Row]:
+def compare(oracle: ShardyOracle, count: int, seed: int, conservative: bool = False) -> Iterator[Row]:
     for op in GENERATORS:
-        yield compare_op(oracle, op, count, seed)
+        yield compare_op(oracle, op, count, seed, conservative)
