@@ -2,6 +2,7 @@
 """Random programs propagated by Shardwise and by Shardy, every value compared.
 
     python -m benchmarks.oracle --programs 20000 --seed 7 --workers 2
+    python -m benchmarks.oracle --rules 200                              # the sharding rules alone
 
 Prints how many programs were valid, how often each op and each feature was met, the differences by mechanism
 (tests/python/oracle_mechanisms.py), and each difference that no mechanism explains as a small program. Shardy runs in
@@ -27,18 +28,25 @@ from benchmarks.report import table, write
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
 from module_drawing import random_module
+from module_instance_steps import INSTANCE_STEPS
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from oracle_mechanisms import mechanism_of
 from oracle_runs import LEVELS, PIPELINE, Run, compare_programs, shrunk
+from rule_instances import GENERATORS, compare_op
 from shardy_oracle import ShardyOracle
 
 NUMBER = re.compile(r"\d+")
 BATCH = 50
 LEAST_HITS, LEAST_VALID, MOST_EXPLAINED, MOST_MECHANISMS = 200, 0.95, 0.02, 15
 MOST_SHRUNK = 10  # unexplained differences of a worker; what follows is printed as it is
-KINDS = {"plain": STEPS, "special": STEPS + SPECIAL_STEPS, "regions": STEPS + REGION_STEPS}
+KINDS = {
+    "plain": STEPS,
+    "special": STEPS + SPECIAL_STEPS,
+    "instances": STEPS + INSTANCE_STEPS,
+    "regions": STEPS + SPECIAL_STEPS + REGION_STEPS,
+}
 
 
 @dataclass
@@ -65,6 +73,8 @@ class Tally:
 def passes_of(index: int, kind: str) -> str:
     """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
     names = [PIPELINE] if kind == "regions" else [*LEVELS, PIPELINE]
+    if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
+        names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
     return names[index % len(names)]
 
 
@@ -90,7 +100,7 @@ def run_batch(oracle: ShardyOracle, seed: str, indices: range, kind: str, shrink
 
 def explain(oracle: ShardyOracle, run: Run, tally: Tally, shrink: bool) -> None:
     small = shrunk(oracle, run) if shrink and len(tally.unexplained) < MOST_SHRUNK else run
-    mechanism = mechanism_of(small.program, small.passes)
+    mechanism = mechanism_of(small.program)
     if mechanism is None:
         tally.unexplained.append(small.report())
     else:
@@ -165,6 +175,22 @@ def report(tally: Tally, programs: int, seconds: float) -> None:
         print("NOT READ", message, text, sep="\n")
 
 
+def run_rules(instances: int, seed: int) -> int:
+    """Rules alone: every op, so many instances; the number of those that differ without a reason."""
+    oracle, rows, wrong = ShardyOracle(), [], 0
+    for op in GENERATORS:
+        row = compare_op(oracle, op, instances, seed)
+        rows.append([op, row.instances, row.equal, sum(row.by_mechanism.values()), len(row.wrong), row.died])
+        wrong += len(row.wrong)
+        for text in row.wrong[:3]:
+            print("DIFFERS", text, sep="\n")
+    oracle.close()
+    columns = ["op", "instances", "equal", "by mechanism", "unexplained", "ended Shardy"]
+    table(f"rules of {len(rows)} ops", columns, rows)
+    write("oracle_rules", [dict(zip(columns, row, strict=True)) for row in rows])
+    return wrong
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=20000)
@@ -172,8 +198,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--no-shrink", action="store_true", help="print differing programs as they are")
+    parser.add_argument("--rules", type=int, metavar="INSTANCES", help="compare the rules of every op alone")
     args = parser.parse_args()
-    shares = {"plain": 3.0, "special": 4.0, "regions": 3.0}
+    if args.rules:
+        raise SystemExit(1 if run_rules(args.rules, 0) else 0)
+    shares = {"plain": 1.5, "special": 2.5, "instances": 3.0, "regions": 3.0}
     whole = sum(shares[kind] for kind in args.kinds)
     kinds = {kind: shares[kind] / whole for kind in args.kinds}
     start = time.perf_counter()

@@ -316,6 +316,16 @@ def sharding_text_over_an_unknown_axis() -> None:
     on_mesh(lambda x: sw.shard(x, '[{"data"}, {"dta"}]')).trace(X)
 
 
+@row(sw.ParseError, r"^1:10: JSON: a number must fit 64 bits")
+def number_too_large_for_json() -> None:
+    sw.Mesh.from_json('{"axes": 1e999}')
+
+
+@row(sw.ParseError, r"^1:13: program: a number must fit 64 bits")
+def number_too_large_for_a_program() -> None:
+    sw.Module.from_json('{"version": 1e999}')
+
+
 @row(sw.ParseError, r"^1:2: program: must be JSON, got .*")
 def json_that_is_none() -> None:
     sw.Module.from_json("{")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jax_models import MODELS, ON_TPU
 from jaxlib.mlir import ir
 
 
@@ -168,6 +169,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "argmax": (lambda x: jnp.argmax(x, 1), [f32(4, 6)]),
     "argmin": (jnp.argmin, [INTS]),
 }
+PROGRAMS |= MODELS
 # JAX writes these as a call of one function; it is taken alone.
 CALLED = ("argmax", "argmin")
 
@@ -175,7 +177,7 @@ CALLED = ("argmax", "argmin")
 def lower(name: str, locations: bool) -> str:
     """The text that a user of JAX would print."""
     function, arguments = PROGRAMS[name]
-    lowered = jax.jit(function).lower(*arguments)
+    lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",) if name in ON_TPU else None)
     if name not in CALLED:
         return lowered.as_text(debug_info=locations)
     module = lowered.compiler_ir().operation.clone()  # JAX keeps its own

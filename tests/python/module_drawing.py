@@ -167,6 +167,10 @@ class Drawer:
         """An argument of main, or a constant."""
         if self.isolated or (not shape and self.maybe(0.5)) or self.maybe(0.25):
             return self.constant(shape, dtype)
+        return self.argument(shape, dtype)
+
+    def argument(self, shape: Shape, dtype: str) -> Value:
+        """A new one of main."""
         value = Value(f"%a{self.number()}", shape, dtype)
         main = self.program.main
         main.block.arguments.append(value)
@@ -179,7 +183,7 @@ class Drawer:
         if shape and dtype in ("f32", "i32") and self.maybe(0.3):
             dim = self.rng.randrange(len(shape))
             return self.op("stablehlo.iota", [], (shape, dtype), f"iota_dimension = {dim} : i64")
-        text = {"i1": "true", "f32": "1.0", "complex<f32>": "(1.0, 0.0)"}.get(dtype)
+        text = "(1.0, 0.0)" if dtype.startswith("complex") else {"i1": "true", "f32": "1.0"}.get(dtype)
         text = text or ("1" if dtype.lstrip("u").startswith("i") else "1.0")
         value = Value("", shape, dtype)
         return self.op("stablehlo.constant", [], (shape, dtype), f"value = dense<{text}> : {value.type}")
@@ -193,8 +197,8 @@ class Drawer:
         types: Sequence[tuple[Shape, str]],
         attrs: str = "",
         blocks: Sequence[Block] = (),
-        extra: str = "",
         pretty: str = "",
+        regions: Sequence[str] = (),
     ) -> list[Value]:
         number = self.number()
         single = len(types) == 1
@@ -202,7 +206,7 @@ class Drawer:
             Value(f"%{number}" if single else f"%{number}#{i}", tuple(shape), dtype)
             for i, (shape, dtype) in enumerate(types)
         ]
-        op = Op(number, name, list(operands), results, attrs, list(blocks), extra=extra, pretty=pretty)
+        op = Op(number, name, list(operands), results, attrs, list(blocks), pretty=pretty, regions=list(regions))
         if results and not pretty and self.maybe(self.annotate) and not name.startswith("sdy."):
             op.shardings = [self.sharding(v.ndim) for v in results]
             self.feature("annotated ops")

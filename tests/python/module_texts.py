@@ -60,6 +60,7 @@ class Op:
     shardings: list[str] | None = None  # per result
     pretty: str = ""
     extra: str = ""  # discardable attributes
+    regions: list[str] = field(default_factory=list)  # bodies that are text already
 
     def lines(self, indent: str) -> Iterator[str]:
         end = f' loc("n{self.number}")'
@@ -76,6 +77,8 @@ class Op:
                     yield indent + "}, {"
                 yield from block_lines(block, indent + "  ")
             head = indent + "})"
+        elif self.regions:
+            head += f" ({', '.join(self.regions)})"
         discardable = [self.extra] if self.extra else []
         if self.shardings is not None:
             discardable.append(f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(self.shardings)}]>")

@@ -12,19 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from module_texts import ModuleText, Op
+from rule_calls import MIXING_TARGETS
+
+# Parts of a text that a reproducer needs: one op on arguments.
+FUNCTION = "func.func @main({arguments}) -> {result} {{\n  %0 = {op}\n  return %0 : {result}\n}}"
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """`shardy` and `ours` are pieces of the two texts after `passes`, which the reproducer must show."""
+    """`shardy` and `ours` are pieces of the rules of `text`'s op, or of the text after `passes`."""
 
     name: str
-    why: str  # Shardy is wrong, or that what it does is no part of the semantics
-    applies: Callable[[ModuleText, str], bool]  # of the small program and the passes
-    passes: str
+    why: str
+    applies: Callable[[Op], bool]
     text: str
     shardy: str
     ours: str
+    passes: str = "func.func(sdy-populate-op-sharding-rules)"
 
 
 def numbers(attrs: str, name: str) -> list[int]:
@@ -36,7 +40,8 @@ def cuts_windows(op: Op) -> bool:
     """A scatter with a window as large as its dim at a computed start."""
     if op.name != "stablehlo.scatter":
         return False
-    x, update = op.operands[0], op.operands[-1]
+    count = (len(op.operands) - 1) // 2
+    x, update = op.operands[0], op.operands[count + 1]
     skipped = numbers(op.attrs, "inserted_window_dims") + numbers(op.attrs, "input_batching_dims")
     window = [i for i in range(x.ndim) if i not in skipped]
     sizes = dict(zip(window, (update.shape[i] for i in numbers(op.attrs, "update_window_dims")), strict=True))
@@ -51,16 +56,29 @@ def moves_without_resizing(op: Op) -> bool:
     return any(a and n == m for a, n, m in zip(low, op.operands[0].shape, op.results[0].shape))
 
 
+def mixes(op: Op) -> bool:
+    targets = (*MIXING_TARGETS, "Eigh", "ApproxTopK", "PartialReduce")
+    return any(f'call_target_name = "{target}"' in op.attrs for target in targets)
+
+
+def one_op(arguments: str, result: str, op: str) -> str:
+    return FUNCTION.format(arguments=arguments, result=result, op=op)
+
+
+def has_no_rule(op: Op) -> bool:
+    """In Shardy. Comparisons tell it ours, as a rule that the user attached to the op."""
+    return op.name.startswith("chlo.") or op.name.removeprefix("stablehlo.") in UNKNOWN
+
+
+UNKNOWN = ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
 MECHANISMS = (
     Mechanism(
-        name="scatter windows at computed starts",
+        name="windows of a scatter at computed starts",
         why=(
             "A window as large as its dim is cut where its start is not 0, element by element. Shardy lets that dim "
-            "pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins a round "
-            "later."
+            "pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins later."
         ),
-        applies=lambda program, passes: any(cuts_windows(op) for op in program.ops()),
-        passes="func.func(sdy-populate-op-sharding-rules)",
+        applies=cuts_windows,
         text="""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2],
@@ -79,19 +97,101 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
             "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
             "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
         ),
-        applies=lambda program, passes: any(moves_without_resizing(op) for op in program.ops()),
-        passes="func.func(sdy-populate-op-sharding-rules)",
-        text="""
-func.func @main(%x: tensor<8xf32>, %v: tensor<f32>) -> tensor<8xf32> {
-  %0 = stablehlo.pad %x, %v, low = [1], high = [-1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
-  return %0 : tensor<8xf32>
-}""",
+        applies=moves_without_resizing,
+        text=one_op(
+            "%x: tensor<8xf32>, %v: tensor<f32>",
+            "tensor<8xf32>",
+            "stablehlo.pad %x, %v, low = [1], high = [-1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> "
+            "tensor<8xf32>",
+        ),
         shardy="([i], [])->([i]) {i=8}>",
         ours="permutation={i}",
     ),
+    Mechanism(
+        name="CHLO",
+        why="Shardy has no rule for CHLO, which XLA rewrites before; shardings stop at such ops. Here they go on.",
+        applies=lambda op: op.name.startswith("chlo."),
+        text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
+        shardy="[None]",
+        ours="([i])->([i])",
+    ),
+    Mechanism(
+        name="ops that Shardy does not know",
+        why="map, broadcast, einsum and batch norm's training have no rule in Shardy; here what they stand for.",
+        applies=lambda op: op.name.removeprefix("stablehlo.") in UNKNOWN,
+        text=one_op(
+            "%x: tensor<8xf32>",
+            "tensor<4x8xf32>",
+            '"stablehlo.broadcast"(%x) <{broadcast_sizes = array<i64: 4>}> : (tensor<8xf32>) -> tensor<4x8xf32>',
+        ),
+        shardy="[None]",
+        ours="([j])->([i, j])",
+    ),
+    Mechanism(
+        name="holes between the elements of a window's operand",
+        why="With a base dilation an element of the result does not stand where its operand's does: an exchange.",
+        applies=lambda op: op.name == "stablehlo.reduce_window" and 2 in numbers(op.attrs, "base_dilations"),
+        text="""
+func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
+  %0 = "stablehlo.reduce_window"(%x, %v) <{window_dimensions = array<i64: 1>, base_dilations = array<i64: 2>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    "stablehlo.return"(%b) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>
+  return %0 : tensor<7xf32>
+}""",
+        shardy="([i], [])->([i]) {i=7}>",
+        ours="permutation={i}",
+    ),
+    Mechanism(
+        name="sorted dims counted from the end",
+        why="The dim -2 of a matrix is its dim 0. Shardy takes no dim for the sorted one and lets all of them pass.",
+        applies=lambda op: op.name == "stablehlo.sort" and "dimension = -" in op.attrs,
+        text="""
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = "stablehlo.sort"(%x) <{dimension = -2 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}""",
+        shardy="([i, j])->([i, j]) {i=4, j=8}>",
+        ours="need_replication={i}",
+    ),
+    Mechanism(
+        name="branches of if",
+        why="Shardy gives edges to case and not to if, which is a case of two: shardings stop there. Here both go on.",
+        applies=lambda op: op.name == "stablehlo.if",
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    stablehlo.return %x : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i1>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""",
+        shardy="}) : (tensor<i1>)",
+        ours='}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : (tensor<i1>)',
+        passes="sdy-propagation-pipeline",
+    ),
+    Mechanism(
+        name="factorisations",
+        why="What these calls compute mixes the dims that Shardy lets pass: half of a matrix has other factors.",
+        applies=mixes,
+        text=one_op(
+            "%x: tensor<8x8xf32>",
+            "tensor<8x8xf32>",
+            "stablehlo.custom_call @Cholesky(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>",
+        ),
+        shardy="([i, j])->([i, j]) {i=8, j=8}>",
+        ours="need_replication={i, j}",
+    ),
 )
+RULES = Mechanism.passes
 
 
-def mechanism_of(program: ModuleText, passes: str) -> Mechanism | None:
+def mechanism_of(program: ModuleText) -> Mechanism | None:
     """The one that explains a difference in this program, which is already small."""
-    return next((m for m in MECHANISMS if m.applies(program, passes)), None)
+    return next((m for m in MECHANISMS if any(m.applies(op) for op in program.ops())), None)

@@ -7,11 +7,13 @@ for run in compare_programs(oracle, [program], ["sdy-basic-propagate"]):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from module_texts import ModuleText, live_values, smaller
+from oracle_mechanisms import has_no_rule
 from shardy_oracle import ShardyOracle
 
 from shardwise import _core
@@ -56,11 +58,28 @@ def without_dead_ops(program: ModuleText, differences: list[Any]) -> list[Any]:
     return [row for row in differences if row[1] is not None or row[0].split()[0] not in dead]
 
 
+def text_for_shardy(program: ModuleText) -> str:
+    """With our rules on the ops for which Shardy has none, so that the rest of the program can be compared."""
+    missing = [op for op in program.main.block.ops if has_no_rule(op)]
+    if not missing:
+        return program.text()
+    rules = _core.ir.parse(program.text()).sharding_rules()
+    for op, (name, rule) in zip(program.main.block.ops, rules, strict=True):
+        if op in missing and rule:
+            assert op.name == name
+            op.extra = f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    text = program.text()
+    for op in missing:
+        op.extra = ""
+    return text
+
+
 def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passes: Sequence[str]) -> list[Run]:
     """Each program under each of its passes; all of them are one request."""
     runs, requests = [], []
     for program, name in zip(programs, passes, strict=True):
         text = program.text()
+        told = text_for_shardy(program)
         run = Run(program, name)
         ours = ""
         try:
@@ -68,7 +87,7 @@ def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passe
         except _core.error.Error as error:
             run.outcome, run.detail = "unread", str(error)
         runs.append(run)
-        requests.append({"do": "compare", "text": text, "passes": name, "ours": ours})
+        requests.append({"do": "compare", "text": told, "passes": name, "ours": ours})
     for run, reply in zip(runs, oracle.ask_all(requests), strict=True):
         if "died" in reply:
             run.outcome, run.detail = "died", reply["died"]
@@ -97,3 +116,23 @@ def shrunk(oracle: ShardyOracle, run: Run, attempts: int = 400) -> Run:
     small = smaller(run.program, same_outcome(oracle, run), attempts)
     (again,) = compare_programs(oracle, [small], [run.passes])
     return again
+
+
+_OP_LINE = re.compile(r"^\s*(%\S+ = .*|\}.*|\".*): \(.*\) -> \S.*$")
+
+
+def with_numbers(generic: str) -> str:
+    """Generic text whose ops have locations n1, n2, …"""
+    lines = []
+    for number, line in enumerate(generic.splitlines()):
+        lines.append(f'{line} loc("n{number}")' if _OP_LINE.match(line) else line)
+    return "\n".join(lines) + "\n"
+
+
+def text_differences(oracle: ShardyOracle, generic: str, passes: str) -> list[Any]:
+    """Of one module in generic form."""
+    text = with_numbers(generic)
+    (reply,) = oracle.ask_all([{"do": "compare", "text": text, "passes": passes, "ours": propagated(text, passes)}])
+    assert "differences" in reply, reply
+    found: list[Any] = reply["differences"]
+    return found

@@ -139,11 +139,12 @@ struct Propagated {
   Provenance provenance;
 };
 
-std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy) {
+std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy,
+                                              const std::vector<std::string>& names) {
   Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
   {
     py::gil_scoped_release release;
-    run_passes(std::vector<std::string>{std::string(kInlineCalls.name), std::string(kPropagate.name)}, program);
+    run_passes(names, program);
   }
   return std::make_shared<Propagated>(std::make_shared<Module>(std::move(program.module)),
                                       std::move(program.provenance));
@@ -369,7 +370,8 @@ void bind_passes(py::module_& module) {
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user", py::arg("conservative") = false);
-  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy);
+  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("names") = std::vector<std::string>{std::string(kInlineCalls.name), std::string(kPropagate.name)});
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
              py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);

@@ -7,6 +7,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/parser.h"
 #include "shardwise/ir/printer.h"
+#include "shardwise/mesh/mesh_json.h"
 #include "shardwise/mesh/sdy_cursor.h"
 
 namespace shardwise {
@@ -31,6 +32,10 @@ nlohmann::json parse_json(std::string_view text) {
     const size_t end = std::min(error.byte == 0 ? size_t{0} : error.byte - 1, text.size());
     const SdyCursor cursor(text);
     throw ParseError(error_message("program", "must be JSON", error.what(), {}), cursor.line(end), cursor.column(end));
+  } catch (const nlohmann::json::out_of_range& error) {
+    const SdyCursor cursor(text);
+    const size_t at = place_of_large_number(text, error.what());
+    throw ParseError(error_message("program", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
   }
 }
 

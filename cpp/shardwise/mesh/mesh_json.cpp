@@ -90,6 +90,10 @@ Json parse_document(std::string_view text) {
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     throw ParseError(error_message("JSON", "expected a JSON document", reason(error), {}), cursor.line(at),
                      cursor.column(at));
+  } catch (const Json::out_of_range& error) {
+    const SdyCursor cursor(text);
+    const size_t at = place_of_large_number(text, error.what());
+    throw ParseError(error_message("JSON", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
   }
 }
 
@@ -212,6 +216,13 @@ std::string sharding_to_json(const TensorSharding& sharding) {
 TensorSharding sharding_from_json(std::string_view json) {
   const Json document = parse_document(json);
   return sharding_from(Node(document, ""));
+}
+
+size_t place_of_large_number(std::string_view json, std::string_view what) {
+  const size_t open = what.find('\'');
+  const size_t close = what.rfind('\'');
+  if (open == std::string_view::npos || close <= open) return 0;
+  return std::min(json.find(what.substr(open + 1, close - open - 1)), json.size());
 }
 
 }  // namespace shardwise

@@ -25,4 +25,7 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
+// Where the number stands that is too large for any JSON value; `what` is the reader's message, which quotes it.
+size_t place_of_large_number(std::string_view json, std::string_view what);
+
 }  // namespace shardwise

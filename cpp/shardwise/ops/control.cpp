@@ -215,7 +215,7 @@ constexpr OpDef kControlOps[] = {
      .vjp = vjp_barrier,
      .batch = batch_barrier,
      .flow = flow_barrier,
-     .format = "operands attr-dict `:` result-type",
+     .format = "attr-dict operands `:` result-type",
      .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
 };
 static_assert(std::ranges::all_of(kControlOps, [](const OpDef& def) { return def.complete(); }));

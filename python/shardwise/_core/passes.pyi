@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -50,7 +50,9 @@ def populate_rules(module: shardwise._core.ir.Module, conservative: bool = False
     ...
 def propagate(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user', conservative: bool = False) -> shardwise._core.ir.Module:
     ...
-def propagate_program(module: shardwise._core.ir.Module, strategy: str = 'aggressive') -> Propagated:
+def propagate_annotated(module: shardwise._core.ir.Module, value: typing.SupportsInt | typing.SupportsIndex, sharding: str, strategy: str = 'aggressive') -> Propagated:
+    ...
+def propagate_program(module: shardwise._core.ir.Module, strategy: str = 'aggressive', names: collections.abc.Sequence[str] = ['inline_calls', 'propagate']) -> Propagated:
     ...
 def run_passes(module: shardwise._core.ir.Module, names: collections.abc.Sequence[str], strategy: str = 'aggressive', strict_divisible: bool = False, conservative: bool = False) -> shardwise._core.ir.Module:
     ...
