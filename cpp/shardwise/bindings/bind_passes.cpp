@@ -158,7 +158,7 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   MeshPtr mesh = program_mesh(module);
   if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
   annotate(annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
-  return propagate_program(annotated, strategy);
+  return propagate_program(annotated, strategy, {std::string(kInlineCalls.name), std::string(kPropagate.name)});
 }
 
 LocId loc_of(const Module& module, ValueId id) {
