@@ -172,11 +172,8 @@ RULES = """
 7 ([i, k], [k, j])->([i, j]) {§ij=8, k=4}
 ! a size must be of one factor, got ij; write a size for each
 
-7 ([i, k], [k, j])->([i, j]) {i=8, j=16, k=§0}
-! the size of a factor must be at least 1, got 0
-
 7 ([i, k], [k, j])->([i, j]) {i=8, j=16, k=§-4}
-! the size of a factor must be at least 1, got -4
+! the size of a factor must be at least 0, got -4
 
 7 ([i, k], [k, j])->([i, j]) {i=8, j=16, k=§9999999999999999999999}
 ! the size of a factor must fit in 64 bits, got 9999999999999999999999

@@ -200,7 +200,7 @@ struct Traits {
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
   bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops do
-  bool movement = false;  // results hold copies of operand elements only: views, no arithmetic
+  bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };
 

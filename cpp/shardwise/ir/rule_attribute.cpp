@@ -103,8 +103,8 @@ Dims parse_sizes(SdyCursor& cursor) {
     cursor.skip_space();
     const size_t number = cursor.pos;
     sizes.push_back(cursor.take_integer("the size of a factor"));
-    if (sizes.back() < 1) {
-      cursor.fail_at(number, "the size of a factor must be at least 1", std::to_string(sizes.back()));
+    if (sizes.back() < 0) {
+      cursor.fail_at(number, "the size of a factor must be at least 0", std::to_string(sizes.back()));
     }
     if (cursor.take("}")) return sizes;
     if (!cursor.take(",")) cursor.fail_here("expected ',' or '}' after the size of a factor");

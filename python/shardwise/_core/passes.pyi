@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -32,6 +32,8 @@ class Compiled:
         ...
 class Propagated:
     def explain(self, arg0: str) -> list[typing.Any]:
+        ...
+    def explain_value(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> dict[typing.Any, typing.Any]:
         ...
     def names(self) -> list[typing.Any]:
         ...
