@@ -155,7 +155,7 @@ TEST(PropagatePass, GivesEachUseOfAConstantItsOwn) {
     return %0, %1 : tensor<8xf32>, tensor<8xf32>
   })")};
   propagate(program);
-  EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}])", R"([{"a"}])", R"([{"b"}])", R"([{"b"}])"}));
+  EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}])", R"([{"b"}])", R"([{"a"}])", R"([{"b"}])"}));
 }
 
 TEST(PropagatePass, HearsAnUnusedConstraint) {
