@@ -7,9 +7,11 @@ import random
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from partitioned import execute
 from random_programs import Program, programs
 from strategies import meshes
 
@@ -73,3 +75,40 @@ def compile_or_refuse(module: Any, program: Program) -> None:
 def test_no_program_at_all_is_refused(text: str) -> None:
     with pytest.raises(_core.error.ParseError):
         _core.ir.parse(text)
+
+
+HUGE = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        (
+            f"stablehlo.pad %x, %c, low = [{HUGE}], high = [9], interior = [0]",
+            "padding must add less than 2^56 elements",
+        ),
+        (
+            f"stablehlo.pad %x, %c, low = [0], high = [0], interior = [{HUGE}]",
+            "padding must add less than 2^56 elements",
+        ),
+        (f"stablehlo.pad %x, %c, low = [{2**55}], high = [{2**55}], interior = [0]", "less than 2^56 elements"),
+    ],
+)
+def test_sizes_that_cannot_be_added_up_are_refused(op: str, message: str) -> None:
+    text = f"""func.func @main(%x: tensor<4xf32>, %c: tensor<f32>) -> tensor<4xf32> {{
+  %0 = {op} : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}"""
+    with pytest.raises(_core.error.ParseError, match=re.escape(message)):
+        _core.ir.parse(text)
+
+
+def test_a_stride_beyond_the_end_is_one_element() -> None:
+    text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<1xf32> {{
+  %0 = stablehlo.slice %x [1:4:{HUGE}] : (tensor<4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}}"""
+    mesh = _core.mesh.Mesh("mesh", [("x", 2)])
+    x = np.arange(4, dtype=np.float32)
+    for (found,) in execute(_core.passes.compile(_core.ir.parse(text), mesh), [x]):
+        np.testing.assert_array_equal(found, x[1:2])
