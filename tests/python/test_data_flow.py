@@ -223,6 +223,35 @@ def test_a_function_must_not_call_itself() -> None:
         _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"])
 
 
+def chain(functions: int, calls: int, *, last_first: bool = False) -> str:
+    """@f0 calls @f1 that many times, which calls @f2, …; the last has an op."""
+    texts = []
+    for i in range(functions):
+        body = "".join(f"  %{k} = call @f{i + 1}(%x) : ({T}) -> {T}\n" for k in range(calls))
+        if i + 1 == functions:
+            body = f"  %0 = stablehlo.tanh %x : {T}\n"
+        texts.append(f"func.func private @f{i}(%x: {T}) -> {T} {{\n{body}  return %0 : {T}\n}}")
+    main = f"func.func public @main(%x: {T}) -> {T} {{\n  %0 = call @f0(%x) : ({T}) -> {T}\n  return %0 : {T}\n}}"
+    return "\n".join([*reversed(texts), main] if last_first else [main, *texts])
+
+
+@pytest.mark.parametrize("name", ["inline_calls", "propagate"])
+@pytest.mark.parametrize("last_first", [False, True])
+def test_calls_without_bounds_are_refused(name: str, last_first: bool) -> None:
+    deep = _core.ir.parse(chain(2000, 1, last_first=last_first))
+    with pytest.raises(sw.ShardingError, match="calls and regions must nest at most 256 deep"):
+        _core.passes.run_passes(deep, [name])
+    many = _core.ir.parse(chain(60, 2, last_first=last_first))
+    with pytest.raises(sw.ShardingError, match="calls must come to at most 16777216 ops in all"):
+        _core.passes.run_passes(many, [name])
+
+
+def test_many_calls_within_bounds_are_inlined() -> None:
+    text = _core.passes.run_passes(_core.ir.parse(chain(250, 1)), ["inline_calls"]).text()
+    assert text.count("stablehlo.tanh") == 1
+    assert "call" not in text
+
+
 UNEVEN = """
 sdy.mesh @mesh = <["a"=4, "b"=2]>
 func.func public @main(

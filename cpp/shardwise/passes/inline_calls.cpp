@@ -24,6 +24,76 @@ std::vector<ValueId> results_of(const Module& module, OpId id) {
   return results;
 }
 
+// What every call comes to, in ops, without making one.
+class ExpansionBounds {
+ public:
+  explicit ExpansionBounds(const Module& module) : module_(module) {
+    for (const Function& function : module.functions) bodies_.emplace(function.name, function.body);
+  }
+
+  void check() {
+    for (const Function& function : module_.functions) size_of(function.body, 0);
+  }
+
+ private:
+  [[noreturn]] void refuse(OpId call, std::string_view must_hold, const std::string& got,
+                           std::string_view way_out) const {
+    ShardingError error(error_message("func.call", must_hold, got, way_out));
+    error.at(module_.context().location_text(module_.op(call).loc));
+    throw error;
+  }
+
+  struct Size {
+    int64_t ops = 0;
+    int depth = 0;  // of regions and calls inside
+  };
+
+  Size size_of(RegionId region, int depth) {
+    Size all;
+    const auto add = [&](const Size& inner) {
+      all.ops += inner.ops;
+      all.depth = std::max(all.depth, inner.depth + 1);
+    };
+    for (const OpId id : module_.region(region).ops) {
+      ++all.ops;
+      for (const RegionId inner : module_.regions(id)) add(size_of(inner, depth + 1));
+      if (is_call(module_, id)) add(size_of_call(id, depth));
+      if (all.ops > kMaxExpandedOps) {
+        refuse(id, str("calls must come to at most ", kMaxExpandedOps, " ops in all"), "more",
+               "repeat with stablehlo.while");
+      }
+    }
+    return all;
+  }
+
+  Size size_of_call(OpId call, int depth) {
+    const std::string& callee = callee_of(module_, call);
+    auto known = sizes_.find(callee);
+    if (known == sizes_.end()) {
+      if (!open_.insert(callee).second) {
+        refuse(call, "a function must not call itself", "@" + callee, "use stablehlo.while to repeat something");
+      }
+      check_depth(call, depth + 1);
+      const Size size = size_of(bodies_.at(callee), depth + 1);
+      open_.erase(callee);
+      known = sizes_.emplace(callee, size).first;
+    }
+    check_depth(call, depth + 1 + known->second.depth);
+    return known->second;
+  }
+
+  void check_depth(OpId call, int depth) const {
+    if (depth > kMaxCallDepth) {
+      refuse(call, str("calls and regions must nest at most ", kMaxCallDepth, " deep"), "more", "call fewer in a row");
+    }
+  }
+
+  const Module& module_;
+  std::unordered_map<std::string, RegionId> bodies_;
+  std::unordered_map<std::string, Size> sizes_;  // by function
+  std::set<std::string> open_;                   // functions that are being counted
+};
+
 class CallExpander {
  public:
   CallExpander(Module& module, Mode mode) : module_(module), mode_(mode) {}
@@ -33,15 +103,13 @@ class CallExpander {
     std::set<std::string> called;
     for (const Function& function : module_.functions) find_called(function.body, called);
     if (called.empty() && (mode_ == Mode::kRegions || !has_named_computations())) return called;
+    ExpansionBounds(module_).check();
     std::vector<Function> kept;
     const std::string main = module_.main().name;
     for (const Function& function : module_.functions) {
       if (function.is_public || function.name == main || !called.contains(function.name)) kept.push_back(function);
     }
-    for (const Function& function : kept) {
-      stack_.assign(1, function.name);
-      expand(function.body);
-    }
+    for (const Function& function : kept) expand(function.body);
     module_.functions = std::move(kept);
     return called;
   }
@@ -97,12 +165,6 @@ class CallExpander {
 
   void expand_call(OpId id, RegionId region) {
     const std::string callee = callee_of(module_, id);
-    if (std::ranges::find(stack_, callee) != stack_.end()) {
-      ShardingError error(error_message("func.call", "a function must not call itself", "@" + callee,
-                                        "use stablehlo.while to repeat something"));
-      error.at(module_.context().location_text(module_.op(id).loc));
-      throw error;
-    }
     const Function called = function(callee);
     Builder builder(module_, region, module_.op(id).loc);
     std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
@@ -110,10 +172,8 @@ class CallExpander {
     for (size_t i = 0; mode_ == Mode::kInline && i < operands.size(); ++i) {
       operands[i] = constrained(operands[i], module_.value(arguments[i]).sharding, builder);
     }
-    stack_.push_back(callee);
     std::vector<ValueId> results =
         mode_ == Mode::kInline ? inlined(called, operands, region) : as_region(called, operands, builder);
-    stack_.pop_back();
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId result = module_.result(id, static_cast<uint32_t>(i));
       ShardingId sharding = module_.value(result).sharding;
@@ -168,7 +228,6 @@ class CallExpander {
 
   Module& module_;
   Mode mode_;
-  std::vector<std::string> stack_;  // functions that are being expanded, outermost first
   std::unordered_map<ValueId, ValueId> replacement_;
 };
 

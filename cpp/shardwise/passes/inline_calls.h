@@ -12,6 +12,9 @@
 //
 //   outline    %1 = func.call @f(%0);  %2 = func.call @f_0(%x)
 //
+// A short text can call its way to any size: what would come to more than kMaxExpandedOps ops, or nest
+// deeper than kMaxCallDepth with its regions, is refused before anything is copied.
+//
 // Programs that are to run have their calls and named computations inlined first.
 #pragma once
 
@@ -22,7 +25,10 @@
 
 namespace shardwise {
 
-// ShardingError for a function that calls itself.
+inline constexpr int64_t kMaxExpandedOps = int64_t{1} << 24;
+inline constexpr int kMaxCallDepth = 256;
+
+// ShardingError for a function that calls itself, and beyond these bounds.
 void inline_calls(Program& program);
 inline constexpr Pass kInlineCalls{"inline_calls", "put the ops of functions where they are called", inline_calls};
 

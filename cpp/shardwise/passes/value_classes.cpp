@@ -35,14 +35,15 @@ void join_groups(const Module& module, RegionId region, std::map<int64_t, ValueI
 }  // namespace
 
 ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges) {
+  std::map<int64_t, ValueId> first;
   Union classes(module.value_count());
+  for (const Function& function : module.functions) join_groups(module, function.body, first, classes);
+  if (first.empty() && edges.empty()) return;
   for (const auto& [op, edge] : edges.all()) {
     for (const ValueId target : edge.targets) {
       if (target != edge.owner) classes.join(module.result(op), target);
     }
   }
-  std::map<int64_t, ValueId> first;
-  for (const Function& function : module.functions) join_groups(module, function.body, first, classes);
 
   std::vector<std::vector<ValueId>> found(module.value_count());
   for (uint32_t i = 1; i < module.value_count(); ++i) found[classes.find(i)].push_back(ValueId{i});
