@@ -179,34 +179,15 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
-constexpr OpDef with_regions(std::string_view name, InferFn infer, FlowFn flow, std::string_view format,
-                             std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = no_rule,
-               .kernel = propagation_only,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .flow = flow,
-               .format = format,
-               .doc = doc};
-}
-
-constexpr OpDef call() {
-  OpDef def = with_regions("func.call", infer_call, nullptr, "$callee `(` operands `)` attr-dict `:` functional-type",
-                           "The results of a function of the module (MLIR func.call); inlined before anything else.");
-  def.verify = verify_call;
-  return def;
-}
-
 constexpr OpDef kControlOps[] = {
-    with_regions("stablehlo.while", infer_while, flow_while, "custom<while>",
-                 "Repeats its body while its condition holds (StableHLO while)."),
-    with_regions("stablehlo.case", infer_case, flow_branches, {},
-                 "The results of the region that an index selects (StableHLO case)."),
-    with_regions("stablehlo.if", infer_if, flow_branches, {},
-                 "The results of the first region if true, else of the second (StableHLO if)."),
-    call(),
+    region_op("stablehlo.while", infer_while, flow_while, nullptr, "custom<while>",
+              "Repeats its body while its condition holds (StableHLO while)."),
+    region_op("stablehlo.case", infer_case, flow_branches, nullptr, {},
+              "The results of the region that an index selects (StableHLO case)."),
+    region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
+              "The results of the first region if true, else of the second (StableHLO if)."),
+    region_op("func.call", infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
+              "The results of a function of the module (MLIR func.call); inlined before anything else."),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
      .rule = rule_barrier,

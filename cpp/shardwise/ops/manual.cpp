@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/control.h"
 #include "shardwise/ops/manual_verify.h"
 
 namespace shardwise {
@@ -110,20 +111,6 @@ void batch_group(BatchContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.batched(0);
   context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
-}
-
-constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
-                          std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = no_rule,
-               .kernel = propagation_only,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .flow = flow,
-               .verify = verify,
-               .format = format,
-               .doc = doc};
 }
 
 constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view format, std::string_view doc,
