@@ -28,12 +28,8 @@ from benchmarks.report import table, write
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
 from module_drawing import random_module
-from module_instance_steps import INSTANCE_STEPS
-from module_region_steps import REGION_STEPS
-from module_special_steps import SPECIAL_STEPS
-from module_steps import STEPS
 from oracle_mechanisms import mechanism_of
-from oracle_runs import LEVELS, PIPELINE, Run, compare_programs, shrunk
+from oracle_runs import KINDS, Run, compare_programs, passes_of, shrunk
 from rule_instances import GENERATORS, compare_op
 from shardy_oracle import ShardyOracle
 
@@ -41,12 +37,6 @@ NUMBER = re.compile(r"\d+")
 BATCH = 50
 LEAST_HITS, LEAST_VALID, MOST_EXPLAINED, MOST_MECHANISMS = 200, 0.95, 0.02, 15
 MOST_SHRUNK = 10  # unexplained differences of a worker; what follows is printed as it is
-KINDS = {
-    "plain": STEPS,
-    "special": STEPS + SPECIAL_STEPS,
-    "instances": STEPS + INSTANCE_STEPS,
-    "regions": STEPS + SPECIAL_STEPS + REGION_STEPS,
-}
 
 
 @dataclass
@@ -68,14 +58,6 @@ class Tally:
             getattr(self, name).update(getattr(other, name))
         self.unexplained += other.unexplained
         self.unread = {**other.unread, **self.unread}
-
-
-def passes_of(index: int, kind: str) -> str:
-    """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
-    names = [PIPELINE] if kind == "regions" else [*LEVELS, PIPELINE]
-    if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
-        names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
-    return names[index % len(names)]
 
 
 def run_batch(oracle: ShardyOracle, seed: str, indices: range, kind: str, shrink: bool) -> Tally:
@@ -202,7 +184,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.rules:
         raise SystemExit(1 if run_rules(args.rules, 0) else 0)
-    shares = {"plain": 1.5, "special": 2.5, "instances": 3.0, "regions": 3.0}
+    shares = {"plain": 1.0, "special": 2.0, "instances": 4.0, "regions": 3.0}
     whole = sum(shares[kind] for kind in args.kinds)
     kinds = {kind: shares[kind] / whole for kind in args.kinds}
     start = time.perf_counter()

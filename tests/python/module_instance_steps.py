@@ -59,4 +59,4 @@ def step_of(name: str) -> Step:
     return step
 
 
-INSTANCE_STEPS: list[tuple[Step, float]] = [(step_of(name), 0.12) for name in GENERATORS if name not in ELSEWHERE]
+INSTANCE_STEPS: list[tuple[Step, float]] = [(step_of(name), 0.4) for name in GENERATORS if name not in ELSEWHERE]

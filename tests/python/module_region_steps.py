@@ -76,7 +76,7 @@ def case(d: Drawer) -> bool:
         return False
     results = carried(d)
     branches = []
-    two = d.maybe(0.15)
+    two = d.maybe(0.2)
     for _ in range(2 if two else d.rng.randint(1, 3)):
         block = Block([])
         before = [d.visible()]

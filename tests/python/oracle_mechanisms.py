@@ -24,11 +24,28 @@ class Mechanism:
 
     name: str
     why: str
-    applies: Callable[[Op], bool]
+    applies: Callable[[ModuleText], bool]
     text: str
     shardy: str
     ours: str
     passes: str = "func.func(sdy-populate-op-sharding-rules)"
+
+
+def some_op(property: Callable[[Op], bool]) -> Callable[[ModuleText], bool]:
+    return lambda program: any(property(op) for op in program.ops())
+
+
+def groups_replicated_axes(program: ModuleText) -> bool:
+    """A member of a sharding group of which only replicated axes are known."""
+    members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
+    annotated = [pair for op in program.ops() for pair in zip(op.results, op.shardings or ())]
+    for function in program.functions:
+        annotated += zip(function.block.arguments, function.argument_shardings)
+    return any(
+        id(value) in members and "replicated" in text and not re.search(r'\{"', text.partition("replicated")[0])
+        for value, text in annotated
+        if text
+    )
 
 
 def numbers(attrs: str, name: str) -> list[int]:
@@ -78,7 +95,7 @@ MECHANISMS = (
             "A window as large as its dim is cut where its start is not 0, element by element. Shardy lets that dim "
             "pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins later."
         ),
-        applies=cuts_windows,
+        applies=some_op(cuts_windows),
         text="""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2],
@@ -97,7 +114,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
             "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
             "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
         ),
-        applies=moves_without_resizing,
+        applies=some_op(moves_without_resizing),
         text=one_op(
             "%x: tensor<8xf32>, %v: tensor<f32>",
             "tensor<8xf32>",
@@ -110,7 +127,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="CHLO",
         why="Shardy has no rule for CHLO, which XLA rewrites before; shardings stop at such ops. Here they go on.",
-        applies=lambda op: op.name.startswith("chlo."),
+        applies=some_op(lambda op: op.name.startswith("chlo.")),
         text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
         shardy="[None]",
         ours="([i])->([i])",
@@ -118,7 +135,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="ops that Shardy does not know",
         why="map, broadcast, einsum and batch norm's training have no rule in Shardy; here what they stand for.",
-        applies=lambda op: op.name.removeprefix("stablehlo.") in UNKNOWN,
+        applies=some_op(lambda op: op.name.removeprefix("stablehlo.") in UNKNOWN),
         text=one_op(
             "%x: tensor<8xf32>",
             "tensor<4x8xf32>",
@@ -130,7 +147,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="holes between the elements of a window's operand",
         why="With a base dilation an element of the result does not stand where its operand's does: an exchange.",
-        applies=lambda op: op.name == "stablehlo.reduce_window" and 2 in numbers(op.attrs, "base_dilations"),
+        applies=some_op(lambda op: op.name == "stablehlo.reduce_window" and 2 in numbers(op.attrs, "base_dilations")),
         text="""
 func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
   %0 = "stablehlo.reduce_window"(%x, %v) <{window_dimensions = array<i64: 1>, base_dilations = array<i64: 2>}> ({
@@ -145,7 +162,7 @@ func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
     Mechanism(
         name="sorted dims counted from the end",
         why="The dim -2 of a matrix is its dim 0. Shardy takes no dim for the sorted one and lets all of them pass.",
-        applies=lambda op: op.name == "stablehlo.sort" and "dimension = -" in op.attrs,
+        applies=some_op(lambda op: op.name == "stablehlo.sort" and "dimension = -" in op.attrs),
         text="""
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = "stablehlo.sort"(%x) <{dimension = -2 : i64}> ({
@@ -161,7 +178,7 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
     Mechanism(
         name="branches of if",
         why="Shardy gives edges to case and not to if, which is a case of two: shardings stop there. Here both go on.",
-        applies=lambda op: op.name == "stablehlo.if",
+        applies=some_op(lambda op: op.name == "stablehlo.if"),
         text="""
 sdy.mesh @mesh = <["a"=2]>
 func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
@@ -177,9 +194,43 @@ func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<
         passes="sdy-propagation-pipeline",
     ),
     Mechanism(
+        name="operands of one all_reduce",
+        why="Its operands have nothing to do with each other. Shardy takes the first one's dims for all of them.",
+        applies=some_op(lambda op: op.name == "stablehlo.all_reduce" and len({x.shape for x in op.operands}) > 1),
+        text="""
+func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+  %0:2 = "stablehlo.all_reduce"(%x, %y) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %a : tensor<f32>
+  }) : (tensor<2xf32>, tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>)
+  return %0#0, %0#1 : tensor<2xf32>, tensor<3xf32>
+}""",
+        shardy="([i], [i])->([i], [i]) {i=2}>",
+        ours="([i], [j])->([i], [j]) {i=2, j=3}",
+    ),
+    Mechanism(
+        name="replicated axes of a group",
+        why="All members share what the user wrote of one. Shardy shares axes of dims only; replicated ones are lost.",
+        applies=groups_replicated_axes,
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
+                %y: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.negate %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"a"}>]>} : tensor<8xf32>
+  %1 = stablehlo.tanh %x : tensor<8xf32>
+  sdy.sharding_group %0 group_id=0 : tensor<8xf32>
+  sdy.sharding_group %1 group_id=0 : tensor<8xf32>
+  %2 = stablehlo.divide %0, %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}""",
+        shardy='stablehlo.negate %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>}',
+        ours="-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
+        passes="sdy-propagation-pipeline",
+    ),
+    Mechanism(
         name="factorisations",
         why="What these calls compute mixes the dims that Shardy lets pass: half of a matrix has other factors.",
-        applies=mixes,
+        applies=some_op(mixes),
         text=one_op(
             "%x: tensor<8x8xf32>",
             "tensor<8x8xf32>",
@@ -194,4 +245,4 @@ RULES = Mechanism.passes
 
 def mechanism_of(program: ModuleText) -> Mechanism | None:
     """The one that explains a difference in this program, which is already small."""
-    return next((m for m in MECHANISMS if any(m.applies(op) for op in program.ops())), None)
+    return next((m for m in MECHANISMS if m.applies(program)), None)

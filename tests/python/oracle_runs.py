@@ -12,6 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from module_instance_steps import INSTANCE_STEPS
+from module_region_steps import REGION_STEPS
+from module_special_steps import SPECIAL_STEPS
+from module_steps import STEPS
 from module_texts import ModuleText, live_values, smaller
 from oracle_mechanisms import has_no_rule
 from shardy_oracle import ShardyOracle
@@ -27,6 +31,20 @@ LEVELS = {
 }
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (shardy_worker.py)
 PASSES = {**LEVELS, PIPELINE: "propagate"}
+KINDS = {
+    "plain": STEPS,
+    "special": STEPS + SPECIAL_STEPS,
+    "instances": STEPS + INSTANCE_STEPS,
+    "regions": STEPS + SPECIAL_STEPS + REGION_STEPS,
+}
+
+
+def passes_of(index: int, kind: str) -> str:
+    """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
+    names = [PIPELINE] if kind == "regions" else [*LEVELS, PIPELINE]
+    if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
+        names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
+    return names[index % len(names)]
 
 
 def propagated(text: str, passes: str) -> str:

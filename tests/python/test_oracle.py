@@ -12,15 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 from module_drawing import random_module
-from module_steps import STEPS
 from module_texts import ModuleText, smaller
 from oracle_mechanisms import MECHANISMS, RULES, Mechanism, mechanism_of
-from oracle_runs import LEVELS, compare_programs, shrunk
+from oracle_runs import KINDS, compare_programs, passes_of, shrunk
 from shardy_oracle import ShardyOracle
 
 from shardwise import _core
 
-PROGRAMS, BATCH = 500, 50
+PROGRAMS, BATCH = 250, 50  # of each kind
 LEAST_VALID = 0.95
 
 
@@ -32,16 +31,16 @@ def worker() -> Iterator[ShardyOracle]:
     oracle.close()
 
 
-def drawn(seed: str) -> ModuleText:
-    return random_module(random.Random(seed), STEPS)
+def drawn(seed: str, kind: str = "plain") -> ModuleText:
+    return random_module(random.Random(seed), KINDS[kind])
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, BATCH))
-def test_random_programs_are_propagated_as_by_shardy(worker: ShardyOracle, first: int) -> None:
-    levels = list(LEVELS)
-    programs = [drawn(f"test:{i}") for i in range(first, first + BATCH)]
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_programs_are_propagated_as_by_shardy(worker: ShardyOracle, first: int, kind: str) -> None:
+    programs = [drawn(f"test:{i}", kind) for i in range(first, first + BATCH)]
     outcomes: Counter[str] = Counter()
-    for run in compare_programs(worker, programs, [levels[i % len(levels)] for i in range(BATCH)]):
+    for run in compare_programs(worker, programs, [passes_of(i, kind) for i in range(BATCH)]):
         outcomes[run.outcome] += 1
         if run.outcome == "differs":
             small = shrunk(worker, run)

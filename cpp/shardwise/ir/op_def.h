@@ -190,7 +190,7 @@ struct Traits {
   bool elementwise = false;  // one factor per dim of the result; tile != nullptr if it can run
   bool commutative = false;
   bool constant_like = false;    // no operands that vary: cheap to make again for each use
-  bool side_effect = false;      // never removed or merged
+  bool side_effect = false;      // never removed or merged, unless OpDef::effect knows better
   bool constraint = false;       // the identity whose result carries a user's sharding
   bool reshard = false;          // the identity that changes the sharding
   bool data_flow_edge = false;   // the identity behind a value that an op with regions hands on (DataFlowEdge)
@@ -199,7 +199,7 @@ struct Traits {
   bool tokens = false;           // operands and results may be tokens; ops that hand values on (flow) take them, too
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
-  bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops do
+  bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops and the ops inside do
   bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };
@@ -219,6 +219,8 @@ using VerifyFn = void (*)(const OpView& op);
 using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
 // When an op speaks, where that depends on its attributes.
 using PrecedenceFn = Precedence (*)(const OpView& op);
+// Whether this op does more than give results, where its attributes say so.
+using EffectFn = bool (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
@@ -246,12 +248,16 @@ struct OpDef {
   FlowFn flow = nullptr;  // ops whose regions or results hand values on
   VerifyFn verify = nullptr;
   PrecedenceFn precedence = nullptr;    // instead of traits.precedence
+  EffectFn effect = nullptr;            // narrows traits.side_effect
   std::string_view no_vjp_reason = {};  // required with not_differentiable
   std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
-  bool runnable() const;  // not propagation_only
+  bool runnable() const;                           // not propagation_only
+  bool has_side_effect(const OpView& op) const {  // never removed or merged
+    return traits.side_effect && (effect == nullptr || effect(op));
+  }
   constexpr bool complete() const {
     return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && kernel != nullptr &&
            cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&

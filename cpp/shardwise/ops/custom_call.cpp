@@ -145,12 +145,18 @@ Precedence precedence_of_custom_call(const OpView& op) {
   return name == "MoveToDevice" || name == "MoveToHost" ? Precedence::kEarly : Precedence::kInTurn;
 }
 
+bool effect_of_custom_call(const OpView& op) {
+  const bool* declared = op.attrs().find<bool>("has_side_effect");
+  return declared != nullptr && *declared;
+}
+
 constexpr OpDef custom_call() {
   OpDef def = propagation_only_op("stablehlo.custom_call", infer_custom_call, rule_custom_call,
                                   "custom<symbol>($call_target_name) `(` operands `)` attr-dict `:` functional-type",
                                   "A call of what its target knows (StableHLO custom_call).",
                                   {.side_effect = true, .tokens = true});
   def.precedence = precedence_of_custom_call;
+  def.effect = effect_of_custom_call;
   return def;
 }
 

@@ -126,19 +126,26 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
                .traits = traits};
 }
 
+constexpr OpDef named_computation() {
+  OpDef def = region_op("sdy.named_computation", infer_named, flow_region, verify_isolated,
+                        "custom<named_computation>($name)",
+                        "A region with a name, such as an inlined function (Shardy named_computation).");
+  def.traits.constant_preserving = true;
+  return def;
+}
+
 constexpr OpDef kManualOps[] = {
     region_op("sdy.manual_computation", infer_manual, flow_manual, verify_manual_computation,
               "custom<manual_computation>($manual_axes)",
               "A region that sees local shapes along its manual axes (Shardy manual_computation)."),
-    region_op("sdy.named_computation", infer_named, flow_region, verify_isolated, "custom<named_computation>($name)",
-              "A region with a name, such as an inlined function (Shardy named_computation)."),
+    named_computation(),
     identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
              "Stands for all values that an op with regions hands on as one (Shardy data_flow_edge).",
              {.side_effect = true, .data_flow_edge = true}),
     identity("sdy.propagation_barrier", infer_propagation_barrier,
              "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",
              "The identity that shardings pass in one direction only, or in none (Shardy propagation_barrier).",
-             {.side_effect = false, .barrier = true}),
+             {.barrier = true, .constant_preserving = true}),
     {.name = "sdy.sharding_group",
      .infer = infer_group,
      .rule = no_rule,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
@@ -20,9 +19,10 @@ class ConstraintApplier {
       : module_(module), provenance_(provenance), order_(module.op_count(), 0), returned_(module.value_count(), 0) {
     const DataFlowEdges edges(module);
     for (const auto& [op, edge] : edges.all()) {
-      targets_.insert(module_.result(op));
+      const ValueId result = module_.result(op);
+      targets_.emplace(result, result);
       for (const ValueId target : edge.targets) {
-        if (target != edge.owner) targets_.insert(target);
+        if (target != edge.owner) targets_.emplace(target, result);
       }
     }
     for (const Function& function : module_.functions) find_constraints(function.body);
@@ -98,9 +98,11 @@ class ConstraintApplier {
   void apply(OpId constraint, uint32_t operand, ShardingId sharding) {
     const ValueId value = module_.operands(constraint)[operand];
     const Value& target = module_.value(value);
-    const bool is_target = targets_.contains(value);
+    const auto edge = targets_.find(value);
+    const bool is_target = edge != targets_.end();
     const bool is_inner_argument = !target.op && module_.region(target.region).op;
-    if (!sharding || target.sharding || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
+    const ShardingId known = is_target ? module_.value(edge->second).sharding : target.sharding;
+    if (!sharding || known || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
     for (const Use& use : uses_.at(value)) {
       if (const std::optional<ShardingId> said = said_by(use); said && *said != sharding) return;
     }
@@ -195,7 +197,7 @@ class ConstraintApplier {
   std::unordered_map<ValueId, std::vector<Use>> uses_;
   std::vector<uint32_t> returned_;  // by value: how often a region returns it
   std::vector<OpId> constraints_;
-  std::unordered_set<ValueId> targets_;  // edges, and the region arguments that they stand for
+  std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they stand for: to the edge
   std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
   uint32_t position_ = 0;
 };

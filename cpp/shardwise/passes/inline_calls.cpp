@@ -178,12 +178,32 @@ class CallExpander {
       const ValueId result = module_.result(id, static_cast<uint32_t>(i));
       ShardingId sharding = module_.value(result).sharding;
       if (!sharding && i < called.result_shardings.size()) sharding = called.result_shardings[i];
-      replacement_[result] = constrained(results[i], sharding, builder);
+      if (mode_ == Mode::kRegions) {
+        module_.value(results[i]).sharding = sharding;
+        replacement_[result] = results[i];
+      } else {
+        replacement_[result] = constrained(results[i], sharding, builder);
+      }
+    }
+    if (mode_ == Mode::kRegions) open_others(results);
+  }
+
+  // Where one of the values has a sharding, the others have an open one: to be left alone by constraints behind them.
+  void open_others(const std::vector<ValueId>& values) {
+    const auto known = std::ranges::find_if(values, [&](ValueId v) { return bool{module_.value(v).sharding}; });
+    if (known == values.end()) return;
+    const MeshPtr mesh = module_.context().sharding(module_.value(*known).sharding).mesh;
+    for (const ValueId value : values) {
+      ShardingId& sharding = module_.value(value).sharding;
+      const TensorType& type = module_.type(value);
+      if (sharding || type.dtype == DType::kToken) continue;
+      sharding = module_.context().intern(TensorSharding::open(mesh, static_cast<int64_t>(type.shape.size())));
     }
   }
 
   std::vector<ValueId> as_region(const Function& called, const std::vector<ValueId>& operands, Builder& builder) {
     const RegionId body = GraphCopy(module_, module_).region(called.body);
+    open_others(module_.region(body).arguments);
     expand(body);
     return results_of(module_, create_named_computation(builder, called.name, operands, body));
   }

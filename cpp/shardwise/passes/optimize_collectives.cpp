@@ -60,7 +60,7 @@ class Merger {
     for (const ValueId result : body.results) used[result.index] = true;
     for (auto id = body.ops.rbegin(); id != body.ops.rend(); ++id) {
       const Operation& op = source.op(*id);
-      bool wanted = op.def->traits.side_effect;
+      bool wanted = op.def->has_side_effect(OpView(source, *id));
       for (uint32_t i = 0; i < op.result_count; ++i) wanted = wanted || used[source.result(*id, i).index];
       if (!wanted) continue;
       needed[id->index] = true;
@@ -80,7 +80,7 @@ class Merger {
   }
 
   void add(const OpView& op) {
-    if (op.def().traits.side_effect || !op.regions().empty() || op.result_count() == 0) {
+    if (op.def().has_side_effect(op) || !op.regions().empty() || op.result_count() == 0) {
       rewriter_.copy(op);
     } else {
       const auto [it, is_new] = made_.try_emplace(key_of(op), ValueId{});

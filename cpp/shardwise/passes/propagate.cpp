@@ -58,6 +58,7 @@ class Propagation {
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
     index_uses();
+    start_edges();
   }
 
   void run(Priorities priorities) {
@@ -88,6 +89,7 @@ class Propagation {
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();
+      while (round_ == kLastRound && missed_) sweep();
       propagate_results();
     }
   }
@@ -115,6 +117,19 @@ class Propagation {
     }
   }
 
+  // What is known of an edge from the start is known of all that it stands for.
+  void start_edges() {
+    for (const auto& [op, edge] : edges_.all()) {
+      const ShardingId sharding = module_.value(module_.result(op)).sharding;
+      for (const ValueId target : edge.targets) {
+        ShardingId& known = module_.value(target).sharding;
+        if (target == edge.owner || known == sharding) continue;
+        record(op, target, edge.sources.size(), known, sharding);
+        known = sharding;
+      }
+    }
+  }
+
   const DataFlowEdge* edge(OpId id) const {
     return module_.op(id).def->traits.data_flow_edge ? edges_.find(id) : nullptr;
   }
@@ -133,6 +148,7 @@ class Propagation {
 
   // Top down; the ops that a change brings back go first.
   void sweep() {
+    missed_ = false;
     stack_.clear();
     for (auto op = order_.rbegin(); op != order_.rend(); ++op) push(*op);
     while (!stack_.empty()) {
@@ -147,7 +163,8 @@ class Propagation {
   // ops before it may be next.
   bool remove_if_unused(OpId id) {
     const Operation& op = module_.op(id);
-    if (op.def->traits.side_effect || op.def->traits.constraint || op.result_count == 0) return false;
+    if (op.def->traits.constraint || op.result_count == 0) return false;
+    if (op.def->has_side_effect(OpView(module_, id))) return false;
     for (uint32_t i = 0; i < op.result_count; ++i) {
       if (live_uses_[op.first_result + i] != 0) return false;
     }
@@ -280,8 +297,19 @@ class Propagation {
     value.sharding = sharding;
     if (value.op && value.op != id) push(value.op);
     for (OpId user : users(target)) {
-      if (user != id) push(user);
+      if (user == id) continue;
+      if (waits_for_next_sweep(user)) {
+        missed_ = true;
+      } else {
+        push(user);
+      }
     }
+  }
+
+  // What stands for an argument of a region hears of the operand behind it when its turn comes, as in Shardy.
+  bool waits_for_next_sweep(OpId id) const {
+    const DataFlowEdge* known = edge(id);
+    return known != nullptr && !module_.value(known->owner).op;
   }
 
   // What before_ becomes under `rule`.
@@ -358,6 +386,7 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
+  bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
   std::array<std::optional<VisitCache>, 16> caches_;  // by participation
   int round_ = kLastRound;
@@ -457,8 +486,8 @@ void propagate(Program& program) {
   lift_inlined_meshes(module);
   remove_size_one_axes(module);
   const std::set<std::string> called = calls_to_regions(module);
-  add_data_flow_edges(module);
   program.counters.add("propagate.copies", split_constants(module));
+  add_data_flow_edges(module);
   record_annotations(module, program.provenance);
   apply_constraints(module, program.provenance);
   sync_sharding_groups(module, program.provenance);

@@ -11,6 +11,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/annotations.h"
+#include "shardwise/passes/data_flow_edges.h"
 
 namespace shardwise {
 namespace {
@@ -18,12 +19,17 @@ namespace {
 struct Member {
   OpId op;  // the sharding_group op
   ValueId value;
+  ValueId holder;  // of its sharding: the edge that stands for the value, or the value itself
   OpId manual;  // the innermost op around it that has local shapes inside; none outside of all
 };
 
 class GroupSync {
  public:
   GroupSync(Module& module, Provenance& provenance) : module_(module), provenance_(provenance) {
+    const DataFlowEdges edges(module);
+    for (const auto& [op, edge] : edges.all()) {
+      for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
+    }
     for (const Function& function : module_.functions) collect(function.body, {});
   }
 
@@ -32,7 +38,7 @@ class GroupSync {
       check(id, members);
       std::set<ShardingId> distinct;
       for (const Member& member : members) {
-        if (const ShardingId sharding = module_.value(member.value).sharding) distinct.insert(sharding);
+        if (const ShardingId sharding = said_of(member)) distinct.insert(sharding);
       }
       if (distinct.size() == 1) sync(members, *distinct.begin());
       if (distinct.size() > 1) set_apart(members);
@@ -46,7 +52,10 @@ class GroupSync {
   void collect(RegionId region, OpId manual) {
     for (const OpId id : module_.region(region).ops) {
       if (module_.op(id).def->traits.sharding_group) {
-        groups_[module_.attrs(id).get_int("group_id")].push_back({id, module_.operands(id)[0], manual});
+        const ValueId member = module_.operands(id)[0];
+        const auto edge = edge_of_.find(member);
+        const ValueId holder = edge == edge_of_.end() ? member : edge->second;
+        groups_[module_.attrs(id).get_int("group_id")].push_back({id, member, holder, manual});
       }
       for (const RegionId inner : module_.regions(id)) collect(inner, sees_local_shapes(id) ? id : manual);
     }
@@ -63,7 +72,7 @@ class GroupSync {
     for (const auto& [id, members] : groups_) {
       parent.emplace(id, id);
       for (const Member& member : members) {
-        const auto [it, inserted] = group_of.try_emplace(member.value, id);
+        const auto [it, inserted] = group_of.try_emplace(member.holder, id);
         if (inserted) continue;
         const int64_t a = root(it->second), b = root(id);
         parent[std::max(a, b)] = std::min(a, b);
@@ -96,19 +105,27 @@ class GroupSync {
     }
   }
 
+  // Nothing, where all is open.
+  ShardingId said_of(const Member& member) {
+    const ShardingId id = module_.value(member.holder).sharding;
+    if (!id) return {};
+    const TensorSharding& sharding = module_.context().sharding(id);
+    return sharding == TensorSharding::open(sharding.mesh, sharding.ndim()) ? ShardingId{} : id;
+  }
+
   void sync(const std::vector<Member>& members, ShardingId sharding) {
     for (const Member& member : members) {
-      ShardingId& current = module_.value(member.value).sharding;
-      if (current) continue;
-      current = sharding;
+      ShardingId& current = module_.value(member.holder).sharding;
+      if (current == sharding) continue;
       provenance_.steps.push_back(
-          {.op = member.op, .value = member.value, .tensor = 0, .before = {}, .after = sharding});
+          {.op = member.op, .value = member.holder, .tensor = 0, .before = current, .after = sharding});
+      current = sharding;
     }
   }
 
   void set_apart(const std::vector<Member>& members) {
     for (const Member& member : members) {
-      const ShardingId sharding = module_.value(member.value).sharding;
+      const ShardingId sharding = module_.value(member.holder).sharding;
       if (sharding) constrained_.emplace(member.value, sharding);
     }
   }
@@ -147,6 +164,7 @@ class GroupSync {
 
   Module& module_;
   Provenance& provenance_;
+  std::unordered_map<ValueId, ValueId> edge_of_;    // by what an edge stands for
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
   std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it

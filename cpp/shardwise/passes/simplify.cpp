@@ -51,7 +51,7 @@ class EqualOps {
   bool is_mergeable(OpId id) const {
     const Operation& op = module_.op(id);
     const Traits& traits = op.def->traits;
-    return !traits.side_effect && !traits.constraint && !traits.reshard && op.region_count == 0 && op.result_count != 0;
+    return !op.def->has_side_effect(OpView(module_, id)) && !traits.constraint && !traits.reshard && op.region_count == 0 && op.result_count != 0;
   }
 
   bool merge(OpId id, std::unordered_multimap<size_t, OpId>& known) {
@@ -186,9 +186,19 @@ class UnusedOps {
   }
 
  private:
+  // An op has the effects of the ops in its regions.
+  bool has_effect(OpId id) const {
+    const OpView op(module_, id);
+    if (op.def().has_side_effect(op)) return true;
+    return std::ranges::any_of(op.regions(), [&](RegionId region) {
+      return std::ranges::any_of(module_.region(region).ops, [&](OpId inner) { return has_effect(inner); });
+    });
+  }
+
   bool is_needed(OpId id) const {
     const Operation& op = module_.op(id);
-    if (op.def->traits.side_effect || (keep_constraints_ && op.def->traits.constraint)) return true;
+    if (keep_constraints_ && op.def->traits.constraint) return true;
+    if (has_effect(id)) return true;
     for (uint32_t i = 0; i < op.result_count; ++i) {
       if (used_[op.first_result + i]) return true;
     }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -26,6 +27,12 @@ class ConstantSplitter {
     if (!copies_.empty()) {
       for (size_t f = 0; f < module_.functions.size(); ++f) place_copies(module_.functions[f].body);
     }
+    std::vector<uint32_t> uses(module_.value_count());
+    for (const Function& function : module_.functions) count_uses(function.body, uses);
+    std::unordered_set<OpId> unused;
+    for (const Function& function : module_.functions) find_unused(function.body, uses, unused);
+    if (unused.empty()) return count_;
+    for (const Function& function : module_.functions) remove(function.body, unused);
     return count_;
   }
 
@@ -39,14 +46,26 @@ class ConstantSplitter {
   bool is_scalar(ValueId value) const { return module_.type(value).shape.empty(); }
 
   Kind classify(OpId id) {
+    if (!keeps_constants(id)) return Kind::kOrdinary;
     const Traits& traits = module_.op(id).def->traits;
-    if (traits.side_effect || !module_.regions(id).empty()) return Kind::kOrdinary;
     const auto operands = module_.operands(id);
-    if (operands.empty()) return traits.constant_like ? Kind::kConstant : Kind::kOrdinary;
-    if (!traits.constant_preserving && !traits.elementwise && !traits.constant_like) return Kind::kOrdinary;
     if (std::ranges::all_of(operands, [&](ValueId operand) { return is_constant(operand); })) return Kind::kConstant;
     const bool expands = traits.constant_preserving && traits.precedence == Precedence::kBackwardFirst;
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
+  }
+
+  // Whether the op makes a constant of constants, or of nothing.
+  bool keeps_constants(OpId id) const {
+    const Traits& traits = module_.op(id).def->traits;
+    if (traits.side_effect) return false;
+    const auto regions = static_cast<const Module&>(module_).regions(id);
+    if (!regions.empty()) {
+      return traits.constant_preserving && std::ranges::all_of(regions, [&](RegionId region) {
+               return std::ranges::all_of(module_.region(region).ops, [&](OpId op) { return keeps_constants(op); });
+             });
+    }
+    return traits.constant_like ||
+           (module_.op(id).operand_count != 0 && (traits.constant_preserving || traits.elementwise));
   }
 
   void split_region(RegionId region) {
@@ -60,7 +79,10 @@ class ConstantSplitter {
           module_.operands(id)[i] = own;
         }
       }
-      for (size_t r = 0; r < module_.regions(id).size(); ++r) split_region(module_.regions(id)[r]);
+      for (size_t r = 0; r < module_.regions(id).size(); ++r) {
+        split_region(module_.regions(id)[r]);
+        if (kind(id) == Kind::kConstant) place_copies(module_.regions(id)[r]);  // copies of the op need them
+      }
     }
     for (size_t i = 0; i < module_.region(region).results.size(); ++i) {
       const ValueId own = own_copy(module_.region(region).results[i]);
@@ -129,7 +151,11 @@ class ConstantSplitter {
     const Operation op = module_.op(id);
     std::vector<TypeId> types;
     for (uint32_t i = 0; i < op.result_count; ++i) types.push_back(module_.value(module_.result(id, i)).type);
-    const OpId made = module_.append_op(op.parent, *op.def, operands, op.attrs, types, op.loc);
+    std::vector<RegionId> regions;
+    for (uint32_t i = 0; i < op.region_count; ++i) {
+      regions.push_back(GraphCopy(module_, module_).region(module_.regions(id)[i]));
+    }
+    const OpId made = module_.append_op(op.parent, *op.def, operands, op.attrs, types, op.loc, regions);
     module_.region(op.parent).ops.pop_back();  // place_copies puts it where it belongs
     return made;
   }
@@ -138,17 +164,54 @@ class ConstantSplitter {
     std::vector<OpId> ops;
     for (const OpId id : module_.region(region).ops) {
       ops.push_back(id);
-      if (const auto it = copies_.find(id); it != copies_.end())
-        ops.insert(ops.end(), it->second.begin(), it->second.end());
+      if (const auto made = copies_.extract(id)) ops.insert(ops.end(), made.mapped().begin(), made.mapped().end());
       for (size_t r = 0; r < module_.regions(id).size(); ++r) place_copies(module_.regions(id)[r]);
     }
     module_.region(region).ops = std::move(ops);
   }
 
+  bool is_group(OpId id) const { return module_.op(id).def->traits.sharding_group; }
+
+  void count_uses(RegionId region, std::vector<uint32_t>& uses) const {
+    for (const ValueId result : module_.region(region).results) ++uses[result.index];
+    for (const OpId id : module_.region(region).ops) {
+      if (is_group(id)) continue;
+      for (const ValueId operand : static_cast<const Module&>(module_).operands(id)) ++uses[operand.index];
+      for (const RegionId inner : module_.regions(id)) count_uses(inner, uses);
+    }
+  }
+
+  // From the last op to the first, so that whole chains go.
+  void find_unused(RegionId region, std::vector<uint32_t>& uses, std::unordered_set<OpId>& unused) {
+    const std::vector<OpId>& ops = module_.region(region).ops;
+    for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
+      for (const RegionId inner : module_.regions(*id)) find_unused(inner, uses, unused);
+      if (is_group(*id) || kind(*id) == Kind::kOrdinary) continue;
+      bool is_used = false;
+      for (uint32_t i = 0; i < module_.op(*id).result_count; ++i) {
+        is_used = is_used || uses[module_.result(*id, i).index] != 0;
+      }
+      if (is_used) continue;
+      unused.insert(*id);
+      for (const ValueId operand : module_.operands(*id)) --uses[operand.index];
+    }
+  }
+
+  // With their groups, which may stand in other regions.
+  void remove(RegionId region, const std::unordered_set<OpId>& unused) {
+    std::vector<OpId>& ops = module_.region(region).ops;
+    std::erase_if(ops, [&](OpId id) {
+      return unused.contains(is_group(id) ? module_.value(module_.operands(id)[0]).op : id);
+    });
+    for (const OpId id : ops) {
+      for (const RegionId inner : module_.regions(id)) remove(inner, unused);
+    }
+  }
+
   Module& module_;
   std::vector<Kind> kinds_;                                // by op
   std::vector<bool> taken_;                                // by op: some use owns it
-  std::unordered_map<OpId, std::vector<OpId>> copies_;     // by original, in the order of their users
+  std::unordered_map<OpId, std::vector<OpId>> copies_;     // by original, in the order of their users; not yet placed
   std::unordered_map<ValueId, std::vector<OpId>> groups_;  // sharding_group ops by member
   int64_t count_ = 0;
 };

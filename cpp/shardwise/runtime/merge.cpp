@@ -116,7 +116,7 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes) {
-  if (op.result_count() == 0 || op.def().traits.side_effect) return std::nullopt;
+  if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
   if (rule.empty()) return std::nullopt;
   Merge merge;

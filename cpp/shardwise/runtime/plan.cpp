@@ -174,7 +174,7 @@ class Planner {
       Step& step = steps[i];
       const bool is_needed =
           std::any_of(step.outputs.begin(), step.outputs.end(), [&](uint32_t v) { return needed[v]; });
-      if (!is_needed && !module_.op(step.op).def->traits.side_effect) continue;
+      if (!is_needed && !module_.op(step.op).def->has_side_effect(OpView(module_, step.op))) continue;
       for (uint32_t input : step.inputs) needed[input] = true;
       plan_.steps.push_back(std::move(step));
     }
