@@ -48,6 +48,18 @@ def groups_replicated_axes(program: ModuleText) -> bool:
     )
 
 
+def passes_on_what_is_used_later(program: ModuleText) -> bool:
+    """An op that hands an operand to an argument of its region, or function, where a later op uses that operand too."""
+    for block in program.blocks():
+        for i, op in enumerate(block.ops):
+            if op.name not in ("func.call", "sdy.manual_computation"):
+                continue
+            handed = {id(value) for value in op.operands}
+            if any(id(value) in handed for later in block.ops[i + 1 :] for value in later.operands):
+                return True
+    return False
+
+
 def numbers(attrs: str, name: str) -> list[int]:
     found = re.search(rf"{name} = (?:\[|array<i64: )([-\d, ]*)", attrs)
     return [int(n) for n in found[1].split(",")] if found and found[1] else []
@@ -225,6 +237,28 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}
 }""",
         shardy='stablehlo.negate %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>}',
         ours="-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
+        passes="sdy-propagation-pipeline",
+    ),
+    Mechanism(
+        name="arguments that hear late",
+        why=(
+            "What reaches the operand of a call, or of a manual computation, from an op behind it goes on into the "
+            "function. Shardy looks at arguments once a round only: what comes in the last round stays outside."
+        ),
+        applies=passes_on_what_is_used_later,
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8x4xf32>, %v: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) ->
+    (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = func.call @f(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.broadcast_in_dim %v, dims = [0] : (tensor<8xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.add %x, %1 : tensor<8x4xf32>
+  return %0, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.tanh %y : tensor<8x4xf32>   return %0 : tensor<8x4xf32> }""",
+        shardy="@f(%arg0: tensor<8x4xf32>)",
+        ours='@f(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>})',
         passes="sdy-propagation-pipeline",
     ),
     Mechanism(

@@ -14,27 +14,26 @@ from test_text import JAX_PROGRAMS
 # XLA rewrites CHLO before Shardy, which has no rules for it.
 LEGALIZE = "func.func(chlo-legalize-to-stablehlo)"
 LEAST_PROGRAMS = 25
-# Functions called several times, of whose results some calls use one and some another. Shardy gives each call one
-# of its own, in which what the call does not use has no sharding; here all calls share one.
-SHARED_FUNCTIONS = ("recurrent_gradient",)
+# The mechanism "arguments that hear late" of oracle_mechanisms.py: Shardy leaves a carry of the loop whole.
+LATE = ("recurrent_gradient",)
 
 
-@pytest.mark.parametrize("name", [name for name in JAX_PROGRAMS if name not in SHARED_FUNCTIONS])
+@pytest.mark.parametrize("name", [name for name in JAX_PROGRAMS if name not in LATE])
 def test_what_jax_lowers_is_propagated_as_by_shardy(shardy: ShardyOracle, name: str) -> None:
     text = shardy.parse(shardy.after(shardy.lower(name), LEGALIZE))
     found = text_differences(shardy, text, PIPELINE)
     assert not found, "\n".join(map(str, found))
 
 
-@pytest.mark.parametrize("name", SHARED_FUNCTIONS)
-def test_programs_with_shared_functions_have_their_arguments_and_results_as_by_shardy(
-    shardy: ShardyOracle, name: str
-) -> None:
+@pytest.mark.parametrize("name", LATE)
+def test_where_arguments_hear_late_more_is_sharded_than_by_shardy(shardy: ShardyOracle, name: str) -> None:
     text = shardy.parse(shardy.after(shardy.lower(name), LEGALIZE))
     found = text_differences(shardy, text, PIPELINE)
     assert found
-    assert not [row for row in found if row[0].startswith(("argument", "result"))]
+    for op, ours, theirs in found:
+        assert not op.startswith(("argument", "result"))
+        assert "".join(ours).count('"data"') >= "".join(theirs).count('"data"'), op
 
 
 def test_there_are_enough_programs() -> None:
-    assert len(set(JAX_PROGRAMS) - set(SHARED_FUNCTIONS)) >= LEAST_PROGRAMS
+    assert len(set(JAX_PROGRAMS) - set(LATE)) >= LEAST_PROGRAMS
