@@ -2,11 +2,13 @@
 #include "shardwise/base/strided_copy.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/xtensor_line.h"
 
 namespace shardwise {
 namespace {
@@ -64,14 +66,20 @@ void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
   constexpr int64_t kItem = sizeof(T);
   if (row.to == kItem && row.from == kItem) {
     std::memcpy(to, from, static_cast<size_t>(row.size * kItem));
-  } else if (row.to == kItem && row.from == 0) {
-    T value;
-    std::memcpy(&value, from, sizeof(T));
-    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * kItem, &value, sizeof(T));
-  } else if (row.to == kItem) {  // apart, so that the compiler knows the stride of the stores
-    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * kItem, from + i * row.from, sizeof(T));
+    return;
+  }
+  auto* target = reinterpret_cast<T*>(to);
+  const auto* source = reinterpret_cast<const T*>(from);
+  if (row.to == kItem) {  // apart, so that the compiler knows the stride of the stores
+    auto line = xtensor_line(target, row.size);
+    if (row.from == 0) {
+      line.fill(*source);
+    } else {
+      xt::noalias(line) = xtensor_line(source, row.size, row.from / kItem);
+    }
   } else {
-    for (int64_t i = 0; i < row.size; ++i) std::memcpy(to + i * row.to, from + i * row.from, sizeof(T));
+    auto line = xtensor_line(target, row.size, row.to / kItem);
+    xt::noalias(line) = xtensor_line(source, row.size, row.from / kItem);
   }
 }
 
@@ -120,12 +128,22 @@ void copy_items(std::vector<CopyDim> dims, std::byte* to, const std::byte* from)
   }
 }
 
+bool is_aligned(int64_t item_size, std::span<const CopyDim> dims, const std::byte* to, const std::byte* from) {
+  const auto fits = [&](auto number) { return number % static_cast<decltype(number)>(item_size) == 0; };
+  return fits(reinterpret_cast<uintptr_t>(to)) && fits(reinterpret_cast<uintptr_t>(from)) &&
+         std::ranges::all_of(dims, [&](const CopyDim& dim) { return fits(dim.to) && fits(dim.from); });
+}
+
 }  // namespace
 
 void copy_strided(int64_t item_size, DimSpan shape, std::byte* to, DimSpan to_strides, const std::byte* from,
                   DimSpan from_strides) {
   if (element_count(shape) == 0) return;
   std::vector<CopyDim> dims = normalised(shape, to_strides, from_strides);
+  if (!is_aligned(item_size, dims, to, from)) {  // a user's array: byte by byte
+    dims.push_back({item_size, 1, 1});
+    item_size = 1;
+  }
   switch (item_size) {
     case 1: return copy_items<uint8_t>(std::move(dims), to, from);
     case 2: return copy_items<uint16_t>(std::move(dims), to, from);

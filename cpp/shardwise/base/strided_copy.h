@@ -6,8 +6,9 @@
 //   copy_strided(4, {2, 3}, to, {4, 8}, from, {12, 4});
 //
 // Bits are moved, never interpreted. Dims are reordered and merged first, so that the loops run along memory whatever
-// the order of the dims: whole blocks by memcpy, transposes through tiles of one cache line a side. The two layouts
-// must not overlap. `item_size` is 1, 2, 4 or 8; addresses need no alignment.
+// the order of the dims: whole blocks by memcpy, transposes through tiles of one cache line a side, other rows by
+// xtensor. The two layouts must not overlap. `item_size` is 1, 2, 4 or 8; addresses and strides that are no multiples
+// of it make the copy slow.
 #pragma once
 
 #include <cstddef>

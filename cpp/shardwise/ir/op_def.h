@@ -254,7 +254,7 @@ struct OpDef {
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
-  bool runnable() const;                           // not propagation_only
+  bool runnable() const;                          // not propagation_only
   bool has_side_effect(const OpView& op) const {  // never removed or merged
     return traits.side_effect && (effect == nullptr || effect(op));
   }

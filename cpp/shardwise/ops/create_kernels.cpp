@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/strided_kernels.h"
-#include "shardwise/ops/xtensor_view.h"
 
 namespace shardwise {
 namespace {

@@ -127,9 +127,9 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
 }
 
 constexpr OpDef named_computation() {
-  OpDef def = region_op("sdy.named_computation", infer_named, flow_region, verify_isolated,
-                        "custom<named_computation>($name)",
-                        "A region with a name, such as an inlined function (Shardy named_computation).");
+  OpDef def =
+      region_op("sdy.named_computation", infer_named, flow_region, verify_isolated, "custom<named_computation>($name)",
+                "A region with a name, such as an inlined function (Shardy named_computation).");
   def.traits.constant_preserving = true;
   return def;
 }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Fills go through xtensor; copies through copy_strided, since xtensor's assignment to a strided view takes 2 ns an
-// element where this takes 0.1 to 0.4.
 #include <algorithm>
 #include <cstring>
 
 #include "shardwise/ops/dynamic_slicing.h"
 #include "shardwise/ops/slicing.h"
 #include "shardwise/ops/strided_kernels.h"
-#include "shardwise/ops/xtensor_view.h"
 
 namespace shardwise {
 namespace {
@@ -17,20 +13,8 @@ const Dims& dims_attr(const KernelContext& context, std::string_view name) {
   return context.op().attrs().get<IntArray>(name);
 }
 
-template <class T>
-void fill_items(const NdArray& array, const std::byte* value) {
-  T item;
-  std::memcpy(&item, value, sizeof(T));
-  xtensor_view<T>(array).fill(item);
-}
-
 void fill(const NdArray& array, const NdArray& scalar) {
-  switch (item_size(array.dtype())) {
-    case 1: return fill_items<uint8_t>(array, scalar.data());
-    case 2: return fill_items<uint16_t>(array, scalar.data());
-    case 4: return fill_items<uint32_t>(array, scalar.data());
-    default: return fill_items<uint64_t>(array, scalar.data());
-  }
+  array.copy_from(restrided(scalar, array.shape(), Dims(array.shape().size(), 0)));
 }
 
 // Which elements of an operand dim survive the padding, and where they stand in the result.

@@ -58,6 +58,7 @@ class Propagation {
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
     index_uses();
+    steps_.reserve(steps_.size() + module.value_count() / 2);  // pages that nobody touches cost nothing
     start_edges();
   }
 
@@ -86,6 +87,7 @@ class Propagation {
   };
 
   void run_rounds(Priorities priorities) {
+    changed_ = true;
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();
@@ -295,6 +297,7 @@ class Propagation {
     Value& value = module_.value(target);
     record(id, target, tensor, value.sharding, sharding);
     value.sharding = sharding;
+    changed_ = true;
     if (value.op && value.op != id) push(value.op);
     for (OpId user : users(target)) {
       if (user == id) continue;
@@ -345,8 +348,10 @@ class Propagation {
     }
   }
 
-  // The results of main as identities from the values returned.
+  // The results of main as identities from the values returned, unless nothing has changed since the last time.
   void propagate_results() {
+    if (!changed_) return;
+    changed_ = false;
     Function& main = module_.main();
     const std::vector<ValueId>& results = module_.region(main.body).results;
     main.result_shardings.resize(results.size());
@@ -386,6 +391,7 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
+  bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
   std::array<std::optional<VisitCache>, 16> caches_;  // by participation

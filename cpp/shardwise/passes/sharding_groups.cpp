@@ -20,7 +20,7 @@ struct Member {
   OpId op;  // the sharding_group op
   ValueId value;
   ValueId holder;  // of its sharding: the edge that stands for the value, or the value itself
-  OpId manual;  // the innermost op around it that has local shapes inside; none outside of all
+  OpId manual;     // the innermost op around it that has local shapes inside; none outside of all
 };
 
 class GroupSync {
@@ -164,7 +164,7 @@ class GroupSync {
 
   Module& module_;
   Provenance& provenance_;
-  std::unordered_map<ValueId, ValueId> edge_of_;    // by what an edge stands for
+  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
   std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it

@@ -51,7 +51,8 @@ class EqualOps {
   bool is_mergeable(OpId id) const {
     const Operation& op = module_.op(id);
     const Traits& traits = op.def->traits;
-    return !op.def->has_side_effect(OpView(module_, id)) && !traits.constraint && !traits.reshard && op.region_count == 0 && op.result_count != 0;
+    return !op.def->has_side_effect(OpView(module_, id)) && !traits.constraint && !traits.reshard &&
+           op.region_count == 0 && op.result_count != 0;
   }
 
   bool merge(OpId id, std::unordered_multimap<size_t, OpId>& known) {

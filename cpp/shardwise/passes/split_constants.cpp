@@ -200,9 +200,8 @@ class ConstantSplitter {
   // With their groups, which may stand in other regions.
   void remove(RegionId region, const std::unordered_set<OpId>& unused) {
     std::vector<OpId>& ops = module_.region(region).ops;
-    std::erase_if(ops, [&](OpId id) {
-      return unused.contains(is_group(id) ? module_.value(module_.operands(id)[0]).op : id);
-    });
+    std::erase_if(
+        ops, [&](OpId id) { return unused.contains(is_group(id) ? module_.value(module_.operands(id)[0]).op : id); });
     for (const OpId id : ops) {
       for (const RegionId inner : module_.regions(id)) remove(inner, unused);
     }
