@@ -128,7 +128,6 @@ func.func @main(
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"a"}, {"b"}] ; [{"a"}, {"b"}]
 }
 // ---- Sharding groups: a value in two groups makes them one
-// shardy ends: a value of two groups
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(
     %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},                           // => [{"a"}, {}]
