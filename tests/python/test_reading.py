@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ from reading import Reader
 from text_mutations import mutated
 
 from shardwise import _core
+from shardwise.cli import main
 
 CORPUS = sorted(pathlib.Path(__file__).with_name("corpus").iterdir())
 GOOD = ("read", "refused")
@@ -36,6 +38,17 @@ def reader() -> Iterator[Reader]:
 def test_what_once_went_wrong_is_read_or_refused(reader: Reader, path: pathlib.Path) -> None:
     answer = reader.read(path.suffix[1:], path.read_text())
     assert answer["outcome"] in GOOD, answer
+
+
+@pytest.mark.parametrize("path", [path for path in CORPUS if path.suffix == ".program"], ids=lambda path: path.name)
+def test_the_command_line_tells_where_it_is_wrong(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["opt", str(path), "--passes=propagate"])
+    printed, said = capsys.readouterr()
+    if code == 0:
+        _core.ir.parse(printed).verify()
+    else:
+        assert code == 1
+        assert re.match(rf"{re.escape(str(path))}:\d+:\d+: error: ", said), said
 
 
 def test_mutated_texts_are_read_or_refused(reader: Reader) -> None:
