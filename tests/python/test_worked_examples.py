@@ -7,8 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from shardy_oracle import ShardyOracle
+from shardy_oracle import OracleError, ShardyOracle
 from worked_examples import EXAMPLES, Example, shardy_gives, we_give
+
+from shardwise import _core
 
 
 def row(example: Example) -> Any:
@@ -28,3 +30,53 @@ def test_examples_say_something() -> None:
     assert all(len(example.expected) >= 2 for example in EXAMPLES)
     places = Counter((example.file, example.place) for example in EXAMPLES)
     assert max(places.values()) == 1
+
+
+MESH = 'sdy.mesh @mesh = <["a"=2, "b"=2]>\n'
+REFUSED = [
+    (
+        "Sharding groups: members have one shape",
+        """func.func @main(%x: tensor<8x8xf32>, %y: tensor<4x8xf32>) -> tensor<8x8xf32> {
+  sdy.sharding_group %x group_id=0 : tensor<8x8xf32>
+  sdy.sharding_group %y group_id=0 : tensor<4x8xf32>
+  return %x : tensor<8x8xf32>
+}""",
+        r"must have the same shape, got tensor<8x8xf32> and tensor<4x8xf32>",
+    ),
+    (
+        "Sharding groups: members lie in one manual computation",
+        """func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  sdy.sharding_group %x group_id=0 : tensor<8x8xf32>
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}, {}]>] out_shardings=[<@mesh, [{}, {}]>]
+      manual_axes={"a"} (%y: tensor<8x8xf32>) {
+    sdy.sharding_group %y group_id=0 : tensor<8x8xf32>
+    sdy.return %y : tensor<8x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}""",
+        r"must be inside the same manual computation",
+    ),
+    (
+        "Hierarchy: no tuples",
+        """func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %t = stablehlo.tuple %x : tuple<tensor<8x8xf32>>
+  %0 = stablehlo.get_tuple_element %t[0] : (tuple<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}""",
+        r"got 'stablehlo.tuple'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("place", "text", "says"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_propagated_is_refused(shardy: ShardyOracle, place: str, text: str, says: str) -> None:
+    with pytest.raises(OracleError):
+        shardy.after(MESH + text, "sdy-propagation-pipeline")
+    with pytest.raises(_core.error.Error, match=says):
+        _core.passes.run_passes(_core.ir.parse(MESH + text), ["propagate"])
+
+
+def test_sizes_are_static() -> None:
+    """Hierarchy: no dynamic shapes; Shardy refuses them where something is sharded, Shardwise where it reads them."""
+    with pytest.raises(_core.error.ParseError, match="a dim must have a static size"):
+        _core.ir.parse("func.func @main(%x: tensor<8x?xf32>) -> tensor<8x?xf32> {\n  return %x : tensor<8x?xf32>\n}")

@@ -221,3 +221,31 @@ func.func @main(
   %0 = stablehlo.tanh %x : tensor<8x8xf32>                                                            // => [{"a"}, {"b"}]
   return %0 : tensor<8x8xf32>                                                                         // => [{"a"}, {"b"}]
 }
+// ---- Sharding groups: by way of data flow
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},                          // => [{"a"}, {}]
+    %y: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {                                      // => [{"a"}, {}]
+  %0 = stablehlo.optimization_barrier %x : tensor<8x8xf32>                                            // => [{"a"}, {}]
+  sdy.sharding_group %0 group_id=0 : tensor<8x8xf32>
+  sdy.sharding_group %y group_id=0 : tensor<8x8xf32>
+  %1 = stablehlo.transpose %y, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>                   // => [{}, {"a"}]
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"a"}, {}] ; [{}, {"a"}]
+}
+// ---- Constants: a scalar stays one
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(
+    %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {              // => [{"a"}]
+  %c = stablehlo.constant dense<1.000000e+00> : tensor<f32>                                           // => -
+  %b = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<8xf32>                      // => [{"a"}]
+  %0 = stablehlo.add %x, %b : tensor<8xf32>                                                           // => [{"a"}]
+  %1 = stablehlo.multiply %0, %b : tensor<8xf32>                                                      // => [{"a"}]
+  return %1 : tensor<8xf32>                                                                           // => [{"a"}]
+}
+// ---- Import: a mesh written out in a sharding is that of its name
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(
+    %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<8xf32> {      // => [{"a"}]
+  %0 = stablehlo.tanh %x : tensor<8xf32>                                                              // => [{"a"}]
+  return %0 : tensor<8xf32>                                                                           // => [{"a"}]
+}

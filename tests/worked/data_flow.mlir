@@ -157,3 +157,64 @@ func.func @main(
   %1 = sdy.sharding_constraint %0 <@mesh, [{?}, {"a"}]> : tensor<8x8xf32>                             // => [{}, {"a"}]
   return %1 : tensor<8x8xf32>                                                                         // => [{}, {"a"}]
 }
+// ---- Data flow edges, case: branches that disagree tell nothing
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %i: tensor<i32>,
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},                          // => [{"a"}, {}]
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {?}]>}) -> tensor<8x8xf32> {     // => [{"b"}, {}]
+  %0 = "stablehlo.case"(%i) ({
+    stablehlo.return %x : tensor<8x8xf32>
+  }, {
+    stablehlo.return %y : tensor<8x8xf32>
+  }) : (tensor<i32>) -> tensor<8x8xf32>                                                               // => -
+  return %0 : tensor<8x8xf32>                                                                         // => -
+}
+// ---- Data flow edges: regions in regions
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},                          // => [{"a"}, {"b"}]
+    %p: tensor<i1>, %i: tensor<i32>) -> (
+    tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b"}]>}) {
+  %0:2 = stablehlo.while(%u = %x, %q = %p) : tensor<8x8xf32>, tensor<i1>
+  cond {
+    stablehlo.return %q : tensor<i1>
+  } do {
+    %1 = "stablehlo.case"(%i) ({
+      %2 = stablehlo.tanh %u : tensor<8x8xf32>                                                        // => [{"a"}, {"b"}]
+      stablehlo.return %2 : tensor<8x8xf32>
+    }, {
+      stablehlo.return %u : tensor<8x8xf32>
+    }) : (tensor<i32>) -> tensor<8x8xf32>                                                             // => [{"a"}, {"b"}]
+    stablehlo.return %1, %q : tensor<8x8xf32>, tensor<i1>
+  }
+  return %0#0 : tensor<8x8xf32>                                                                       // => [{"a"}, {"b"}]
+}
+// ---- Manual computation: all axes manual, nothing passes through
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>}) -> tensor<8x8xf32> {     // => [{"a"}, {}]
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"b", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {"b", ?}]>] manual_axes={"a", "b"} (%y: tensor<4x8xf32>) {
+    %1 = stablehlo.reshape %y : (tensor<4x8xf32>) -> tensor<8x4xf32>                                  // => -
+    sdy.return %1 : tensor<8x4xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>                                                            // => [{"b"}, {}] ; [{}, {"b"}]
+  %2 = stablehlo.tanh %0 : tensor<8x8xf32>                                                            // => [{}, {"b"}]
+  return %2 : tensor<8x8xf32>                                                                         // => [{}, {"b"}]
+}
+// ---- Functions: one that calls another
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>}) -> tensor<8x8xf32> {     // => [{"a"}, {}]
+  %0 = func.call @g(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>                                                                         // => [{"a"}, {}]
+}
+func.func private @f(%z: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.transpose %z, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>                   // => [{"a"}, {}] | [{}, {"a"}]
+  return %0 : tensor<8x8xf32>
+}
+func.func private @g(%z: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = func.call @f(%z) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = func.call @f(%0) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.negate %1 : tensor<8x8xf32>                                                          // => [{"a"}, {}]
+  return %2 : tensor<8x8xf32>
+}

@@ -105,6 +105,41 @@ func.func @main(
   %0 = stablehlo.dynamic_slice %x, %i, %i, sizes = [8, 2] : (tensor<8x8xf32>, tensor<i32>, tensor<i32>) -> tensor<8x2xf32> // => [{"a", ?}, {?}]
   return %0 : tensor<8x2xf32>                                                                         // => [{"a"}, {?}]
 }
+// ---- Op priorities, round 0: a call that moves a value to the host or back goes with the elementwise ops
+// passes: sdy-op-priority-propagate
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},                          // => [{"a"}, {?}]
+    %w: tensor<4x16xf32>) -> (                                                                        // => [{?}, {"a", ?}]
+    tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a"}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32> // => [{?}, {"a", ?}]
+  %1 = stablehlo.custom_call @MoveToHost(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>                 // => [{?}, {"a", ?}]
+  return %1 : tensor<8x16xf32>                                                                        // => [{?}, {"a"}]
+}
+// ---- Op priorities, round 2: any other call waits
+// passes: sdy-op-priority-propagate
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},                          // => [{"a"}, {?}]
+    %w: tensor<4x16xf32>) -> (                                                                        // => -
+    tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a"}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32> // => [{"a", ?}, {?}]
+  %1 = stablehlo.custom_call @LayoutConstraint(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>           // => [{?}, {"a", ?}]
+  return %1 : tensor<8x16xf32>                                                                        // => [{?}, {"a"}]
+}
+// ---- Op priorities, rounds 0 and 1: an update at a computed start tells its result
+// passes: sdy-op-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32>,                                                                              // => [{"b", ?}, {?}]
+    %u: tensor<8x2xf32>,                                                                              // => -
+    %i: tensor<i32>) -> (
+    tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>},
+    tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {?}]>}) {
+  %0 = stablehlo.dynamic_update_slice %x, %u, %i, %i : (tensor<8x8xf32>, tensor<8x2xf32>, tensor<i32>, tensor<i32>) -> tensor<8x8xf32> // => [{"a", ?}, {?}]
+  %1 = stablehlo.tanh %x : tensor<8x8xf32>                                                            // => [{"b", ?}, {?}]
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"a"}, {?}] ; [{"b"}, {?}]
+}
 // ---- User priorities: 0 before 1, the first operand
 // passes: sdy-user-priority-propagate
 sdy.mesh @mesh = <["a"=2]>
@@ -199,4 +234,22 @@ func.func @main(
     %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>}) -> (                     // => [{"a"}, {?}]
     tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {?}]>}, tensor<8x8xf32>) {
   return %x, %y : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"b", ?}, {?}] ; [{"a", ?}, {?}]
+}
+// ---- Propagation barrier, forward: the operand does not grow to what the result has
+// passes: sdy-basic-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}) -> (                         // => [{"a", ?}]
+    tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}]>}) {
+  %0 = sdy.propagation_barrier %x allowed_direction=FORWARD : tensor<8xf32>                           // => [{"a", "b", ?}]
+  return %0 : tensor<8xf32>                                                                           // => [{"a", "b"}]
+}
+// ---- Propagation barrier, backward: the result does not grow to what the operand has
+// passes: sdy-basic-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}]>}) -> (                       // => [{"a", "b"}]
+    tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}) {
+  %0 = sdy.propagation_barrier %x allowed_direction=BACKWARD : tensor<8xf32>                          // => [{"a", ?}]
+  return %0 : tensor<8xf32>                                                                           // => [{"a", ?}]
 }

@@ -145,6 +145,33 @@ func.func @main(
   %0 = stablehlo.add %x, %y : tensor<64xf32>                                                          // => -
   return %0 : tensor<64xf32>                                                                          // => -
 }
+// ---- Aggressive strategy, order: of equal lists that of the first tensor
+// passes: sdy-aggressive-propagate
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a", ?}]>},                       // => [{?}, {"a", ?}]
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}, {?}]>}) -> tensor<8x8xf32> {  // => [{"a", ?}, {?}]
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>                                                         // => [{?}, {"a", ?}]
+  return %0 : tensor<8x8xf32>                                                                         // => [{?}, {"a", ?}]
+}
+// ---- Aggressive strategy, elementwise: the total size of a list counts before its tensor
+// passes: sdy-aggressive-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"a", ?}]>},                       // => [{?}, {"a", ?}]
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b", ?}, {?}]>}) -> tensor<8x8xf32> { // => [{"a", "b", ?}, {?}]
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>                                                         // => [{"a", "b", ?}, {?}]
+  return %0 : tensor<8x8xf32>                                                                         // => [{"a", "b", ?}, {?}]
+}
+// ---- Aggressive strategy: axes kept from a tensor stay so
+// passes: sdy-aggressive-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}, {?}]>},                     // => [{"a", "b"}, {?}]
+    %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {?}], replicated={"b"}>}) -> tensor<8x8xf32> { // => [{"a", ?}, {?}], replicated={"b"}
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>                                                         // => [{"a", "b", ?}, {?}]
+  return %0 : tensor<8x8xf32>                                                                         // => [{"a", "b", ?}, {?}]
+}
 // ---- Worklist: what one op learns goes to the ops before it
 // passes: sdy-basic-propagate
 sdy.mesh @mesh = <["a"=2, "b"=2]>
