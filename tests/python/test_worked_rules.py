@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from rule_instances import RULES
+from rule_instances import CONSERVATIVE_RULES, RULES
 from shardy_oracle import ShardyOracle, canonical_rule
 
 from shardwise import _core
 
 FILE = Path(__file__).resolve().parents[1] / "worked" / "rules.txt"
-CONSERVATIVE = "func.func(sdy-populate-op-sharding-rules{conservative-propagation=true})"
 OPERANDS = re.compile(r" : \((.*)\) -> ")
 
 
@@ -62,7 +61,7 @@ def test_rules_are_what_the_example_says(shardy: ShardyOracle, row: Row) -> None
 def test_conservative_rules_are_what_the_example_says(shardy: ShardyOracle, row: Row) -> None:
     """Factors may be numbered in another order."""
     said = row.said.get("conservative", row.said["rule"])
-    (theirs,) = shardy.run(row.module(), CONSERVATIVE)["rules"]
+    (theirs,) = shardy.run(row.module(), CONSERVATIVE_RULES)["rules"]
     assert (theirs or "") == (said and f"#sdy.op_sharding_rule<{said}>")
     ((_, ours),) = _core.ir.parse(row.module()).sharding_rules(True)
     assert canonical_rule(ours) == canonical_rule(row.said.get("ours", said))
