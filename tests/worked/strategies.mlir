@@ -215,3 +215,81 @@ func.func @main(
   %1 = stablehlo.tanh %0 : tensor<8xf32>                                                              // => -
   return %1 : tensor<8xf32>                                                                           // => -
 }
+// ---- Rules: one that is attached to a call is followed
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<4x8xf32> {   // => [{"a"}, {"b"}]
+  %0 = stablehlo.custom_call @turn(%x) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([j, i]) {i=8, j=4}, custom>} : (tensor<8x4xf32>) -> tensor<4x8xf32> // => [{"b", ?}, {"a", ?}]
+  return %0 : tensor<4x8xf32>                                                                         // => [{"b", ?}, {"a", ?}]
+}
+// ---- Rules: a call without one hands nothing on
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<4x8xf32> {   // => [{"a"}, {"b"}]
+  %0 = stablehlo.custom_call @turn(%x) : (tensor<8x4xf32>) -> tensor<4x8xf32>                         // => -
+  return %0 : tensor<4x8xf32>                                                                         // => -
+}
+// ---- Rules, blocked propagation: nothing passes along such a factor, the others do
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<8x4xf32> {   // => [{"a"}, {"b"}]
+  %0 = stablehlo.custom_call @turn(%x) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=4} need_replication={j} blocked_propagation={j}, custom>} : (tensor<8x4xf32>) -> tensor<8x4xf32> // => [{"a", ?}, {?}]
+  return %0 : tensor<8x4xf32>                                                                         // => [{"a", ?}, {?}]
+}
+// ---- Rules, need replication: shardings flow on all the same
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<8x4xf32> {   // => [{"a"}, {"b"}]
+  %0 = stablehlo.custom_call @turn(%x) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=4} need_replication={j}, custom>} : (tensor<8x4xf32>) -> tensor<8x4xf32> // => [{"a", ?}, {"b", ?}]
+  return %0 : tensor<8x4xf32>                                                                         // => [{"a", ?}, {"b", ?}]
+}
+// ---- Registry, concatenate and slice: the changed dim is handed on, too
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>},                        // => [{"a"}, {"b"}]
+    %y: tensor<4x4xf32>) -> (tensor<12x4xf32>, tensor<6x4xf32>) {                                     // => [{"a", ?}, {"b", ?}]
+  %0 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<12x4xf32> // => [{"a", ?}, {"b", ?}]
+  %1 = stablehlo.slice %x [1:7, 0:4] : (tensor<8x4xf32>) -> tensor<6x4xf32>                           // => [{"a", ?}, {"b", ?}]
+  return %0, %1 : tensor<12x4xf32>, tensor<6x4xf32>                                                   // => [{"a", ?}, {"b", ?}] ; [{"a", ?}, {"b", ?}]
+}
+// ---- Registry, gather: rows that are looked up leave no trace of the table's rows
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<100x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>},                     // => [{"a"}, {"b"}]
+    %i: tensor<8x1xi32>) -> tensor<8x16xf32> {                                                        // => -
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 16>}> : (tensor<100x16xf32>, tensor<8x1xi32>) -> tensor<8x16xf32> // => [{?}, {"b", ?}]
+  return %0 : tensor<8x16xf32>                                                                        // => [{?}, {"b", ?}]
+}
+// ---- Registry, sort: its dim needs replication, and is handed on
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<8x16xf32> { // => [{"a"}, {"b"}]
+  %0 = "stablehlo.sort"(%x) <{dimension = 1 : i64}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %1 = stablehlo.compare LT, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>                                                         // => [{"a", ?}, {"b", ?}]
+  return %0 : tensor<8x16xf32>                                                                        // => [{"a", ?}, {"b", ?}]
+}
+// ---- Registry, reduce: the dims that are left, and an argmax in one op
+// passes: sdy-user-priority-propagate
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>},                       // => [{"a"}, {"b"}]
+    %n: tensor<8x16xi32>,                                                                             // => [{"a", ?}, {"b", ?}]
+    %v: tensor<f32>, %z: tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>) {
+  %0:2 = "stablehlo.reduce"(%x, %n, %v, %z) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+    %1 = stablehlo.maximum %a, %c : tensor<f32>
+    %2 = stablehlo.maximum %b, %d : tensor<i32>
+    stablehlo.return %1, %2 : tensor<f32>, tensor<i32>
+  }) : (tensor<8x16xf32>, tensor<8x16xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>) // => [{"a", ?}] ; [{"a", ?}]
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xi32>                                                    // => [{"a", ?}] ; [{"a", ?}]
+}
