@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +17,55 @@ from worked_examples import EXAMPLES, Example, shardy_gives, we_give
 from shardwise import _core
 
 
-def row(example: Example) -> Any:
-    wrong = [pytest.mark.xfail(strict=True, reason=example.wrong_here)] if example.wrong_here else []
-    return pytest.param(example, id=f"{example.file}: {example.place}", marks=wrong)
+def row(example: Example, wrong: str) -> Any:
+    marks = [pytest.mark.xfail(strict=True, reason=wrong)] if wrong else []
+    return pytest.param(example, id=f"{example.file}: {example.place}", marks=marks)
 
 
-@pytest.mark.parametrize("example", [row(example) for example in EXAMPLES])
+@pytest.mark.parametrize("example", [row(e, e.wrong_here) for e in EXAMPLES])
 def test_values_get_what_the_example_says(shardy: ShardyOracle, example: Example) -> None:
     theirs = shardy_gives(shardy, example)
     assert {name: theirs.get(name) for name in example.expected} == example.expected
     ours = we_give(shardy, example)
     assert {name: ours.get(name) for name in example.expected} == example.expected
+
+
+HERE = Path(__file__).parent
+DIMS = re.compile(r"(\[.*?\])(?:, |$)")
+NAME = re.compile(r'"(\w+)"')
+ASK = """
+import sys
+from test_worked_examples import reasons_of
+reasons_of(sys.stdin.read())
+"""
+
+
+def reasons_of(text: str) -> int:
+    """Every axis of every dim of every value comes from somewhere; how many there are."""
+    propagated = _core.passes.propagate_program(_core.ir.parse(text))
+    count = 0
+    for number in range(1, 200):
+        try:
+            why = propagated.explain_value(number)
+        except IndexError:  # more copies of constants than numbers
+            continue
+        said = DIMS.match(why["sharding"])
+        for dim, axes in enumerate(re.findall(r"\{(.*?)\}", said[1] if said else "")):
+            found = {NAME.findall(row["axis"])[0] for row in why["axes"] if row["dim"] == dim}
+            assert found == set(NAME.findall(axes)), (number, why)
+        assert all(row["origin"] for row in why["axes"]), (number, why)
+        count += len(why["axes"])
+    return count
+
+
+@pytest.mark.parametrize("example", [row(e, e.why_ends) for e in EXAMPLES])
+def test_every_axis_has_a_reason(example: Example) -> None:
+    if example.why_ends:
+        asked = subprocess.run([sys.executable, "-c", ASK], input=example.text, text=True, cwd=HERE, check=False)
+        assert asked.returncode == 0
+    else:
+        dims = [said.partition("]")[0] for said in example.expected.values()]
+        assert reasons_of(example.text) or not any('"' in axes for axes in dims)
 
 
 def test_examples_say_something() -> None:
