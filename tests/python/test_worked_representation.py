@@ -211,6 +211,60 @@ def test_combiners_of_unreduced_axes() -> None:
         assert parsed(axes, text).reducer == reducer
 
 
+WIDE = "x".join(["2"] * 20)
+SYMBOLS = ", ".join([*"ijklmnopqrstuvwxyz", "z_1", "z_2"])
+SIZES = ", ".join(f"{symbol}=2" for symbol in SYMBOLS.split(", "))
+ATTRIBUTES = [
+    (
+        "Text syntax: a rule with all of its lists",
+        "#sdy.op_sharding_rule<([i, k, l], [k, j, m])->([i, j, n]) {i=8, j=16, k=4, l=2, m=2, n=2} reduction={k} "
+        "need_replication={l} permutation={j} blocked_propagation={n}, custom>",
+        "sdy.sharding_rule",
+        ("8x4x2", "4x16x2", "8x16x2"),
+    ),
+    (
+        "Text syntax: compound dims, the major factor first",
+        "#sdy.op_sharding_rule<([ij, k], [k])->([i, jk]) {i=2, j=4, k=3}, custom>",
+        "sdy.sharding_rule",
+        ("8x3", "3", "2x12"),
+    ),
+    (
+        "Text syntax: 18 letters, then numbers",
+        f"#sdy.op_sharding_rule<([{SYMBOLS}], [])->([{SYMBOLS}]) {{{SIZES}}}, custom>",
+        "sdy.sharding_rule",
+        (WIDE, "", WIDE),
+    ),
+    (
+        "Text syntax: a sharding for each result",
+        '#sdy.sharding_per_value<[<@mesh, [{"x"}, {"y", ?}]>]>',
+        "sdy.sharding",
+        ("8x8", "8x8", "8x8"),
+    ),
+    (
+        "Text syntax: a mesh written out",
+        '#sdy.sharding_per_value<[<mesh<["z"=2]>, [{"z"}, {?}]>]>',
+        "sdy.sharding",
+        ("8x8", "8x8", "8x8"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("place", "text", "name", "shapes"), ATTRIBUTES, ids=[row[0] for row in ATTRIBUTES])
+def test_an_attribute_is_printed(
+    shardy: ShardyOracle, place: str, text: str, name: str, shapes: tuple[str, str, str]
+) -> None:
+    a, b, result = (f"tensor<{shape}xf32>" if shape else "tensor<f32>" for shape in shapes)
+    call = f"stablehlo.custom_call @target(%a, %b) {{{name} = {text}}} : ({a}, {b}) -> {result}"
+    module = f"""sdy.mesh @mesh = {mesh_text(XYZ)}
+func.func @main(%a: {a}, %b: {b}) -> {result} {{
+  %0 = {call}
+  return %0 : {result}
+}}
+"""
+    assert f"{name} = {text}" in _core.ir.parse(module).text(), place
+    assert f"{name} = {text}" in shardy.parse(module)
+
+
 REFUSED = [
     ("Basic structure: as many dims as the tensor", XYZ, '[{"x"}]'),
     ("Basic structure: names of the mesh", XYZ, '[{"w"}, {}]'),
