@@ -115,6 +115,7 @@ stubs: build
 # Notebooks are committed too; a test checks that each is its tutorial, executed.
 notebooks: build
 	$(PIP) install --quiet -r <($(PY) tools/pip_requirements.py docs)
+	$(PY) tools/make_differences.py
 	$(PY) tools/make_notebooks.py --write-text
 
 bench: build

@@ -99,6 +99,11 @@ def has_no_rule(op: Op) -> bool:
     return op.name.startswith("chlo.") or op.name.removeprefix("stablehlo.") in UNKNOWN
 
 
+def nothing(op: Op) -> bool:
+    """For what is not the same in rules and is in shardings: it excuses no difference of a program."""
+    return False
+
+
 UNKNOWN = ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
 MECHANISMS = (
     Mechanism(
@@ -272,6 +277,39 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
         ),
         shardy="([i, j])->([i, j]) {i=8, j=8}>",
         ours="need_replication={i, j}",
+    ),
+    Mechanism(
+        name="concatenations of slices",
+        why=(
+            "Shardy looks at the ops before a concatenation, and exchanges neighbours where all are slices. A rule "
+            "here looks at its own op alone, and so needs the dim whole; shardings are handed on alike."
+        ),
+        applies=nothing,
+        text="""
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.slice %x [1:8] : (tensor<8xf32>) -> tensor<7xf32>
+  %1 = stablehlo.slice %x [0:1] : (tensor<8xf32>) -> tensor<1xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<7xf32>, tensor<1xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}""",
+        shardy="([i], [i])->([i]) {i=8} permutation={i}",
+        ours="([i], [i])->([i]) {i=8} need_replication={i}",
+    ),
+    Mechanism(
+        name="updates at constant starts",
+        why=(
+            "Where the starts of a dynamic_update_slice are constants, Shardy lets the update's own dims pass through. "
+            "A rule here looks at its own op alone; shardings are handed on alike."
+        ),
+        applies=nothing,
+        text="""
+func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<4> : tensor<i32>
+  %1 = stablehlo.dynamic_update_slice %x, %u, %0 : (tensor<8xf32>, tensor<2xf32>, tensor<i32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}""",
+        shardy="([i], [j], [])->([i]) {i=8, j=2}>",
+        ours="([i], [j], [])->([i]) {i=8, j=2} need_replication={j}",
     ),
 )
 RULES = Mechanism.passes

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -15,6 +16,8 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 PAGES = sorted(DOCS.rglob("*.md"))
+# Of these modules every public name says something of shardings.
+MODULES = ["annotations", "dtensor", "layouts", "manual", "mesh", "op_rules", "partition_spec", "placement", "sharding"]
 _BLOCK = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -27,7 +30,7 @@ def printed(code: str, namespace: dict[str, Any]) -> str:
 
 def test_there_are_tutorials_and_pages() -> None:
     assert TUTORIALS
-    assert {"representation", "words"} <= {path.stem for path in PAGES}
+    assert {"representation", "words", "propagation", "shardy_differences"} <= {path.stem for path in PAGES}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -37,6 +40,22 @@ def test_a_page_prints_what_it_shows(path: Path) -> None:
     assert blocks
     for code, shown in blocks:
         assert printed(code, namespace) == shown, code
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_of_a_page_is_a_program_or_what_it_prints(path: Path) -> None:
+    text = path.read_text()
+    blocks = _BLOCK.findall(text)
+    assert text.count("```") == sum(4 if shown else 2 for _, shown in blocks)
+
+
+def test_the_page_of_words_has_every_word_of_shardings() -> None:
+    """Names that are types of values, and those that are said by methods, are not words of their own."""
+    page = (DOCS / "words.md").read_text()
+    types = {"Axis", "OpenDim", "PriorityDim", "SubAxis", "PartitionSpec", "Layout", "ShardingRule", "Placement"}
+    modules = [importlib.import_module(f"shardwise.{name}") for name in MODULES]
+    words = {word for module in modules for word in module.__all__} - types - {"name", "current_layout"}
+    assert {word for word in words if not re.search(rf"\b{word}\b", page)} == set()
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

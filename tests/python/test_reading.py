@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import pathlib
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from module_drawing import random_module
@@ -20,9 +22,15 @@ from reading import Reader
 from text_mutations import mutated
 
 from shardwise import _core
+from shardwise.cli import main
 
 CORPUS = sorted(pathlib.Path(__file__).with_name("corpus").iterdir())
 GOOD = ("read", "refused")
+# What is still wrong; the mark is strict, so that a repair shows.
+WRONG = {
+    "enum_without_dialect.program": "an enum without the name of a dialect is printed as text that does not read",
+    "convolution_dims_without_a_space.program": "the spaces between a convolution's dims are part of the attribute",
+}
 TEXTS = 600
 
 
@@ -32,10 +40,30 @@ def reader() -> Iterator[Reader]:
         yield opened
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def corpus(suffix: str = "") -> list[Any]:
+    rows = []
+    for path in CORPUS:
+        marks = [pytest.mark.xfail(strict=True, reason=WRONG[path.name])] if path.name in WRONG and not suffix else []
+        rows += [pytest.param(path, id=path.name, marks=marks)] if path.name.endswith(suffix) else []
+    return rows
+
+
+@pytest.mark.parametrize("path", corpus())
 def test_what_once_went_wrong_is_read_or_refused(reader: Reader, path: pathlib.Path) -> None:
     answer = reader.read(path.suffix[1:], path.read_text())
     assert answer["outcome"] in GOOD, answer
+
+
+@pytest.mark.parametrize("path", corpus(".program"))
+def test_the_command_line_tells_where_it_is_wrong(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["opt", str(path), "--passes=propagate"])
+    printed, said = capsys.readouterr()
+    if code == 0:
+        assert printed
+        assert not said
+    else:
+        assert code == 1
+        assert re.match(rf"{re.escape(str(path))}:\d+:\d+: error: ", said), said
 
 
 def test_mutated_texts_are_read_or_refused(reader: Reader) -> None:
