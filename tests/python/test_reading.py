@@ -26,11 +26,6 @@ from shardwise.cli import main
 
 CORPUS = sorted(pathlib.Path(__file__).with_name("corpus").iterdir())
 GOOD = ("read", "refused")
-# What is still wrong; the mark is strict, so that a repair shows.
-WRONG = {
-    "enum_without_dialect.program": "an enum without the name of a dialect is printed as text that does not read",
-    "convolution_dims_without_a_space.program": "the spaces between a convolution's dims are part of the attribute",
-}
 TEXTS = 600
 
 
@@ -41,11 +36,7 @@ def reader() -> Iterator[Reader]:
 
 
 def corpus(suffix: str = "") -> list[Any]:
-    rows = []
-    for path in CORPUS:
-        marks = [pytest.mark.xfail(strict=True, reason=WRONG[path.name])] if path.name in WRONG and not suffix else []
-        rows += [pytest.param(path, id=path.name, marks=marks)] if path.name.endswith(suffix) else []
-    return rows
+    return [pytest.param(path, id=path.name) for path in CORPUS if path.name.endswith(suffix)]
 
 
 @pytest.mark.parametrize("path", corpus())

@@ -75,7 +75,6 @@ func.func @main(
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"a"}, {}] ; [{"a"}, {}]
 }
 // ---- Applied constraints, unreduced: a data flow value gets those axes itself
-// wrong here: the constraint is moved behind the value, whose unreduced axes are not set
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(
     %x: tensor<8x8xf32>) -> tensor<8x8xf32> {                                                         // => -

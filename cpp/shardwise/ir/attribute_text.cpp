@@ -2,6 +2,7 @@
 #include "shardwise/ir/attribute_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "shardwise/base/narrow_float.h"
@@ -248,6 +249,29 @@ Attribute parse_field(TextReader& reader) {
   return EnumAttr{{}, {}, std::string(word)};
 }
 
+// One text for all ways to space it: a space behind each comma and between words, none elsewhere; strings as they are.
+std::string evenly_spaced(std::string_view text) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  std::string out;
+  bool in_string = false, space = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!in_string && std::isspace(static_cast<unsigned char>(c)) != 0) {
+      space = true;
+      continue;
+    }
+    if (!in_string && !out.empty() && (out.back() == ',' || (space && is_word(out.back()) && is_word(c)))) out += ' ';
+    space = false;
+    out += c;
+    if (in_string && c == '\\' && i + 1 < text.size()) {
+      out += text[++i];
+    } else if (c == '"') {
+      in_string = !in_string;
+    }
+  }
+  return out;
+}
+
 // At `<...>` behind `#name`: fields, or text that only the dialect understands.
 StructAttr parse_struct(TextReader& reader, std::string name) {
   const size_t bracket = reader.pos;
@@ -256,7 +280,7 @@ StructAttr parse_struct(TextReader& reader, std::string name) {
   reader.pos = bracket;
   if (has_fields) return parse_struct_fields(reader, std::move(name));
   const std::string_view body = reader.take_balanced();
-  return StructAttr{std::move(name), {{"", std::string(body.substr(1, body.size() - 2))}}};
+  return StructAttr{std::move(name), {{"", evenly_spaced(body.substr(1, body.size() - 2))}}};
 }
 
 // `#sdy<mnemonic ...>` and `#dialect<mnemonic VALUE>`, behind the '<'.
@@ -291,6 +315,7 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   }
   reader.expect("#", "before an attribute");
   const std::string_view name = reader.take_suffix_id();
+  if (name.empty()) reader.fail_here("expected the name of an attribute or of its dialect behind #");
   if (!reader.peek("<")) {
     return reader.at_alias(start, name, [&] { return parse_attribute(reader); });
   }

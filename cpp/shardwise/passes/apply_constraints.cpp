@@ -106,10 +106,25 @@ class ConstraintApplier {
     for (const Use& use : uses_.at(value)) {
       if (const std::optional<ShardingId> said = said_by(use); said && *said != sharding) return;
     }
-    if (is_target) return take_over(is_constraint(constraint) ? constraint : behind(value, sharding), value);
+    if (is_target) {
+      keep_unreduced(edge->second, sharding, constraint);
+      return take_over(is_constraint(constraint) ? constraint : behind(value, sharding), value);
+    }
     module_.value(value).sharding = sharding;
     provenance_.steps.push_back(
         PropagationStep{.op = constraint, .value = value, .tensor = operand, .before = {}, .after = sharding});
+  }
+
+  // A constraint behind the value cannot make it whole again: what it leaves unreduced, the value does.
+  void keep_unreduced(ValueId value, ShardingId sharding, OpId constraint) {
+    const TensorSharding& said = module_.context().sharding(sharding);
+    if (said.unreduced.empty()) return;
+    TensorSharding open = TensorSharding::open(said.mesh, said.ndim());
+    open.unreduced = said.unreduced;
+    open.reducer = said.reducer;
+    const ShardingId after = module_.context().intern(open);
+    module_.value(value).sharding = after;
+    provenance_.steps.push_back({.op = constraint, .value = value, .tensor = 0, .before = {}, .after = after});
   }
 
   // A constraint on the value, somewhere in its region.
