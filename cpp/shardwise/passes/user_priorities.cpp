@@ -63,9 +63,10 @@ void UserPriorities::set(const Held& held, const TensorSharding& sharding) {
   current = module_.context().intern(sharding);
   steps_.push_back({.op = {},
                     .value = held.value,
-                    .tensor = held.value ? PropagationStep::kByPriority : held.result,
+                    .tensor = held.value ? 0 : held.result,
                     .before = before,
-                    .after = current});
+                    .after = current,
+                    .round = PropagationStep::kByPriority});
 }
 
 }  // namespace shardwise
