@@ -82,6 +82,7 @@ py::dict measure_propagation(const Module& module, const std::string& strategy, 
   Provenance provenance;
   Counters counters;
   const auto start = std::chrono::steady_clock::now();
+  record_annotations(copy, provenance);
   propagate_shardings(copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return py::dict(py::arg("seconds") = seconds.count(), py::arg("counters") = counters_dict(counters));

@@ -492,6 +492,9 @@ class Closer {
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
                          Counters& counters, bool conservative) {
+#ifndef SHARDWISE_NO_PROVENANCE
+  provenance.steps.reserve(module.value_count());  // one for most values
+#endif
   Propagation propagation(module, strategy, provenance, conservative);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
