@@ -62,6 +62,7 @@ class Worker:
         )
 
     def ask(self, request: dict[str, Any]) -> Any:
+        """The number of ops of a text, or the seconds of one propagation of it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -69,6 +70,7 @@ class Worker:
         return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -258,10 +258,10 @@ def test_why_takes_a_name_of_the_text(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "why", file, "%z")
     assert (code, err) == (0, "")
     assert out == (
-        f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}].\n'
+        f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}] by aggressive propagation.\n'
         f'  dim 0 is split over "x": it comes from argument %a at {file}:2\n'
-        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0\n"
-        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0\n"
+        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
+        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
     )
 
 

@@ -40,16 +40,22 @@ std::optional<Counterfactual> without(const Module& module, const Module& propag
                                       const Annotation& annotation, ValueId value) {
   Program program{.module = module, .options = options};
   if (!remove(program.module, annotation)) return std::nullopt;
-  // The last annotation may be what the mesh is known from.
-  if (program_mesh(program.module) == nullptr) return std::nullopt;
-  propagate(program);
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0};
-  const Context& context = program.module.context();
-  if (const ShardingId id = program.module.value(value).sharding) found.sharding = short_text(context.sharding(id));
+  Context& context = program.module.context();
+  // The last annotation may be all that the mesh is known from: then nothing is split.
+  const bool has_mesh = program_mesh(program.module) != nullptr;
+  if (has_mesh) propagate(program);
+  const auto sharding = [&](ValueId of) {
+    const ShardingId known = propagated.value(of).sharding;
+    if (has_mesh || !known) return program.module.value(of).sharding;
+    const MeshPtr& mesh = context.sharding(known).mesh;
+    return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
+  };
+  if (const ShardingId id = sharding(value)) found.sharding = short_text(context.sharding(id));
   for (const ValueId other : values_of_main(propagated)) {
     const bool known = other.index < program.module.value_count();
     if (!known || other == value) continue;
-    if (program.module.value(other).sharding != propagated.value(other).sharding) ++found.others;
+    if (sharding(other) != propagated.value(other).sharding) ++found.others;
   }
   return found;
 }
