@@ -186,7 +186,7 @@ class ValueExplanation:
         for one in self.counterfactuals or ():
             yield 1, str(one)
         if self.counterfactuals == ():
-            yield 1, "No annotation of the program has to do with it."
+            yield 1, "No annotation decides it."
 
     def __str__(self) -> str:
         return _indented(self._lines())

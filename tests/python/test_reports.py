@@ -142,7 +142,7 @@ def test_explanation_is_a_tree_and_html() -> None:
     assert "<ul><li>dim 0 is split over &quot;data&quot;: it comes from argument 0 at train.py:8<ul><li>through" in text
     assert text.count("<ul>") == text.count("</ul>") == 3
     assert text.count("<li>") == text.count("</li>")
-    assert "No annotation of the program has to do with it." in text
+    assert "No annotation decides it." in text
 
 
 def test_program_explains_a_value_and_its_collectives() -> None:

@@ -185,6 +185,10 @@ class Judge {
     const Holder& holder = tensors[at.own];
     const size_t dim = dim_of(rule, at.own, at.factor);
     if (op_keeps_it(at, rule, lost)) return;
+    if (overlaps(projection.find(at.other, at.factor)->overflow, at.axis)) {
+      return say(lost, str("it does not divide the part of size ", rule.factors()[at.factor].size, " of the dim"),
+                 "a dim that an op takes apart is split where its parts divide");
+    }
     if (overlaps(tensor.replicated, at.axis)) {
       lost.closed_by = first_said(holder);
       return say(lost, "its annotation lists the axis as replicated", "replicated axes shard no dim of the value");
@@ -209,6 +213,13 @@ class Judge {
     }
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (taken(at, t, projection, tensors, lost)) return;
+    }
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const FactorSharding* against = projection.find(t, at.factor);
+      if (t == at.own || t == at.other || against == nullptr || against->axes.empty()) continue;
+      const std::vector<AxisRef>& others = against->axes;
+      if (is_prefix_of(others, projection.find(at.other, at.factor)->axes)) continue;
+      append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others.front(), history_.now()));
     }
     say(lost, "the tensors of the op disagree", "tensors that disagree about a dim keep what they have in common");
   }
@@ -275,18 +286,42 @@ class Judge {
     const size_t won = history_.arrival(tensors[at.own], dim, winner, history_.now());
     if (won == history_.now()) return "what an annotation says stays";
     const PropagationStep& step = history_.steps()[won];
-    const size_t other_dim = dim_of(history_.project(at.op, history_.now(), at.result).rule(), at.other, at.factor);
-    const size_t offered = history_.arrival(tensors[at.other], other_dim, at.axis, history_.now());
-    const bool was_there = offered == history_.now() || offered < history_.visit_begin(won);
-    if (step.op == at.op && was_there) {
-      return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
-    }
-    if (!was_there) {
-      const PropagationStep& late = history_.steps()[offered];
-      if (late.priority != step.priority) return str("priority ", step.priority, " goes before ", late.priority);
-      if (late.round != step.round) return str("round ", int{step.round}, " goes before round ", int{late.round});
+    const ShardingRule rule = history_.project(at.op, history_.now(), at.result).rule();
+    const size_t other_dim = dim_of(rule, at.other, at.factor);
+    const size_t seen = history_.visit_begin(won);
+    if (history_.has(history_.at(tensors[at.other], seen), other_dim, at.axis)) {
+      if (step.op == at.op) {
+        return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+      }
+      const int round = first_round(at.op, rule.factors()[at.factor]);
+      if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
+    } else if (const PropagationStep* late = first_offer(tensors[at.other], other_dim, at.axis, seen)) {
+      if (late->priority != step.priority) return str("priority ", step.priority, " goes before ", late->priority);
+      if (late->round != PropagationStep::kByPriority && late->round != step.round) {
+        return str("round ", int{step.round}, " goes before round ", int{late->round});
+      }
     }
     return str("the first to come stays: it came in round ", int{step.round});
+  }
+
+  const PropagationStep* first_offer(const Holder& holder, size_t dim, const AxisRef& axis, size_t from) const {
+    for (size_t s = from; s < history_.now(); ++s) {
+      const PropagationStep& step = history_.steps()[s];
+      const bool is_its = holder.value ? step.value == holder.value : !step.value && step.tensor == holder.result;
+      if (is_its && history_.has(step.after, dim, axis)) return &step;
+    }
+    return nullptr;
+  }
+
+  // In which the op speaks along the factor.
+  int first_round(OpId op, const Factor& factor) const {
+    if (!op || history_.edge_of(op) != nullptr) return 0;
+    for (int round = 0; round < kLastRound; ++round) {
+      const Participation part = participation(OpView(module_, op), round, false);
+      const bool speaks = part.direction != Direction::kNone;
+      if (speaks && (!part.pass_through_only || factor.kind == FactorKind::kPassThrough)) return round;
+    }
+    return kLastRound;
   }
 
   std::optional<Annotation> first_said(const Holder& holder) const {
@@ -408,7 +443,10 @@ class Explainer {
   void compare(Judge::Case at, const FactorProjection& projection, Judge& judge, Tracer& tracer,
                std::vector<LostAxis>& lost) const {
     const FactorSharding& mine = *projection.find(at.own, at.factor);
-    for (const AxisRef& axis : projection.find(at.other, at.factor)->axes) {
+    const FactorSharding& theirs = *projection.find(at.other, at.factor);
+    AxisList offered = theirs.axes;
+    offered.insert(offered.end(), theirs.overflow.begin(), theirs.overflow.end());
+    for (const AxisRef& axis : offered) {
       const bool has = std::ranges::any_of(mine.axes, [&](const AxisRef& ref) { return contains(ref, axis); });
       if (has) continue;
       at.axis = axis;
