@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from . import _core
 from .errors import Error, ParseError
-from .reports import Explanation
+from .explanations import Explanation
 
 __all__ = ["main"]
 
@@ -105,13 +105,13 @@ def _why(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name, name_values=True)
-        propagated = _core.passes.propagate_program(module, options.strategy)
-        explanation = Explanation.of(options.value, propagated.explain(options.value))
+        propagated = _core.passes.propagate_program(module, options.strategy, conservative=options.conservative)
+        explanation = Explanation.of(options.value, propagated.explain(options.value, options.counterfactual))
     except Error as error:
         raise source.refusal(error) from None
     if not explanation.values:
         near = difflib.get_close_matches(options.value, propagated.names(), n=5)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
         if "call @" in source.text:
             hint += "; functions are asked about where they are called: their values have the names of the function"
         raise _RefusedError(f"{source.name}:1:1: error: why: no value of the program is called {options.value}{hint}")
@@ -139,9 +139,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="shrink uneven shardings of arguments and results, as Shardy",
     )
-    opt.add_argument(
-        "--conservative", action="store_true", help="propagate only what asks for no exchange and no part of an axis"
-    )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
     opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")
     opt.set_defaults(run=_opt)
@@ -159,7 +156,18 @@ def _parser() -> argparse.ArgumentParser:
             default="aggressive",
             help="how propagation settles conflicts (default: aggressive)",
         )
-    why.add_argument("value", metavar="%VALUE", help="a name in the text: %%h, %%arg0, %%r#1; or a given one: h")
+        command.add_argument(
+            "--conservative",
+            action="store_true",
+            help="propagate only what asks for no exchange and no part of an axis",
+        )
+    why.add_argument(
+        "value",
+        metavar="%VALUE",
+        help="a name in the text: %%h, %%arg0, %%r#1; or a given one: h; an op: dot_general, dot_general[0] for the "
+        "first one; or a line: train.py:12",
+    )
+    why.add_argument("--counterfactual", action="store_true", help="say what would happen without each annotation, too")
     why.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from . import _core
 from .errors import ShardingError, message
+from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
 
 __all__ = ["Module", "parse"]
@@ -69,6 +70,37 @@ class Module:
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
         return self.run("propagate", strategy=strategy, strict_divisible=strict_divisible, conservative=conservative)
+
+    def why(
+        self,
+        name: str,
+        *,
+        strategy: Literal["aggressive", "basic"] = "aggressive",
+        conservative: bool = False,
+        counterfactual: bool = False,
+    ) -> Explanation:
+        """Where shardings of the propagated program come from, as :meth:`Program.why` says it.
+
+        Args:
+            name: a value's in the text of this module, ``"%0"``, or a given one; an op, ``"dot_general[0]"``; or a
+                line, ``"train.py:12"``, where the text has locations.
+            strategy, conservative: as of :meth:`propagate`.
+            counterfactual: say what would happen without each annotation, too.
+
+        Raises:
+            KeyError: nothing of the program is called so.
+
+        >>> text = '''sdy.mesh @mesh = <["x"=2]>
+        ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        ...   %0 = stablehlo.tanh %arg0 : tensor<8xf32>
+        ...   return %0 : tensor<8xf32>
+        ... }'''
+        >>> parse(text).why("tanh", counterfactual=True).values[0].counterfactuals[0].sharding
+        '[{}]'
+        """
+        named = _core.ir.parse(self._core.text(locations=True), "", name_values=True)
+        propagated = _core.passes.propagate_program(named, strategy, conservative=conservative)
+        return explanation_of(propagated, name, counterfactual)
 
     def run(
         self,

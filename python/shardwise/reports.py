@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program tells about itself: its collectives with their reasons, and where a sharding comes from.
+"""What a program tells about itself: its collectives with their reasons (``explanations.py`` has shardings and theirs).
 
 Reports are data first: dataclasses with ``to_dict()`` and ``to_json()``; tables and prose are views of them.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from html import escape
 from typing import Any, overload
 
-__all__ = ["AxisExplanation", "CollectiveRow", "Explanation", "Ledger", "LostAxis", "PathStep", "ValueExplanation"]
+__all__ = ["CollectiveRow", "Ledger"]
 
 
 def format_bytes(count: float) -> str:
@@ -29,7 +29,7 @@ def format_bytes(count: float) -> str:
     raise AssertionError("unreachable")
 
 
-def _place(file: str, line: int) -> str:
+def place(file: str, line: int) -> str:
     return f"{file}:{line}" if file else ""
 
 
@@ -86,14 +86,14 @@ class CollectiveRow:
     @property
     def location(self) -> str:
         """``file:line``, or "" where no source line is known."""
-        return _place(self.file, self.line)
+        return place(self.file, self.line)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as JSON can hold them."""
         return {**asdict(self), "shape": list(self.shape)}
 
 
-def _shown(location: str) -> str:
+def shown(location: str) -> str:
     """A location as text for people: files below the working directory are relative to it."""
     here = os.getcwd() + os.sep
     return location.removeprefix(here)
@@ -107,7 +107,7 @@ def _cells(row: CollectiveRow) -> tuple[str, ...]:
     shape = ",".join(map(str, row.shape))
     return (
         row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), f"{row.dtype}[{shape}]",
-        _shown(row.location), row.cause,
+        shown(row.location), row.cause,
     )  # fmt: skip
 
 
@@ -212,153 +212,3 @@ def ledger_of(rows: Sequence[dict[str, Any]]) -> Ledger:
 
 def _row_of(values: dict[str, Any]) -> CollectiveRow:
     return CollectiveRow(**{**values, "shape": tuple(values["shape"])})
-
-
-@dataclass(frozen=True)
-class PathStep:
-    """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
-
-    ``round`` is the round of propagation, 0 for ops that change no element, to 4; ``priority`` the user's.
-    """
-
-    name: str
-    location: str
-    from_: str
-    to: str
-    round: int = 0
-    priority: int = 0
-
-    def __str__(self) -> str:
-        where = f" ({_shown(self.location)})" if self.location else ""
-        when = f", after priority {self.priority - 1}" if self.priority else ""
-        return f"{self.name}{where}: {self.from_} → {self.to}{when}"
-
-
-@dataclass(frozen=True)
-class AxisExplanation:
-    """Where one axis of a sharding comes from: the annotation, and the ops between, nearest to it first."""
-
-    axis: str
-    dim: int
-    origin: str
-    location: str
-    path: tuple[PathStep, ...] = ()
-
-    def __str__(self) -> str:
-        where = f" at {_shown(self.location)}" if self.location else ""
-        if not self.path:
-            return f"dim {self.dim} is split over {self.axis}: said by {self.origin}{where}"
-        steps = "".join(f"\n    through {step}" for step in self.path)
-        return f"dim {self.dim} is split over {self.axis}: it comes from {self.origin}{where}{steps}"
-
-
-@dataclass(frozen=True)
-class LostAxis:
-    """An axis that a neighbour has on the same factor and that this value did not get."""
-
-    axis: str
-    dim: int
-    op: str
-    location: str
-    reason: str
-
-    def __str__(self) -> str:
-        where = f" at {_shown(self.location)}" if self.location else ""
-        return f"dim {self.dim} did not get {self.axis} from {self.op}{where}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class ValueExplanation:
-    """One value of a program: its type, its sharding, and the reasons.
-
-    ``suggestion`` is a sharding that, as an annotation of a value that nothing splits, would split it.
-    """
-
-    name: str
-    file: str
-    line: int
-    type: str
-    sharding: str
-    axes: tuple[AxisExplanation, ...] = ()
-    lost: tuple[LostAxis, ...] = ()
-    suggestion: str = ""
-
-    @property
-    def location(self) -> str:
-        """``file:line``, or "" where no source line is known."""
-        return _place(self.file, self.line)
-
-    def __str__(self) -> str:
-        where = f" ({_shown(self.location)})" if self.location else ""
-        lines = [f"{self.name}{where} is {self.type}, sharded {self.sharding}."]
-        lines += [f"  {axis}" for axis in self.axes] or ["  Nothing splits it: every device holds all of it."]
-        lines += [f"  {lost}" for lost in self.lost]
-        if self.suggestion:
-            lines.append(f"  shard({self.name}, '{self.suggestion}') would split it.")
-        return "\n".join(lines)
-
-
-def _value_of(row: dict[str, Any]) -> ValueExplanation:
-    axes = tuple(
-        AxisExplanation(
-            a["axis"], a["dim"], a["origin"], a["location"],
-            tuple(
-                PathStep(s["name"], s["location"], s["from"], s["to"], s.get("round", 0), s.get("priority", 0))
-                for s in a["path"]
-            ),
-        )
-        for a in row["axes"]
-    )  # fmt: skip
-    lost = tuple(LostAxis(a["axis"], a["dim"], a["op"], a["location"], a["reason"]) for a in row["lost"])
-    suggestion = row.get("suggestion", "")
-    return ValueExplanation(row["name"], row["file"], row["line"], row["type"], row["sharding"], axes, lost, suggestion)
-
-
-@dataclass(frozen=True, repr=False)
-class Explanation:
-    """Why the value called ``name`` is sharded as it is; several values when the name is not unique.
-
-    >>> step = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0", "to": "result 0"}
-    >>> axis = dict(axis='"data"', dim=0, origin="argument x", location="train.py:8", path=[step])
-    >>> Explanation.of("h", [dict(name="h", file="train.py", line=10, type="tensor<16x64xf32>",
-    ...                           sharding='[{"data"}, {}]', axes=[axis], lost=[])])
-    h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}].
-      dim 0 is split over "data": it comes from argument x at train.py:8
-        through stablehlo.tanh (train.py:10): operand 0 → result 0
-    """
-
-    name: str
-    values: tuple[ValueExplanation, ...] = field(default=())
-
-    @classmethod
-    def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
-        """The explanation from the extension's dicts, one per value of that name."""
-        return cls(name, tuple(_value_of({**row, "name": row["name"] or name}) for row in rows))
-
-    def to_dict(self) -> dict[str, Any]:
-        """``{"name": …, "values": [{…}, …]}``."""
-        out = asdict(self)
-        for value in out["values"]:
-            for axis in value["axes"]:
-                for step in axis["path"]:
-                    step["from"] = step.pop("from_")
-        return out
-
-    def to_json(self) -> str:
-        """:meth:`to_dict` as JSON text."""
-        return json.dumps(self.to_dict())
-
-    def __repr__(self) -> str:
-        bodies = [str(value) for value in self.values]
-        if len(self.values) > 1:
-            places = ", ".join(dict.fromkeys(value.location or "an unknown line" for value in self.values))
-            bodies.insert(0, f"{len(self.values)} values are called {self.name}, at {places}:")
-        return "\n".join(bodies)
-
-    def __rich__(self) -> Any:
-        from rich.text import Text
-
-        return Text(repr(self))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"

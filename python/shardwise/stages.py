@@ -10,8 +10,9 @@ import numpy as np
 from . import _core
 from .array import Array, ShapeDtypeStruct, put
 from .errors import DTypeError, ShapeError, message
+from .explanations import Explanation, explanation_of
 from .mesh import Mesh
-from .reports import Explanation, Ledger, ledger_of
+from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .tracing import Limit
 from .trees import flatten, unflatten
@@ -140,22 +141,20 @@ class Program:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
         return ledger_of(self._compiled.collectives())
 
-    def why(self, name: str) -> Explanation:
-        """Where the sharding of the value called ``name`` comes from: its axes, their annotations, and what lost.
+    def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
+        """Where shardings come from: every axis with its annotation and the ops between, and what lost and why.
 
-        ``name`` is one given by :func:`shardwise.name`, an argument's, or the variable that a result was stored to.
+        Args:
+            name: a value's, given by :func:`shardwise.name`, an argument's, or the variable that a result was stored
+                to; an op, ``"dot_general"`` for all of them and ``"dot_general[0]"`` for the first; or a line of your
+                source, ``"train.py:12"``.
+            counterfactual: propagate again without each annotation that has to do with the value, and say what it would
+                be sharded like then.
 
         Raises:
-            KeyError: no value has that name.
+            KeyError: nothing of the program is called so.
         """
-        found = self._compiled.explain(name)
-        if not found:
-            import difflib
-
-            near = difflib.get_close_matches(name, self._compiled.names(), n=5)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise KeyError(f"why: no value of the program is called {name!r}{hint}")
-        return Explanation.of(name, found)
+        return explanation_of(self._compiled, name, counterfactual)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""

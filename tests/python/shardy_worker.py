@@ -8,6 +8,8 @@ Some of Shardy's passes end the process on input they do not expect, so it runs 
        "rules": […]}
     {"do": "compare", "text": "module …", "passes": "…", "ours": "module …"}    by the ops' locations, regions included
     → {"differences": [["n7 stablehlo.add", ["#sdy.sharding_per_value<…>"], null]]}
+    {"do": "origins", "text": "module …", "passes": "sdy-basic-propagate", "edges_only": false}    shardy_origins.py
+    → {"text": "module …", "ops": […], "origins": {…}, "edges": […]}
     {"do": "parse", "text": "module …"}         in generic form, without locations and JAX's labels
     → {"text": "…"}
     {"do": "print", "text": "module …", "passes": "…"}    as the passes leave it
@@ -32,6 +34,7 @@ import jax
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
+from shardy_origins import origins
 
 MARK = "test.number"
 LOCATION = re.compile(r'loc\("(\w+)"\)')
@@ -40,7 +43,6 @@ WHOLE = re.compile(rf"#sdy\.sharding{_WHOLE}|#sdy\.sharding_per_value<\[({_WHOLE
 ALONE = "sdy-propagation"  # not a name of Shardy's
 RESHARDS = re.compile(r"func\.func\(sdy-insert-explicit-reshards\{[^}]*\}\),|sdy-insert-func-call-reshards,")
 MERGER = "func.func(sdy-constant-or-scalar-merger),"
-EDGE = re.compile(r'\{("\w+"(?::\(\d+\)\d+)?) = (\w+-\d+) -> \[([^\]]*)\]\}')
 RENAMED = {"sdy.constant": "stablehlo.constant", "sdy.reshard": "sdy.sharding_constraint"}  # on the way out
 EFFECTS = tuple(
     f"stablehlo.{name}"
@@ -243,54 +245,6 @@ def compare(text: str, passes: str, ours: str) -> dict[str, Any]:
     return {"differences": [[n, found.get(n), theirs[n]] for n in names if found.get(n) != theirs[n]]}
 
 
-# ---- where axes come from -------------------------------------------------------------------------------------------
-
-
-def origins_of(held: Any, names: dict[str, str]) -> dict[str, str]:
-    """Of one value: {"a": "input: 0"}; constraints by the name of their op."""
-    entries = {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(held)}
-    return {axis: names.get(origin, origin) for axis, origin in entries.items()}
-
-
-def edges_of(op: Any, number: str, names: dict[Any, str], edges: dict[str, dict[str, str]]) -> None:
-    """What the op handed on: by value and axis "n7: operand 0 -> result 0", the first time."""
-    values = {f"operand-{i}": v for i, v in enumerate(op.operands)} | {
-        f"result-{i}": v for i, v in enumerate(op.results)
-    }
-    for axis, source, targets in EDGE.findall(str(op.attributes["sdy.propagation_edges"])):
-        for target in targets.split(", "):
-            name = names.get(values[target])
-            if name is not None:
-                ends = [end.replace("-", " ") for end in (source, target)]
-                edges.setdefault(name, {}).setdefault(axis.replace('"', ""), f"{number}: {ends[0]} -> {ends[1]}")
-
-
-def origins(text: str, passes: str) -> dict[str, Any]:
-    """Of the results of main's ops, as "n7 0": per axis who put it there, and which op brought it."""
-    module = ir.Module.parse(text)
-    passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
-    ops = body_ops(main_function(module))
-    numbers = [LOCATION.fullmatch(str(op.location)) for op in ops]
-    constraints, values = {}, {}
-    for op, number in zip(ops, numbers, strict=True):
-        assert number is not None, op
-        if "sdy.sharding_origin_name" in op.attributes:
-            constraints[ir.StringAttr(op.attributes["sdy.sharding_origin_name"]).value] = number[1]
-        values.update({result: f"{number[1]} {i}" for i, result in enumerate(op.results)})
-    found: dict[str, dict[str, str]] = {}
-    edges: dict[str, dict[str, str]] = {}
-    for op, number in zip(ops, numbers, strict=True):
-        assert number is not None
-        if "sdy.sharding_origins" in op.attributes:
-            held = op.attributes["sdy.sharding_origins"]
-            lists = [held] if op.name == "sdy.sharding_constraint" else list(ir.ArrayAttr(held))
-            for i, entry in enumerate(lists):
-                found[f"{number[1]} {i}"] = origins_of(entry, constraints)
-        if "sdy.propagation_edges" in op.attributes:
-            edges_of(op, number[1], values, edges)
-    return {"origins": found, "edges": edges}
-
-
 def drop_labels(module: Any) -> None:
     """JAX's notes to itself: how many partitions, where in a tree a result goes, the mesh in StableHLO's words."""
     for name in list(module.operation.attributes):
@@ -336,7 +290,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "compare":
         return compare(request["text"], request["passes"], request["ours"])
     if request["do"] == "origins":
-        return origins(request["text"], request["passes"])
+        return origins(request["text"], request["passes"], request["edges_only"])
     if request["do"] == "parse":
         return {"text": generic_text(request["text"])}
     return {"text": lower(request["name"], request["locations"])}

@@ -258,11 +258,31 @@ def test_why_takes_a_name_of_the_text(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "why", file, "%z")
     assert (code, err) == (0, "")
     assert out == (
-        f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}].\n'
+        f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}] by aggressive propagation.\n'
         f'  dim 0 is split over "x": it comes from argument %a at {file}:2\n'
-        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0\n"
-        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0\n"
+        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
+        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
     )
+
+
+def test_why_takes_an_op_or_a_line(file: Path, capsys: Any) -> None:
+    by_name = json.loads(run(capsys, "why", file, "%h", "--json")[1])["values"]
+    for asked in ("dot_general", "stablehlo.dot_general[0]", f"{file.name}:4"):
+        assert json.loads(run(capsys, "why", file, asked, "--json")[1])["values"] == by_name
+    code, _, err = run(capsys, "why", file, "xyz:1")
+    assert (code, err) == (
+        1, f"{file}:1:1: error: why: no value of the program is called xyz:1; ask by a name, an op or FILE:LINE\n"
+    )  # fmt: skip
+
+
+def test_why_says_what_would_be_and_propagates_with_caution(file: Path, capsys: Any) -> None:
+    out = run(capsys, "why", file, "%z", "--counterfactual", "--conservative", "--strategy=basic")[1]
+    assert 'sharded [{"x"}, {}] by conservative basic propagation.\n' in out
+    assert out.endswith(
+        f"  without argument %a at {file}:2 it would be sharded [{{}}, {{}}]; 2 other values would change\n"
+    )
+    (value,) = json.loads(run(capsys, "why", file, "%z", "--counterfactual", "--json")[1])["values"]
+    assert [one["sharding"] for one in value["counterfactuals"]] == ["[{}, {}]"]
 
 
 def test_why_as_json(file: Path, capsys: Any) -> None:

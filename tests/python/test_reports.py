@@ -16,7 +16,8 @@ from rich.console import Console
 
 import shardwise as sw
 from shardwise import P, _sources
-from shardwise.reports import CollectiveRow, Explanation, Ledger, ledger_of
+from shardwise.explanations import Explanation
+from shardwise.reports import CollectiveRow, Ledger, ledger_of
 from shardwise.testing import assert_collectives, assert_matches_unpartitioned
 from shardwise.viz import array_html, mesh_html, program_html
 
@@ -27,13 +28,21 @@ ROW: dict[str, Any] = {
     "of a later version": 1,
 }  # fmt: skip
 STEP = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0 dim 0", "to": "result 0 dim 0",
-        "round": 0, "priority": 0}  # fmt: skip
+        "factor": "i", "round": 2, "priority": 1}  # fmt: skip
+AXIS: dict[str, Any] = {
+    "axis": '"data"', "dim": 0, "origin": "argument 0", "location": "train.py:8", "name": "x", "path": [STEP],
+}  # fmt: skip
+LOST: dict[str, Any] = {
+    "axis": '"model"', "dim": 1, "op": "dot_general", "location": "train.py:9", "reason": "dim is closed",
+    "rule": "closed dims take no further axes", "winner": [],
+    "closed_by": {"origin": "argument 0", "location": "train.py:8", "name": "x"},
+}  # fmt: skip
 VALUE: dict[str, Any] = {
     "name": "h", "file": "train.py", "line": 10, "type": "tensor<16x64xf32>", "sharding": '[{"data"}, {}]',
-    "axes": [{"axis": '"data"', "dim": 0, "origin": "argument 0", "location": "train.py:8", "path": [STEP]}],
-    "lost": [{"axis": '"model"', "dim": 1, "op": "dot_general", "location": "train.py:9", "reason": "dim is closed"}],
-    "suggestion": "",
+    "axes": [AXIS], "lost": [LOST], "suggestion": "", "op": "stablehlo.tanh", "index": 0, "strategy": "aggressive",
+    "conservative": False, "counterfactuals": None,
 }  # fmt: skip
+WITHOUT = {"origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3}
 
 
 def dot(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -81,11 +90,20 @@ def test_row_without_a_line_has_no_location() -> None:
 
 
 def test_explanation_reads_like_prose() -> None:
-    assert repr(Explanation.of("h", [VALUE])) == (
-        'h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}].\n'
+    taken = {**LOST, "closed_by": None, "winner": [AXIS], "rule": "round 0 goes before round 2"}
+    value = {**VALUE, "lost": [LOST, taken], "conservative": True, "counterfactuals": [WITHOUT]}
+    assert repr(Explanation.of("h", [value])) == (
+        'h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}] by conservative aggressive propagation.\n'
         '  dim 0 is split over "data": it comes from argument 0 at train.py:8\n'
-        "    through stablehlo.tanh (train.py:10): operand 0 dim 0 → result 0 dim 0\n"
-        '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed'
+        "    through stablehlo.tanh (train.py:10): operand 0 dim 0 → result 0 dim 0, factor i, round 2, "
+        "after priority 0\n"
+        '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed\n'
+        "    said by argument 0 at train.py:8\n"
+        "    rule: closed dims take no further axes\n"
+        '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed\n'
+        '    it lost to "data" on dim 0, from argument 0 at train.py:8\n'
+        "    rule: round 0 goes before round 2\n"
+        "  without argument 0 at train.py:8 it would be sharded [{}, {}]; 3 other values would change"
     )
 
 
@@ -95,10 +113,36 @@ def test_explanation_of_an_ambiguous_name_lists_its_lines() -> None:
     assert text.endswith("Nothing splits it: every device holds all of it.")
 
 
+def test_explanation_of_a_line_names_its_ops() -> None:
+    text = repr(Explanation.of("train.py:10", [VALUE, {**VALUE, "name": "", "op": "stablehlo.add"}]))
+    assert text.startswith("2 values of train.py:10, at train.py:10:\nh (train.py:10) is ")
+    assert "\nresult 0 of stablehlo.add (train.py:10) is " in text
+
+
 def test_explanation_is_data() -> None:
     explanation = Explanation.of("h", [VALUE])
     assert json.loads(explanation.to_json()) == {"name": "h", "values": [VALUE]}
-    assert "<pre>h (train.py:10)" in explanation._repr_html_()
+    (value,) = Explanation.of("h", [{**VALUE, "counterfactuals": [WITHOUT]}]).to_dict()["values"]
+    assert value["counterfactuals"] == [
+        {
+            "without": {"origin": "argument 0", "location": "train.py:8", "name": "x"},
+            "sharding": "[{}, {}]",
+            "others": 3,
+        }
+    ]
+
+
+def test_explanation_is_a_tree_and_html() -> None:
+    explanation = Explanation.of("h", [{**VALUE, "counterfactuals": []}])
+    console = Console(width=160, file=io.StringIO())
+    console.print(explanation)
+    assert "│   └── through stablehlo.tanh (train.py:10)" in console.file.getvalue()
+    text = explanation._repr_html_()
+    assert text.startswith("<p><b>h (train.py:10) is tensor&lt;16x64xf32&gt;")
+    assert "<ul><li>dim 0 is split over &quot;data&quot;: it comes from argument 0 at train.py:8<ul><li>through" in text
+    assert text.count("<ul>") == text.count("</ul>") == 3
+    assert text.count("<li>") == text.count("</li>")
+    assert "No annotation decides it." in text
 
 
 def test_program_explains_a_value_and_its_collectives() -> None:

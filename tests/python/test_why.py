@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import copy
+import random
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from module_drawing import random_module
+from module_steps import STEPS
+from module_texts import ModuleText
 from random_programs import Program, programs
 from strategies import meshes
 from test_data_flow import GROUPS, MANUAL, WHILE
+from why_programs import CONFLICT, LOST, LostCase
 
+import shardwise as sw
 from shardwise import _core
 
 
@@ -75,3 +84,147 @@ def test_the_suggested_annotation_splits_the_value(program: Program) -> None:
 def test_annotating_a_value_that_is_not_there_is_refused() -> None:
     with pytest.raises(IndexError, match="a program has no such value"):
         _core.passes.propagate_annotated(_core.ir.parse(WHILE), 4000, '[{"a"}, {}]')
+
+
+# ---- what lost ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", LOST, ids=lambda case: case.name)
+def test_what_lost_says_to_what_and_by_which_rule(case: LostCase) -> None:
+    module = sw.parse(case.text)
+    (value,) = module.why(case.value, strategy=case.strategy, conservative=case.conservative).values  # type: ignore[arg-type]
+    (lost,) = [lost for lost in value.lost if (lost.dim, lost.axis) == (case.dim, case.axis)]
+    assert (lost.reason, lost.rule) == (case.reason, case.rule)
+    assert [axis.origin for axis in lost.winner] == [case.winner] * bool(case.winner)
+    assert (lost.closed_by.origin if lost.closed_by else "") == case.closed_by
+    assert (value.strategy, value.conservative) == (case.strategy, case.conservative)
+    text = str(value)
+    assert f"rule: {case.rule}" in text
+    assert f"sharded {value.sharding} by {'conservative ' * case.conservative}{case.strategy} propagation" in text
+
+
+@pytest.mark.parametrize("case", [case for case in LOST if case.winner or case.closed_by], ids=lambda case: case.name)
+def test_without_the_winner_the_loser_gets_the_axis(case: LostCase) -> None:
+    module = sw.parse(case.text)
+    (value,) = module.why(case.value, strategy=case.strategy, counterfactual=True).values  # type: ignore[arg-type]
+    assert value.counterfactuals is not None
+    decided = {one.without.origin: one.sharding for one in value.counterfactuals}
+    taken = decided[case.winner or case.closed_by]
+    assert case.axis in taken.strip("[]").split("}, {")[case.dim], (taken, str(value))
+
+
+# ---- what would be --------------------------------------------------------------------------------------------------
+
+
+def without(program: ModuleText, origin: str) -> str:
+    """The program's text without the annotation of an argument or result of main."""
+    changed = copy.deepcopy(program)
+    kind, number = origin.split()[:2]
+    held = changed.main.argument_shardings if kind == "argument" else changed.main.result_shardings
+    held[int(number)] = None
+    return changed.text()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_counterfactuals_are_what_propagation_gives_without_the_annotation(seed: int) -> None:
+    program = random_module(random.Random(f"without:{seed}"), STEPS)
+    propagated = _core.passes.propagate_program(_core.ir.parse(program.text()))
+    for row in propagated.explain_all():
+        if not row["axes"] and not row["lost"]:
+            continue
+        for one in propagated.explain_value(row["number"], True)["counterfactuals"]:
+            if not one["origin"].startswith(("argument", "result")):
+                continue
+            after = _core.passes.propagate_program(_core.ir.parse(without(program, one["origin"])))
+            assert after.explain_value(row["number"])["sharding"] == one["sharding"], (row, one, program.text())
+
+
+def test_a_counterfactual_counts_the_values_that_change() -> None:
+    (value,) = sw.parse(CONFLICT).why("%0", counterfactual=True).values
+    assert value.counterfactuals is not None
+    (one,) = value.counterfactuals
+    assert (one.without.origin, one.sharding, one.others) == ("argument %arg1", '[{"a"}, {}]', 1)
+    assert str(one) == 'without argument %arg1 it would be sharded [{"a"}, {}]; 1 other value would change'
+    assert sw.parse(CONFLICT).why("%0").values[0].counterfactuals is None
+
+
+def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
+    module = sw.parse(MANUAL)
+    (value,) = module.why("manual_computation", counterfactual=True).values
+    assert {axis.origin for axis in value.axes} == {"sdy.manual_computation"}
+    assert value.counterfactuals == ()
+    assert "No annotation decides it." in str(value)
+
+
+def test_without_its_last_annotation_a_program_is_on_no_mesh() -> None:
+    text = """
+    func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<8xf32> {
+      %0 = stablehlo.tanh %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }"""
+    (value,) = sw.parse(text).why("tanh", counterfactual=True).values
+    assert value.counterfactuals is not None
+    assert [(one.sharding, one.others) for one in value.counterfactuals] == [("[{}]", 1)]
+
+
+# ---- how one asks ---------------------------------------------------------------------------------------------------
+
+
+def program() -> sw.Program:
+    def step(x: Any, w: Any) -> Any:
+        h = sw.split(x, 0, "data") @ w
+        g = np.tanh(h)
+        return np.exp(g @ w)
+
+    shape = sw.ShapeDtypeStruct((16, 16), np.float32)
+    return sw.jit(step, mesh=sw.Mesh({"data": 4, "model": 2})).lower(shape, shape).compile()
+
+
+def test_one_asks_by_name_by_op_and_by_line() -> None:
+    asked = program()
+    (h,) = asked.why("h").values
+    (first,) = asked.why("dot_general[0]").values
+    assert (first.op, first.line, first.sharding) == ("stablehlo.dot_general", h.line, h.sharding)
+    both = asked.why("stablehlo.dot_general")
+    assert [value.op for value in both.values] == ["stablehlo.dot_general"] * 2
+    assert both.values[1].line == h.line + 2
+    assert asked.why("dot_general").values == both.values
+    of_line = asked.why(f"{Path(__file__).name}:{h.line}")
+    assert [value.op for value in of_line.values] == ["sdy.sharding_constraint", "stablehlo.dot_general"]
+    assert repr(of_line).startswith(f"2 values of {Path(__file__).name}:{h.line}, at ")
+    assert asked.why(f"{__file__}:{h.line}").values == of_line.values
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dot_general[2]", "dot_general[x]", "ot_general", f"{Path(__file__).name}:1", "why.py:3", "test_why.py:", ":3"],
+)
+def test_what_nothing_is_called_is_an_error(name: str) -> None:
+    with pytest.raises(KeyError, match="why: no value of the program is called"):
+        program().why(name)
+
+
+def test_a_name_goes_before_an_op() -> None:
+    def step(x: Any) -> Any:
+        tanh = sw.split(x, 0, "data") * 2
+        return np.tanh(tanh)
+
+    shape = sw.ShapeDtypeStruct((16,), np.float32)
+    asked = sw.jit(step, mesh=sw.Mesh({"data": 4})).lower(shape).compile()
+    assert [value.op for value in asked.why("tanh").values] == ["stablehlo.multiply"]
+    assert [value.op for value in asked.why("stablehlo.tanh").values] == ["stablehlo.tanh"]
+
+
+def test_a_module_has_lines_where_its_text_has() -> None:
+    text = CONFLICT.replace("-> tensor<8x64xf32>\n  return", '-> tensor<8x64xf32> loc("train.py":7:3)\n  return')
+    (value,) = sw.parse(text).why("train.py:7").values
+    assert (value.name, value.location, value.op) == ("%0", "train.py:7", "stablehlo.dot_general")
+    assert value.axes[0].path[0].location == "train.py:7"
+
+
+def test_the_path_has_factors_rounds_and_priorities() -> None:
+    text = LOST[[case.name for case in LOST].index("a priority")].text.replace('{?}, {"a"}', "{?}, {?}")
+    (value,) = sw.parse(text).why("%0").values
+    (step,) = value.axes[0].path
+    assert (step.factor, step.round, step.priority) == ("i", 0, 1)
+    assert str(step) == "stablehlo.add: operand 0 dim 0 → result 0 dim 0, factor i, round 0, after priority 0"

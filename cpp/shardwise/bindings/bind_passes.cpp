@@ -10,6 +10,8 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
+#include "shardwise/bindings/explanations.h"
+#include "shardwise/bindings/strategy_names.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
@@ -23,18 +25,16 @@
 namespace py = pybind11;
 
 namespace shardwise {
-namespace {
-
-using CompiledPtr = std::shared_ptr<CompiledProgram>;
-
-constexpr const char* kDefaultStrategy = "aggressive";
-static_assert(CompileOptions().strategy == Strategy::kAggressive);
 
 Strategy strategy_from_name(const std::string& name) {
   if (name == "basic") return Strategy::kBasic;
   if (name == "aggressive") return Strategy::kAggressive;
   fail<ShardingError>("compile", "strategy must be 'basic' or 'aggressive'", name);
 }
+
+namespace {
+
+using CompiledPtr = std::shared_ptr<CompiledProgram>;
 
 // A program runs on the mesh of its shardings. One without shardings runs on any mesh, whatever its text declares.
 void choose_mesh(Module& module, const MeshPtr& mesh) {
@@ -82,6 +82,7 @@ py::dict measure_propagation(const Module& module, const std::string& strategy, 
   Provenance provenance;
   Counters counters;
   const auto start = std::chrono::steady_clock::now();
+  record_annotations(copy, provenance);
   propagate_shardings(copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return py::dict(py::arg("seconds") = seconds.count(), py::arg("counters") = counters_dict(counters));
@@ -104,6 +105,7 @@ CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& me
   result->passes = std::move(compiled.passes);
   result->counters = std::move(compiled.counters);
   result->mesh = mesh;
+  result->options = options;
   return result;
 }
 
@@ -131,159 +133,6 @@ py::list describe_passes() {
   py::list rows;
   for (const Pass& pass : named_passes()) rows.append(py::make_tuple(std::string(pass.name), std::string(pass.doc)));
   return rows;
-}
-
-// A program with its shardings, and where each of them comes from.
-struct Propagated {
-  std::shared_ptr<Module> module;
-  Provenance provenance;
-};
-
-std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy,
-                                              const std::vector<std::string>& names) {
-  Program program{.module = module, .options = {.strategy = strategy_from_name(strategy)}};
-  {
-    py::gil_scoped_release release;
-    run_passes(names, program);
-  }
-  return std::make_shared<Propagated>(std::make_shared<Module>(std::move(program.module)),
-                                      std::move(program.provenance));
-}
-
-// What an annotation of one value would change: the program propagated with it.
-std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t index, const std::string& sharding,
-                                                const std::string& strategy) {
-  if (index == 0 || index >= module.value_count()) throw py::index_error("a program has no such value");
-  Module annotated = module;
-  MeshPtr mesh = program_mesh(module);
-  if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
-  annotate(annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
-  return propagate_program(annotated, strategy, {std::string(kInlineCalls.name), std::string(kPropagate.name)});
-}
-
-LocId loc_of(const Module& module, ValueId id) {
-  const Value& value = module.value(id);
-  return value.op ? module.op(value.op).loc : value.loc;
-}
-
-LocId call_of(const Module& module, LocId loc) {
-  const bool named = loc && module.context().location(loc).kind == Location::Kind::kName;
-  return named ? module.context().location(loc).child : loc;
-}
-
-// By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
-// what `v = np.var(x)` stores.
-std::vector<bool> inner_values(const Module& module) {
-  std::vector<bool> inner(module.value_count());
-  for (OpId op : module.region(module.main().body).ops) {
-    const LocId call = call_of(module, module.op(op).loc);
-    for (ValueId operand : module.operands(op)) {
-      if (call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call)
-        inner[operand.index] = true;
-    }
-  }
-  return inner;
-}
-
-// The name of result `index` in what a text has on the left of an op: "%b#1" of "%a, %b:2", for the third one.
-std::string name_in_text(std::string_view names, uint32_t index) {
-  while (true) {
-    const std::string_view entry = names.substr(0, names.find(", "));
-    const size_t colon = entry.find(':');
-    const std::string name(entry.substr(0, colon));
-    const uint32_t count =
-        colon == std::string_view::npos ? 1 : static_cast<uint32_t>(std::stoul(std::string(entry.substr(colon + 1))));
-    if (index < count || entry.size() == names.size()) return count == 1 ? name : str(name, "#", index);
-    index -= count;
-    names.remove_prefix(entry.size() + 2);
-  }
-}
-
-// A value's names: that in the text; the one it was given; the variable that it was stored to.
-std::vector<std::string> names_of(const Module& module, ValueId id, const std::vector<bool>& inner) {
-  std::vector<std::string> names;
-  const Context& context = module.context();
-  LocId loc = loc_of(module, id);
-  std::string given = context.name_of(loc);
-  if (given.starts_with("%")) {
-    names.push_back(name_in_text(given, module.value(id).op ? module.value(id).index : 0));
-    loc = context.location(loc).child;
-    given = context.name_of(loc);
-  }
-  if (!given.empty()) names.push_back(std::move(given));
-  const OpId op = module.value(id).op;
-  // The body of a reduction is recorded by the call whose result the variable holds.
-  if (!op || inner[id.index] || module.op(op).parent != module.main().body) return names;
-  if (std::string variable = module.context().resolve(loc).variable; !variable.empty())
-    names.push_back(std::move(variable));
-  return names;
-}
-
-void append_values(const Module& module, RegionId region, std::vector<ValueId>& values) {
-  for (ValueId argument : module.region(region).arguments) values.push_back(argument);
-  for (OpId op : module.region(region).ops) {
-    for (uint32_t i = 0; i < module.op(op).result_count; ++i) values.push_back(module.result(op, i));
-    for (RegionId inner : module.regions(op)) append_values(module, inner, values);
-  }
-}
-
-// Those of regions behind those of their op.
-std::vector<ValueId> values_of_main(const Module& module) {
-  std::vector<ValueId> values;
-  append_values(module, module.main().body, values);
-  return values;
-}
-
-py::list axes_of(const Explanation& explanation) {
-  py::list axes;
-  for (const AxisOrigin& origin : explanation.axes) {
-    py::list path;
-    for (const PathEntry& entry : origin.path) {
-      path.append(py::dict(py::arg("name") = entry.name, py::arg("location") = entry.location,
-                           py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("round") = entry.round,
-                           py::arg("priority") = entry.priority));
-    }
-    axes.append(py::dict(py::arg("axis") = origin.axis_text, py::arg("dim") = origin.dim,
-                         py::arg("origin") = origin.origin, py::arg("location") = origin.location,
-                         py::arg("path") = path));
-  }
-  return axes;
-}
-
-py::dict explanation_dict(const Module& module, const Provenance& provenance, ValueId value) {
-  const Explanation explanation = explain(module, provenance, value);
-  const ResolvedSource source = module.context().resolve(loc_of(module, value));
-  py::list lost;
-  for (const LostAxis& entry : explanation.lost) {
-    lost.append(py::dict(py::arg("axis") = entry.axis_text, py::arg("dim") = entry.dim, py::arg("op") = entry.op,
-                         py::arg("location") = entry.location, py::arg("reason") = entry.reason));
-  }
-  return py::dict(py::arg("name") = explanation.name, py::arg("file") = source.file, py::arg("line") = source.line,
-                  py::arg("type") = module.type(value).text(), py::arg("sharding") = explanation.sharding,
-                  py::arg("axes") = axes_of(explanation), py::arg("lost") = lost,
-                  py::arg("suggestion") = explanation.suggestion ? short_text(*explanation.suggestion) : std::string());
-}
-
-py::list explain_name(const Module& module, const Provenance& provenance, const std::string& name) {
-  py::list found;
-  const std::vector<bool> inner = inner_values(module);
-  for (ValueId value : values_of_main(module)) {
-    const auto names = names_of(module, value, inner);
-    const bool is_one_of_several = !names.empty() && names.front().starts_with(name + "#");
-    if (!is_one_of_several && std::find(names.begin(), names.end(), name) == names.end()) continue;
-    found.append(explanation_dict(module, provenance, value));
-    if (names.front().starts_with("%")) found[found.size() - 1]["name"] = names.front();
-  }
-  return found;
-}
-
-py::list all_names(const Module& module) {
-  std::set<std::string> names;
-  const std::vector<bool> inner = inner_values(module);
-  for (ValueId value : values_of_main(module)) {
-    for (std::string& name : names_of(module, value, inner)) names.insert(std::move(name));
-  }
-  return py::cast(std::vector<std::string>(names.begin(), names.end()));
 }
 
 py::list ledger(const CompiledProgram& compiled) {
@@ -351,29 +200,18 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
-      .def("explain", [](const CompiledProgram& self,
-                         const std::string& name) { return explain_name(*self.propagated, self.provenance, name); })
-      .def("names", [](const CompiledProgram& self) { return all_names(*self.propagated); });
-  py::class_<Propagated, std::shared_ptr<Propagated>>(module, "Propagated")
-      .def_readonly("module", &Propagated::module)
-      .def("explain", [](const Propagated& self,
-                         const std::string& name) { return explain_name(*self.module, self.provenance, name); })
-      // By its number in the program; IndexError for one that it does not have.
-      .def("explain_value",
-           [](const Propagated& self, uint32_t index) {
-             if (index == 0 || index >= self.module->value_count()) {
-               throw py::index_error("a program has no such value");
-             }
-             return explanation_dict(*self.module, self.provenance, ValueId{index});
-           })
-      .def("names", [](const Propagated& self) { return all_names(*self.module); });
+      .def(
+          "explain",
+          [](const CompiledProgram& self, const std::string& query, bool counterfactual) {
+            return explain_query({*self.global, *self.propagated, self.provenance, self.options}, query,
+                                 counterfactual);
+          },
+          py::arg("query"), py::arg("counterfactual") = false)
+      .def("names", [](const CompiledProgram& self) { return names_to_ask(*self.propagated); });
+  bind_explanations(module);
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user", py::arg("conservative") = false);
-  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("names") = std::vector<std::string>{std::string(kInlineCalls.name), std::string(kPropagate.name)});
-  module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
-             py::arg("strategy") = kDefaultStrategy);
   module.def("named_passes", &describe_passes);
   module.def(
       "populate_rules",

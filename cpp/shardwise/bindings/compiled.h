@@ -16,6 +16,7 @@ struct CompiledProgram {
   std::vector<PassRecord> passes;
   Counters counters;
   MeshPtr mesh;
+  CompileOptions options;
 };
 
 }  // namespace shardwise

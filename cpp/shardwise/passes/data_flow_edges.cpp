@@ -123,29 +123,43 @@ class EdgeSinker {
   void run() {
     if (edges_.empty()) return;
     provenance_.edges = edges_.all();
+    provenance_.edges_are_sunk = true;
     for (const auto& [op, edge] : edges_.all()) sink(op, edge);
     for (const Function& function : module_.functions) remove(function.body);
-    for (PropagationStep& step : provenance_.steps) {
-      if (const auto it = owner_.find(step.value); it != owner_.end()) step.value = it->second;
-    }
-    provenance_.initial.resize(module_.value_count());
-    for (const auto& [edge, owner] : owner_) {
-      ShardingId& initial = provenance_.initial[owner.index];
-      if (!initial) initial = provenance_.initial[edge.index];
-    }
+    hand_on_history();
   }
 
  private:
   void sink(OpId op, const DataFlowEdge& edge) {
     const ValueId result = module_.result(op);
     owner_[result] = edge.owner;
-    ShardingId sharding = module_.value(result).sharding;
-    if (sharding && edge.target_inside && edge.outside) {
-      Context& context = module_.context();
-      sharding = context.intern(
-          seen_from_outside(context.sharding(sharding), context.sharding(edge.outside), edge.manual_axes));
-    }
+    if (edge.target_inside && edge.outside) inside_.emplace(result, &edge);
+    const ShardingId sharding = said_of_owner(result, module_.value(result).sharding);
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
+  }
+
+  // A manual computation's argument is said to be sharded as its operand, the edge as the inside sees it.
+  ShardingId said_of_owner(ValueId edge, ShardingId sharding) const {
+    const auto it = inside_.find(edge);
+    if (it == inside_.end() || !sharding) return sharding;
+    Context& context = module_.context();
+    return context.intern(
+        seen_from_outside(context.sharding(sharding), context.sharding(it->second->outside), it->second->manual_axes));
+  }
+
+  void hand_on_history() {
+    for (PropagationStep& step : provenance_.steps) {
+      const auto it = owner_.find(step.value);
+      if (it == owner_.end()) continue;
+      step.before = said_of_owner(step.value, step.before);
+      step.after = said_of_owner(step.value, step.after);
+      step.value = it->second;
+    }
+    provenance_.initial.resize(module_.value_count());
+    for (const auto& [edge, owner] : owner_) {
+      ShardingId& initial = provenance_.initial[owner.index];
+      if (!initial) initial = said_of_owner(edge, provenance_.initial[edge.index]);
+    }
   }
 
   void remove(RegionId region) {
@@ -164,7 +178,8 @@ class EdgeSinker {
   Module& module_;
   Provenance& provenance_;
   DataFlowEdges edges_;
-  std::unordered_map<ValueId, ValueId> owner_;  // by edge
+  std::unordered_map<ValueId, ValueId> owner_;               // by edge
+  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of what is inside a manual region
 };
 
 }  // namespace

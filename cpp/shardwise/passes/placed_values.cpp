@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/passes/provenance.h"
+#include "shardwise/passes/explain.h"
 
 namespace shardwise {
 

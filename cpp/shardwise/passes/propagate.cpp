@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
@@ -58,7 +59,6 @@ class Propagation {
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
     index_uses();
-    steps_.reserve(steps_.size() + module.value_count() / 2);  // pages that nobody touches cost nothing
     start_edges();
   }
 
@@ -74,6 +74,7 @@ class Propagation {
   }
 
   int64_t visits() const { return visits_; }
+  const std::vector<std::pair<OpId, DataFlowEdge>>& edges() const { return edges_.all(); }
   int64_t distinct_visits() const {
     int64_t count = 0;
     for (const auto& cache : caches_) count += cache ? static_cast<int64_t>(cache->size()) : 0;
@@ -109,13 +110,58 @@ class Propagation {
   void index_uses() {
     for (OpId id : order_) {
       for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
-      for (ValueId source : sources(id)) ++use_begin_[source.index];
     }
+    for_each_use([&](ValueId value, OpId) { ++use_begin_[value.index]; });
     uint32_t total = 0;
     for (uint32_t& end : use_begin_) end = total += end;
     users_.resize(total);
-    for (OpId id : order_) {
-      for (ValueId source : sources(id)) users_[--use_begin_[source.index]] = id;
+    for_each_use([&](ValueId value, OpId user) { users_[--use_begin_[value.index]] = user; });
+  }
+
+  // In the order of the program, bodies behind their op.
+  template <class Visit>
+  void for_each_use(Visit visit) const {
+    if (edges_.empty()) {
+      for (OpId id : order_) {
+        for (ValueId operand : static_cast<const Module&>(module_).operands(id)) visit(operand, id);
+      }
+      return;
+    }
+    std::unordered_map<OpId, std::vector<OpId>> edges_of_op;
+    for (const auto& [id, known] : edges_.all()) {
+      const Value& owner = module_.value(known.owner);
+      edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
+    }
+    for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
+  }
+
+  // What an edge hears is used where its op, or the end of a body of it, uses the value.
+  template <class Visit>
+  void for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
+                    Visit& visit) const {
+    const Module& module = module_;
+    for (OpId id : module.region(region).ops) {
+      const DataFlowEdge* own = edge(id);
+      const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
+      if (own == nullptr || is_identity) {
+        for (ValueId operand : module.operands(id)) visit(operand, id);
+      }
+      const auto known = edges_of_op.find(id);
+      const auto hears = [&](std::span<const ValueId> values) {
+        if (known == edges_of_op.end()) return;
+        for (OpId heard_by : known->second) {
+          for (ValueId source : edge(heard_by)->sources) {
+            if (source != edge(heard_by)->owner && std::ranges::find(values, source) != values.end()) {
+              visit(source, heard_by);
+            }
+          }
+        }
+      };
+      hears(module.operands(id));
+      for (RegionId inner : module.regions(id)) {
+        for_each_use(inner, edges_of_op, visit);
+        hears(module.region(inner).results);
+      }
     }
   }
 
@@ -228,7 +274,7 @@ class Propagation {
     if (!any || tensors_.size() < 2) return;
     const ShardingRule& op_rule = rule(id);
     if (op_rule.empty()) return;
-    ++visits_;
+    begin_visit();
     const uint32_t* after = propagated(op_rule, part, op.def->traits.elementwise || op.def->traits.constraint);
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const ShardingId grown{after[t]};
@@ -236,7 +282,12 @@ class Propagation {
     }
   }
 
-  // A build without recording shows what it costs (benchmarks/propagate.py).
+  void begin_visit() {
+    ++visits_;
+    first_of_visit_ = true;
+  }
+
+  // A build without recording shows what it costs (benchmarks/recording.py).
   void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
               [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
 #ifndef SHARDWISE_NO_PROVENANCE
@@ -245,7 +296,8 @@ class Propagation {
                       .tensor = static_cast<uint32_t>(tensor),
                       .before = before,
                       .after = after,
-                      .round = static_cast<uint16_t>(round_),
+                      .round = static_cast<uint8_t>(round_),
+                      .first = std::exchange(first_of_visit_, false),
                       .priority = static_cast<uint16_t>(std::min<int64_t>(priority_, UINT16_MAX))});
 #endif
   }
@@ -259,7 +311,7 @@ class Propagation {
     for (ValueId tensor : tensors_) before_.push_back(module_.value(tensor).sharding);
     before_.back() = seen_from_sources(edge, before_.back());
     if (std::ranges::none_of(before_, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
-    ++visits_;
+    begin_visit();
     const ShardingRule& identity = identity_rule(module_.value(tensors_.back()).type, edge.sources.size());
     const uint32_t* after = propagated(identity, part, false);
     for (size_t t = 0; t < edge.sources.size(); ++t) {
@@ -359,6 +411,7 @@ class Propagation {
       tensors_.assign(1, results[i]);
       before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
+      first_of_visit_ = true;
       const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true, false);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
@@ -410,6 +463,7 @@ class Propagation {
   std::vector<ShardingId> before_, after_;
   std::vector<const TensorSharding*> shardings_;
   int64_t visits_ = 0;
+  bool first_of_visit_ = true;
 };
 
 class Closer {
@@ -472,8 +526,14 @@ class Closer {
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
                          Counters& counters, bool conservative) {
+#ifndef SHARDWISE_NO_PROVENANCE
+  provenance.steps.reserve(module.value_count());  // one for most values
+#endif
   Propagation propagation(module, strategy, provenance, conservative);
   propagation.run(priorities);
+  provenance.edges = propagation.edges();
+  provenance.basic = strategy == Strategy::kBasic;
+  provenance.conservative = conservative;
   counters.add("propagate.visits", propagation.visits());
   counters.add("propagate.distinct_visits", propagation.distinct_visits());
   counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));

@@ -32,7 +32,7 @@ void UserPriorities::hold_back(Held held) {
     std::sort(sharding.replicated.begin(), sharding.replicated.end());
   }
   held_.push_back(held);
-  set(held, sharding);
+  set(held, sharding, 0);
 }
 
 void UserPriorities::release(int64_t priority) {
@@ -49,7 +49,7 @@ void UserPriorities::release(int64_t priority) {
         return std::ranges::find(annotation.dims[d].axes, ref) != annotation.dims[d].axes.end();
       });
     }
-    if (any) set(held, sharding);
+    if (any) set(held, sharding, priority);
   }
 }
 
@@ -57,15 +57,17 @@ ShardingId& UserPriorities::sharding_of(const Held& held) {
   return held.value ? module_.value(held.value).sharding : module_.main().result_shardings[held.result];
 }
 
-void UserPriorities::set(const Held& held, const TensorSharding& sharding) {
+void UserPriorities::set(const Held& held, const TensorSharding& sharding, int64_t priority) {
   ShardingId& current = sharding_of(held);
   const ShardingId before = current;
   current = module_.context().intern(sharding);
   steps_.push_back({.op = {},
                     .value = held.value,
-                    .tensor = held.value ? PropagationStep::kByPriority : held.result,
+                    .tensor = held.value ? 0 : held.result,
                     .before = before,
-                    .after = current});
+                    .after = current,
+                    .round = PropagationStep::kByPriority,
+                    .priority = static_cast<uint16_t>(std::min<int64_t>(priority, UINT16_MAX))});
 }
 
 }  // namespace shardwise

@@ -31,7 +31,7 @@ class UserPriorities {
     ShardingId annotation;
   };
   ShardingId& sharding_of(const Held& held);
-  void set(const Held& held, const TensorSharding& sharding);
+  void set(const Held& held, const TensorSharding& sharding, int64_t priority);
   void hold_back(Held held);
 
   Module& module_;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Explanations as Python's dicts, for programs that were compiled and for those that were only propagated.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <pybind11/pybind11.h>
+
+#include "shardwise/passes/pass.h"
+
+namespace shardwise {
+
+// A propagated program with what it was made of.
+struct Explained {
+  const Module& before;  // what the pass `propagate` was given
+  const Module& propagated;
+  const Provenance& provenance;
+  CompileOptions options;
+};
+
+pybind11::list explain_query(const Explained& program, const std::string& query, bool counterfactual);
+pybind11::dict explain_value(const Explained& program, ValueId value, bool counterfactual);
+pybind11::list explain_all(const Explained& program);
+pybind11::list names_to_ask(const Module& module);
+
+void bind_explanations(pybind11::module_& module);
+
+}  // namespace shardwise

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an annotation does: the program propagated again without it.
+//
+//   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
+//
+//   without(module, options, {argument x}, %0)     %0: [{}, {}]; 3 other values change
+//
+// `module` is what the pass `propagate` was given, so that values and ops have the numbers that an explanation of its
+// result has.
+#pragma once
+
+#include <optional>
+
+#include "shardwise/passes/explain.h"
+#include "shardwise/passes/pass.h"
+
+namespace shardwise {
+
+struct Counterfactual {
+  Annotation without;
+  std::string sharding;  // of the value then
+  int64_t others = 0;    // values of the program that would be sharded otherwise, without this one
+};
+
+// Nothing for an annotation that belongs to what an op computes, as the shardings of a manual computation do.
+std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
+                                      const Annotation& annotation, ValueId value);
+
+// One for every annotation that the value's axes come from, or that kept an axis from it.
+std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated,
+                                            const CompileOptions& options, const Explanation& explanation);
+
+}  // namespace shardwise

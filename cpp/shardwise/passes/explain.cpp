@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/passes/explain.h"
+
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/passes/propagation_rounds.h"
+
+namespace shardwise {
+namespace {
+
+std::string tensor_text(const ShardingRule& rule, size_t tensor, size_t dim) {
+  const bool is_operand = tensor < rule.operand_count();
+  return str(is_operand ? "operand " : "result ", is_operand ? tensor : tensor - rule.operand_count(), " dim ", dim);
+}
+
+bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
+  return a.dim == b.dim && a.origin == b.origin &&
+         std::ranges::equal(a.path, b.path, [](const PathEntry& x, const PathEntry& y) {
+           return x.op == y.op && x.from == y.from && x.to == y.to && x.factor == y.factor;
+         });
+}
+
+// Follows axes back to what a user wrote.
+class Tracer {
+ public:
+  Tracer(const Module& module, AxisHistory& history, const Mesh& mesh)
+      : module_(module), context_(module.context()), history_(history), mesh_(mesh) {}
+
+  // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
+  std::vector<AxisOrigin> origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
+    std::vector<AxisOrigin> found;
+    AxisOrigin origin{.axis = axis, .axis_text = {}, .dim = static_cast<int64_t>(dim), .origin = {}, .path = {}};
+    trace(holder, dim, time, std::move(origin), found);
+    std::vector<AxisOrigin> merged;
+    for (AxisOrigin& one : found) {
+      if (!merged.empty() && can_merge(merged.back().axis, one.axis) && same_way(merged.back(), one)) {
+        merged.back().axis.size *= one.axis.size;
+      } else {
+        merged.push_back(std::move(one));
+      }
+    }
+    for (AxisOrigin& one : merged) one.axis_text = axis_text(mesh_, one.axis);
+    return merged;
+  }
+
+  Annotation annotation_of(const Holder& holder) const {
+    Annotation found{.holder = holder, .op = {}, .text = {}, .location = {}};
+    if (!holder.value) {
+      found.text = str("result ", holder.result, " of ", module_.main().name);
+    } else if (const Value& value = module_.value(holder.value); value.op) {
+      describe(module_.op(value.op), found);
+    } else if (const OpId owner = module_.region(value.region).op) {
+      describe(module_.op(owner), found);
+    } else {
+      found.text = argument_text(module_, holder.value);
+      found.location = context_.location_text(value.loc);
+    }
+    return found;
+  }
+
+  Annotation annotation_of(OpId op) const {
+    Annotation found{.holder = {}, .op = op, .text = {}, .location = {}};
+    describe(module_.op(op), found);
+    return found;
+  }
+
+  // What an edge's op hands on, said of the op that it belongs to.
+  OpId shown(OpId op) const {
+    const DataFlowEdge* edge = op ? history_.edge_of(op) : nullptr;
+    if (edge == nullptr) return op;
+    const Value& owner = module_.value(edge->owner);
+    return owner.op ? owner.op : module_.region(owner.region).op;
+  }
+
+ private:
+  void describe(const Operation& op, Annotation& annotation) const {
+    annotation.text = op.def->name;
+    annotation.location = context_.location_text(op.loc);
+  }
+
+  void trace(const Holder& holder, size_t dim, size_t time, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    const size_t arrival = history_.arrival(holder, dim, origin.axis, time);
+    if (arrival == history_.now()) return finish(annotation_of(holder), std::move(origin), found);
+    const PropagationStep& step = history_.steps()[arrival];
+    if (step.round == PropagationStep::kByPriority) return finish(annotation_of(holder), std::move(origin), found);
+    if (step.op && module_.op(step.op).def->traits.sharding_group) {
+      return trace_group(step, dim, std::move(origin), found);
+    }
+    if (step.op && module_.op(step.op).def->flow != nullptr) {
+      return finish(annotation_of(step.op), std::move(origin), found);
+    }
+    const std::vector<AxisSource> sources = history_.sources(arrival, dim, origin.axis);
+    if (sources.empty()) return finish(annotation_of(holder), std::move(origin), found);
+    const ShardingRule rule = history_.project(step.op, arrival, step.op ? 0 : step.tensor).rule();
+    const size_t begin = history_.visit_begin(arrival);
+    for (const AxisSource& source : sources) {
+      AxisOrigin next = origin;
+      next.axis = source.axis;
+      if (!source.own && step.op) next.path.push_back(entry(step, rule, source, dim));
+      trace(source.holder, source.dim, begin, std::move(next), found);
+    }
+  }
+
+  // The members of a group begin with the sharding of those that had one.
+  void trace_group(const PropagationStep& step, size_t dim, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    const int64_t id = module_.attrs(step.op).get_int("group_id");
+    for (uint32_t i = 1; i < module_.op_count(); ++i) {
+      const OpId other{i};
+      if (!module_.op(other).def->traits.sharding_group || module_.attrs(other).get_int("group_id") != id) continue;
+      const Holder member{module_.operands(other)[0], 0};
+      if (!history_.has(history_.initial(member), dim, origin.axis)) continue;
+      origin.path.push_back(PathEntry{.op = step.op,
+                                      .name = std::string(module_.op(step.op).def->name),
+                                      .location = context_.location_text(module_.op(step.op).loc),
+                                      .from = str("another member, dim ", dim),
+                                      .to = str("a member, dim ", dim),
+                                      .factor = {}});
+      return finish(annotation_of(member), std::move(origin), found);
+    }
+    finish(annotation_of(Holder{step.value, 0}), std::move(origin), found);
+  }
+
+  PathEntry entry(const PropagationStep& step, const ShardingRule& rule, const AxisSource& source, size_t dim) const {
+    const OpId op = shown(step.op);
+    const bool is_edge = op != step.op;
+    const std::vector<Holder> tensors = is_edge ? history_.tensors(step.op) : std::vector<Holder>();
+    return PathEntry{
+        .op = op,
+        .name = std::string(module_.op(op).def->name),
+        .location = context_.location_text(module_.op(op).loc),
+        .from =
+            is_edge ? place_text(op, source.holder.value, source.dim) : tensor_text(rule, source.tensor, source.dim),
+        .to = is_edge ? place_text(op, tensors[step.tensor].value, dim) : tensor_text(rule, step.tensor, dim),
+        .factor = factor_symbol(source.factor),
+        .round = step.round,
+        .priority = step.priority};
+  }
+
+  // What a value is to an op with regions.
+  std::string place_text(OpId op, ValueId value, size_t dim) const {
+    const Value& known = module_.value(value);
+    const auto operands = module_.operands(op);
+    if (known.op == op) return str("result ", known.index, " dim ", dim);
+    if (!known.op && module_.region(known.region).op == op)
+      return str("argument ", known.index, " of its region, dim ", dim);
+    const auto it = std::ranges::find(operands, value);
+    if (it != operands.end()) return str("operand ", it - operands.begin(), " dim ", dim);
+    return str("what its region returns, dim ", dim);
+  }
+
+  static void finish(Annotation annotation, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    origin.origin = std::move(annotation);
+    std::ranges::reverse(origin.path);
+    found.push_back(std::move(origin));
+  }
+
+  const Module& module_;
+  Context& context_;
+  AxisHistory& history_;
+  const Mesh& mesh_;
+};
+
+// Why a tensor of an op did not get an axis that another tensor has on the same factor.
+class Judge {
+ public:
+  Judge(const Module& module, AxisHistory& history, Tracer& tracer, const Mesh& mesh)
+      : module_(module), history_(history), tracer_(tracer), mesh_(mesh) {}
+
+  struct Case {
+    OpId op;
+    uint32_t result = 0;  // of main, where there is no op
+    size_t own = 0, other = 0;
+    FactorId factor = 0;
+    AxisRef axis;
+  };
+
+  // Fills reason, rule and winner.
+  void judge(const Case& at, const FactorProjection& projection, LostAxis& lost) {
+    const std::vector<Holder> tensors = history_.tensors(at.op, at.result);
+    const TensorFactors& tensor = projection.tensor(at.own);
+    const FactorSharding& mine = tensor.factors[at.factor];
+    const ShardingRule& rule = projection.rule();
+    const Holder& holder = tensors[at.own];
+    const size_t dim = dim_of(rule, at.own, at.factor);
+    if (op_keeps_it(at, rule, lost)) return;
+    if (overlaps(projection.find(at.other, at.factor)->overflow, at.axis)) {
+      return say(lost, str("it does not divide the part of size ", rule.factors()[at.factor].size, " of the dim"),
+                 "a dim that an op takes apart is split where its parts divide");
+    }
+    if (overlaps(tensor.replicated, at.axis)) {
+      lost.closed_by = first_said(holder);
+      return say(lost, "its annotation lists the axis as replicated", "replicated axes shard no dim of the value");
+    }
+    if (overlaps(tensor.unreduced, at.axis)) {
+      return say(lost, "the value is unreduced along the axis", "unreduced axes shard no dim of the value");
+    }
+    if (taken(at, at.own, projection, tensors, lost)) return;
+    if (!mine.axes.empty() && !prefix_of(mine.axes.back(), at.axis) && !mine.closed) {
+      for (const AxisRef& axis : mine.axes) append(lost.winner, tracer_.origins(holder, dim, axis, history_.now()));
+      return say(lost, str("the dim is sharded along ", axis_list_text(mesh_, mine.axes), " already"),
+                 "tensors that disagree about a dim keep what they have in common");
+    }
+    if (mine.closed) {
+      lost.closed_by = first_closed(holder, dim);
+      return say(lost, "an annotation closes the dim", "closed dims take no further axes");
+    }
+    if (!mine.overflow.empty() || !mine.minor_most) {
+      return say(lost,
+                 str("a part of size ", rule.factors()[at.factor].size, " of the dim cannot be split along it evenly"),
+                 "a dim that an op takes apart is split where its parts divide");
+    }
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (taken(at, t, projection, tensors, lost)) return;
+    }
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const FactorSharding* against = projection.find(t, at.factor);
+      if (t == at.own || t == at.other || against == nullptr || against->axes.empty()) continue;
+      const std::vector<AxisRef>& others = against->axes;
+      if (is_prefix_of(others, projection.find(at.other, at.factor)->axes)) continue;
+      append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others.front(), history_.now()));
+    }
+    say(lost, "the tensors of the op disagree", "tensors that disagree about a dim keep what they have in common");
+  }
+
+ private:
+  static void say(LostAxis& lost, std::string reason, std::string rule) {
+    lost.reason = std::move(reason);
+    lost.rule = std::move(rule);
+  }
+  static void append(std::vector<AxisOrigin>& list, std::vector<AxisOrigin> more) {
+    std::ranges::move(more, std::back_inserter(list));
+  }
+
+  bool op_keeps_it(const Case& at, const ShardingRule& rule, LostAxis& lost) const {
+    const bool conservative = history_.provenance().conservative && at.op && history_.edge_of(at.op) == nullptr;
+    if (rule.factors()[at.factor].blocked) {
+      const OpView op(module_, at.op);
+      const bool only_now = conservative && !module_.context().propagation_rule(op).factors()[at.factor].blocked;
+      say(lost, "the op does not propagate along this dim",
+          only_now ? "conservative propagation asks for no exchange between devices" : "the op's sharding rule");
+      return true;
+    }
+    if (conservative && !is_full(mesh_, at.axis)) {
+      say(lost, "it is a part of an axis", "conservative propagation hands on whole axes only");
+      return true;
+    }
+    if (!at.op) return false;
+    const OpView op(module_, at.op);
+    const Direction direction = participation(op, kLastRound, false).direction;
+    const bool is_operand = at.own < rule.operand_count();
+    if (direction == Direction::kBoth || direction == (is_operand ? Direction::kBackward : Direction::kForward)) {
+      return false;
+    }
+    say(lost,
+        direction == Direction::kNone ? "the op hands on nothing" : "the op hands on shardings the other way only",
+        "the direction that the op allows");
+    return true;
+  }
+
+  // Whether another dim of tensor `t` has the axis.
+  bool taken(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
+             LostAxis& lost) {
+    const ShardingRule& rule = projection.rule();
+    for (size_t f = 0; f < rule.factors().size(); ++f) {
+      const FactorSharding* other = projection.find(t, static_cast<FactorId>(f));
+      if (f == at.factor || other == nullptr) continue;
+      AxisList held = other->axes;
+      held.insert(held.end(), other->overflow.begin(), other->overflow.end());
+      const auto winner = std::ranges::find_if(held, [&](const AxisRef& ref) { return overlaps(ref, at.axis); });
+      if (winner == held.end()) continue;
+      const size_t dim = dim_of(rule, t, static_cast<FactorId>(f));
+      append(lost.winner, tracer_.origins(tensors[t], dim, *winner, history_.now()));
+      say(lost, "the axis shards " + tensor_text(rule, t, dim),
+          t == at.own ? precedence(at, tensors, dim, *winner)
+                      : std::string(history_.provenance().basic ? "basic propagation decides no conflict"
+                                                                : "an axis shards one dim of a tensor"));
+      return true;
+    }
+    return false;
+  }
+
+  // Why the axis went to `dim` of the value, and not to the dim of the case.
+  std::string precedence(const Case& at, const std::vector<Holder>& tensors, size_t dim, const AxisRef& winner) {
+    const size_t won = history_.arrival(tensors[at.own], dim, winner, history_.now());
+    if (won == history_.now()) return "what an annotation says stays";
+    const PropagationStep& step = history_.steps()[won];
+    const ShardingRule rule = history_.project(at.op, history_.now(), at.result).rule();
+    const size_t other_dim = dim_of(rule, at.other, at.factor);
+    const size_t seen = history_.visit_begin(won);
+    if (history_.has(history_.at(tensors[at.other], seen), other_dim, at.axis)) {
+      if (step.op == at.op) {
+        return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+      }
+      const int round = first_round(at.op, rule.factors()[at.factor]);
+      if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
+    } else if (const PropagationStep* late = first_offer(tensors[at.other], other_dim, at.axis, seen)) {
+      if (late->priority != step.priority) return str("priority ", step.priority, " goes before ", late->priority);
+      if (late->round != PropagationStep::kByPriority && late->round != step.round) {
+        return str("round ", int{step.round}, " goes before round ", int{late->round});
+      }
+    }
+    return str("the first to come stays: it came in round ", int{step.round});
+  }
+
+  const PropagationStep* first_offer(const Holder& holder, size_t dim, const AxisRef& axis, size_t from) const {
+    for (size_t s = from; s < history_.now(); ++s) {
+      const PropagationStep& step = history_.steps()[s];
+      const bool is_its = holder.value ? step.value == holder.value : !step.value && step.tensor == holder.result;
+      if (is_its && history_.has(step.after, dim, axis)) return &step;
+    }
+    return nullptr;
+  }
+
+  // In which the op speaks along the factor.
+  int first_round(OpId op, const Factor& factor) const {
+    if (!op || history_.edge_of(op) != nullptr) return 0;
+    for (int round = 0; round < kLastRound; ++round) {
+      const Participation part = participation(OpView(module_, op), round, false);
+      const bool speaks = part.direction != Direction::kNone;
+      if (speaks && (!part.pass_through_only || factor.kind == FactorKind::kPassThrough)) return round;
+    }
+    return kLastRound;
+  }
+
+  std::optional<Annotation> first_said(const Holder& holder) const {
+    if (history_.initial(holder)) return tracer_.annotation_of(holder);
+    return std::nullopt;
+  }
+
+  std::optional<Annotation> first_closed(const Holder& holder, size_t dim) const {
+    const auto closed = [&](ShardingId id) { return id && !module_.context().sharding(id).dims[dim].open; };
+    if (closed(history_.initial(holder))) return tracer_.annotation_of(holder);
+    for (const PropagationStep& step : history_.steps()) {
+      if (step.value == holder.value && holder.value && closed(step.after) && step.op) {
+        return tracer_.annotation_of(tracer_.shown(step.op));
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Module& module_;
+  AxisHistory& history_;
+  Tracer& tracer_;
+  const Mesh& mesh_;
+};
+
+class Explainer {
+ public:
+  Explainer(const Module& module, const Provenance& provenance, ValueId value)
+      : module_(module), context_(module.context()), history_(module, provenance), value_(value) {}
+
+  Explanation run() {
+    const LocId loc = module_.value(value_).op ? module_.op(module_.value(value_).op).loc : module_.value(value_).loc;
+    Explanation result{
+        .value = value_, .name = context_.name_of(loc), .sharding = {}, .axes = {}, .lost = {}, .suggestion = {}};
+    const ShardingId id = module_.value(value_).sharding;
+    if (!id) return result;
+    const TensorSharding& sharding = context_.sharding(id);
+    result.sharding = short_text(sharding);
+    mesh_ = sharding.mesh.get();
+    Tracer tracer(module_, history_, *mesh_);
+    for (size_t d = 0; d < sharding.dims.size(); ++d) {
+      for (const AxisRef& axis : sharding.dims[d].axes) {
+        for (AxisOrigin& origin : tracer.origins(Holder{value_, 0}, d, axis, history_.now())) {
+          result.axes.push_back(std::move(origin));
+        }
+      }
+    }
+    Judge judge(module_, history_, tracer, *mesh_);
+    find_lost(judge, tracer, result.lost);
+    if (result.axes.empty() && !history_.initial(Holder{value_, 0})) result.suggestion = suggestion(sharding);
+    return result;
+  }
+
+ private:
+  // The longest dim over the largest axis that divides it, or over the smallest that does not.
+  std::optional<TensorSharding> suggestion(const TensorSharding& whole) const {
+    const Dims& shape = module_.type(value_).shape;
+    const auto dim = std::ranges::max_element(shape);
+    if (dim == shape.end() || *dim < 2) return std::nullopt;
+    std::optional<AxisRef> best;
+    for (int axis = 0; axis < mesh_->ndim(); ++axis) {
+      const int64_t size = mesh_->axis_size(axis);
+      if (size < 2 || std::ranges::any_of(whole.unreduced, [&](const AxisRef& ref) { return ref.axis == axis; }))
+        continue;
+      const auto rank = [&](int64_t candidate) { return *dim % candidate == 0 ? candidate : -candidate; };
+      if (!best || rank(size) > rank(best->size)) best = full_axis(*mesh_, axis);
+    }
+    if (!best) return std::nullopt;
+    TensorSharding sharding = TensorSharding::fully_replicated(whole.mesh, whole.ndim());
+    sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
+    return sharding;
+  }
+
+  void find_lost(Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {
+    std::vector<OpId> ops;
+    if (const OpId op = module_.value(value_).op) ops.push_back(op);
+    collect_users(module_.main().body, ops);
+    for (const auto& [op, edge] : history_.provenance().edges) ops.push_back(op);
+    for (const OpId op : ops) find_lost_at(op, 0, judge, tracer, lost);
+    const std::vector<ValueId>& results = module_.region(module_.main().body).results;
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      if (results[i] == value_) find_lost_at({}, i, judge, tracer, lost);
+    }
+  }
+
+  void collect_users(RegionId region, std::vector<OpId>& users) const {
+    for (OpId id : module_.region(region).ops) {
+      const auto operands = module_.operands(id);
+      if (std::ranges::find(operands, value_) != operands.end()) users.push_back(id);
+      for (RegionId inner : module_.regions(id)) collect_users(inner, users);
+    }
+  }
+
+  void find_lost_at(OpId op, uint32_t result, Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {
+    const std::vector<Holder> tensors = history_.tensors(op, result);
+    const auto found = std::ranges::find(tensors, Holder{value_, 0});
+    if (found == tensors.end() || !has_common_mesh(tensors)) return;
+    const FactorProjection projection = history_.project(op, history_.now(), result);
+    const auto own = static_cast<size_t>(found - tensors.begin());
+    if (projection.rule().empty()) return;
+    for (size_t f = 0; f < projection.rule().factors().size(); ++f) {
+      const auto factor = static_cast<FactorId>(f);
+      if (projection.find(own, factor) == nullptr) continue;
+      for (size_t t = 0; t < tensors.size(); ++t) {
+        if (t == own || projection.find(t, factor) == nullptr) continue;
+        compare({.op = op, .result = result, .own = own, .other = t, .factor = factor, .axis = {}}, projection, judge,
+                tracer, lost);
+      }
+    }
+  }
+
+  bool has_common_mesh(const std::vector<Holder>& tensors) const {
+    return std::ranges::all_of(tensors, [&](const Holder& tensor) {
+      const ShardingId id = history_.at(tensor, history_.now());
+      return !id || context_.sharding(id).mesh.get() == mesh_;
+    });
+  }
+
+  // The first axis that the other tensor has on the factor and this one has not.
+  void compare(Judge::Case at, const FactorProjection& projection, Judge& judge, Tracer& tracer,
+               std::vector<LostAxis>& lost) const {
+    const FactorSharding& mine = *projection.find(at.own, at.factor);
+    const FactorSharding& theirs = *projection.find(at.other, at.factor);
+    AxisList offered = theirs.axes;
+    offered.insert(offered.end(), theirs.overflow.begin(), theirs.overflow.end());
+    for (const AxisRef& axis : offered) {
+      const bool has = std::ranges::any_of(mine.axes, [&](const AxisRef& ref) { return contains(ref, axis); });
+      if (has) continue;
+      at.axis = axis;
+      const OpId op = tracer.shown(at.op);
+      LostAxis entry{
+          .axis = axis,
+          .axis_text = axis_text(*mesh_, axis),
+          .dim = static_cast<int64_t>(dim_of(projection.rule(), at.own, at.factor)),
+          .op = op ? std::string(module_.op(op).def->name) : str("result ", at.result, " of ", module_.main().name),
+          .location = op ? context_.location_text(module_.op(op).loc) : std::string(),
+          .reason = {},
+          .rule = {},
+          .winner = {},
+          .closed_by = {}};
+      const bool known = std::ranges::any_of(lost, [&](const LostAxis& one) {
+        return one.axis == axis && one.dim == entry.dim && one.op == entry.op && one.location == entry.location;
+      });
+      if (known) return;
+      judge.judge(at, projection, entry);
+      lost.push_back(std::move(entry));
+      return;
+    }
+  }
+
+  const Module& module_;
+  Context& context_;
+  AxisHistory history_;
+  ValueId value_;
+  const Mesh* mesh_ = nullptr;
+};
+
+}  // namespace
+
+std::string argument_text(const Module& module, ValueId argument) {
+  const Value& value = module.value(argument);
+  const std::string name = module.context().name_of(value.loc);
+  return "argument " + (name.empty() ? std::to_string(value.index) : name);
+}
+
+Explanation explain(const Module& module, const Provenance& provenance, ValueId value) {
+  return Explainer(module, provenance, value).run();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a value is sharded as it is: what ``program.why("h")`` returns.
+
+For every axis the annotation that it comes from and the ops between; for every axis that a neighbour has and the value
+has not, what it lost to and by which rule; on request, what would happen without an annotation. Data first: dataclasses
+with ``to_dict()`` and ``to_json()``; prose, ``rich`` and HTML are views of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from html import escape
+from typing import Any
+
+from .reports import place, shown
+
+__all__ = [
+    "Annotation",
+    "AxisExplanation",
+    "Counterfactual",
+    "Explanation",
+    "LostAxis",
+    "PathStep",
+    "ValueExplanation",
+]
+
+Lines = Iterator[tuple[int, str]]  # depth and text
+
+
+def _at(location: str) -> str:
+    return f" at {shown(location)}" if location else ""
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
+
+    ``factor`` is the factor of the op's sharding rule, as its text calls it; ``round`` the round of propagation, 0 for
+    ops that change no element, to 4; ``priority`` the user's.
+    """
+
+    name: str
+    location: str
+    from_: str
+    to: str
+    factor: str = ""
+    round: int = 0
+    priority: int = 0
+
+    def __str__(self) -> str:
+        where = f" ({shown(self.location)})" if self.location else ""
+        along = f", factor {self.factor}" if self.factor else ""
+        when = f", after priority {self.priority - 1}" if self.priority else ""
+        return f"{self.name}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What a user said: about an argument, a result of the program, or by an op such as ``sdy.sharding_constraint``.
+
+    ``name`` is that of the annotated value, where it has one.
+    """
+
+    origin: str
+    location: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.origin}{_at(self.location)}"
+
+
+@dataclass(frozen=True)
+class AxisExplanation:
+    """Where one axis of a sharding comes from: the annotation, and the ops between, nearest to it first."""
+
+    axis: str
+    dim: int
+    origin: str
+    location: str
+    path: tuple[PathStep, ...] = ()
+    name: str = ""
+
+    def _lines(self) -> Lines:
+        said = f"{self.origin}{_at(self.location)}"
+        if not self.path:
+            yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
+            return
+        yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {said}"
+        for step in self.path:
+            yield 1, f"through {step}"
+
+    def __str__(self) -> str:
+        return _indented(self._lines())
+
+
+@dataclass(frozen=True)
+class LostAxis:
+    """An axis that a neighbour has on the same factor and that this value did not get.
+
+    ``rule`` is what decided; ``winner`` the axes that are in its place, with their origins; ``closed_by`` the
+    annotation that closed the dim or lists the axis as replicated.
+    """
+
+    axis: str
+    dim: int
+    op: str
+    location: str
+    reason: str
+    rule: str = ""
+    winner: tuple[AxisExplanation, ...] = ()
+    closed_by: Annotation | None = None
+
+    def _lines(self) -> Lines:
+        yield 0, f"dim {self.dim} did not get {self.axis} from {self.op}{_at(self.location)}: {self.reason}"
+        for axis in self.winner:
+            yield 1, f"it lost to {axis.axis} on dim {axis.dim}, from {axis.origin}{_at(axis.location)}"
+        if self.closed_by is not None:
+            yield 1, f"said by {self.closed_by}"
+        if self.rule:
+            yield 1, f"rule: {self.rule}"
+
+    def __str__(self) -> str:
+        return _indented(self._lines())
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """What propagation gives without one annotation: the value's sharding, and how many others change with it."""
+
+    without: Annotation
+    sharding: str
+    others: int = 0
+
+    def __str__(self) -> str:
+        noun = "value" if self.others == 1 else "values"
+        return f"without {self.without} it would be sharded {self.sharding}; {self.others} other {noun} would change"
+
+
+@dataclass(frozen=True)
+class ValueExplanation:
+    """One value of a program: its type, its sharding, and the reasons.
+
+    ``op`` made it, as its result ``index``; "" for an argument. ``suggestion`` is a sharding that, as an annotation of
+    a value that nothing splits, would split it. ``counterfactuals`` are there when asked for.
+    """
+
+    name: str
+    file: str
+    line: int
+    type: str
+    sharding: str
+    axes: tuple[AxisExplanation, ...] = ()
+    lost: tuple[LostAxis, ...] = ()
+    suggestion: str = ""
+    op: str = ""
+    index: int = 0
+    strategy: str = "aggressive"
+    conservative: bool = False
+    counterfactuals: tuple[Counterfactual, ...] | None = None
+
+    @property
+    def location(self) -> str:
+        """``file:line``, or "" where no source line is known."""
+        return place(self.file, self.line)
+
+    @property
+    def title(self) -> str:
+        """Its name, or what it is to its op."""
+        return self.name or f"result {self.index} of {self.op}"
+
+    def _lines(self) -> Lines:
+        where = f" ({shown(self.location)})" if self.location else ""
+        how = ("conservative " if self.conservative else "") + f"{self.strategy} propagation"
+        yield 0, f"{self.title}{where} is {self.type}, sharded {self.sharding} by {how}."
+        for axis in self.axes:
+            yield from _deeper(axis._lines())
+        if not self.axes:
+            yield 1, "Nothing splits it: every device holds all of it."
+        for lost in self.lost:
+            yield from _deeper(lost._lines())
+        if self.suggestion:
+            yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
+        for one in self.counterfactuals or ():
+            yield 1, str(one)
+        if self.counterfactuals == ():
+            yield 1, "No annotation decides it."
+
+    def __str__(self) -> str:
+        return _indented(self._lines())
+
+
+def _deeper(lines: Lines) -> Lines:
+    return ((depth + 1, text) for depth, text in lines)
+
+
+def _indented(lines: Lines) -> str:
+    return "\n".join("  " * depth + text for depth, text in lines)
+
+
+def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The entries that are fields of the class; the extension may say more."""
+    names = {f.name for f in fields(kind)}
+    return {name: value for name, value in values.items() if name in names}
+
+
+def _axis_of(row: dict[str, Any]) -> AxisExplanation:
+    path = tuple(PathStep(**_known(PathStep, {**s, "from_": s["from"]})) for s in row["path"])
+    return AxisExplanation(**{**_known(AxisExplanation, row), "path": path})
+
+
+def _lost_of(row: dict[str, Any]) -> LostAxis:
+    closed_by = row.get("closed_by")
+    return LostAxis(**{
+        **_known(LostAxis, row),
+        "winner": tuple(map(_axis_of, row.get("winner", ()))),
+        "closed_by": Annotation(**closed_by) if closed_by else None,
+    })  # fmt: skip
+
+
+def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
+    return Counterfactual(Annotation(**_known(Annotation, row)), row["sharding"], row["others"])
+
+
+def _value_of(row: dict[str, Any]) -> ValueExplanation:
+    rows = row.get("counterfactuals")
+    return ValueExplanation(**{
+        **_known(ValueExplanation, row),
+        "axes": tuple(map(_axis_of, row["axes"])),
+        "lost": tuple(map(_lost_of, row["lost"])),
+        "counterfactuals": None if rows is None else tuple(map(_counterfactual_of, rows)),
+    })  # fmt: skip
+
+
+def _plain(data: Any) -> Any:
+    """``from_`` is called ``from``, as Python does not allow; lists for tuples."""
+    if isinstance(data, dict):
+        return {"from" if name == "from_" else name: _plain(value) for name, value in data.items()}
+    return [_plain(entry) for entry in data] if isinstance(data, (list, tuple)) else data
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Why the values that were asked about are sharded as they are: one for a name, several for an op or a line.
+
+    >>> step = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0", "to": "result 0"}
+    >>> axis = dict(axis='"data"', dim=0, origin="argument x", location="train.py:8", path=[step])
+    >>> Explanation.of("h", [dict(name="h", file="train.py", line=10, type="tensor<16x64xf32>",
+    ...                           sharding='[{"data"}, {}]', axes=[axis], lost=[])])
+    h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}] by aggressive propagation.
+      dim 0 is split over "data": it comes from argument x at train.py:8
+        through stablehlo.tanh (train.py:10): operand 0 → result 0, round 0
+    """
+
+    name: str
+    values: tuple[ValueExplanation, ...] = field(default=())
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
+        """The explanation from the extension's dicts, one per value; ``name`` is what was asked for."""
+        return cls(name, tuple(map(_value_of, rows)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"name": …, "values": [{…}, …]}``."""
+        data: dict[str, Any] = _plain(asdict(self))
+        return data
+
+    def to_json(self) -> str:
+        """:meth:`to_dict` as JSON text."""
+        return json.dumps(self.to_dict())
+
+    def _heading(self) -> str:
+        """What several values have in common, or ""."""
+        if len(self.values) < 2:
+            return ""
+        places = ", ".join(dict.fromkeys(shown(value.location) or "an unknown line" for value in self.values))
+        if all(value.name == self.name for value in self.values):
+            return f"{len(self.values)} values are called {self.name}, at {places}:"
+        return f"{len(self.values)} values of {self.name}, at {places}:"
+
+    def __repr__(self) -> str:
+        heading = self._heading()
+        return "\n".join([heading] * bool(heading) + [str(value) for value in self.values])
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+        from rich.tree import Tree
+
+        heading = self._heading()
+        parts: list[Any] = [Text(heading)] if heading else []
+        for value in self.values:
+            trees: list[Tree] = []
+            for depth, text in value._lines():
+                del trees[depth:]
+                label = Text(text, style="bold" if depth == 0 else "")
+                trees.append(trees[-1].add(label) if trees else Tree(label))
+            parts.append(trees[0])
+        return Group(*parts)
+
+    def _repr_html_(self) -> str:
+        heading = self._heading()
+        body = "".join(_html(list(value._lines())) for value in self.values)
+        return (f"<p>{escape(heading)}</p>" if heading else "") + body
+
+
+def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation:
+    """What the extension's program says; KeyError for a name that nothing has."""
+    found = program.explain(name, counterfactual)
+    if found:
+        return Explanation.of(name, found)
+    near = difflib.get_close_matches(name, program.names(), n=5)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
+    raise KeyError(f"why: no value of the program is called {name!r}{hint}")
+
+
+def _html(lines: list[tuple[int, str]]) -> str:
+    """Nested lists; the first line is the paragraph above them."""
+    out, depth = [f"<p><b>{escape(lines[0][1])}</b></p>"], 0
+    for level, text in lines[1:]:
+        if level > depth:
+            out += ["<ul>"] * (level - depth)
+        else:
+            out.append("</li>" + "</ul></li>" * (depth - level))
+        depth = level
+        out.append(f"<li>{escape(text)}")
+    return "".join(out) + "</li></ul>" * depth

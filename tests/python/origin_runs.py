@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where axes come from, by why() and by Shardy, on random modules; used by the tests and by benchmarks.origins.
+
+for run in compare_origins(oracle, programs, ["sdy-basic-propagate"] * len(programs)):
+    run.outcome, run.differences
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from module_texts import ModuleText, Op
+from oracle_mechanisms import MECHANISMS as RULE_MECHANISMS
+from oracle_runs import LEVELS
+from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
+from shardy_oracle import ShardyOracle
+
+from shardwise import _core
+
+
+@dataclass
+class Difference:
+    """Of one axis of a value, or of one op's edges."""
+
+    what: str  # "origin" or "edge"
+    place: str  # "n7 0", "argument 1"; the op of an edge
+    axis: str
+    ours: Any
+    theirs: Any
+    in_pieces: bool = False  # what Shardy names is where another part of the axis comes from
+
+
+@dataclass
+class OriginRun:
+    """One program."""
+
+    program: ModuleText
+    passes: str
+    outcome: str = "equal"  # or "explained": by mechanisms; "differs"; "invalid": refused by Shardy, "died": it ended,
+    # "ruled": Shardy has no rule for an op, or another one for an op inside a region (oracle_mechanisms.py)
+    edges_only: bool = False
+    text: str = ""  # what both were given
+    detail: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    mechanisms: Counter[str] = field(default_factory=Counter)
+
+    def report(self) -> str:
+        rows = [f"  {d.what} {d.place} {d.axis}: ours {d.ours}, Shardy {d.theirs}" for d in self.differences]
+        return "\n".join([f"{self.passes}: {self.outcome} {self.detail}", *rows, self.program.text()])
+
+
+def says_something(text: str) -> bool:
+    return '"' in text.partition("replicated")[0]
+
+
+def has_annotated_ops(program: ModuleText) -> bool:
+    """Shardy knows of no origin but arguments, results, constraints and manual computations."""
+    return any(says_something(text) for op in program.ops() for text in op.shardings or [])
+
+
+def origin_name(row: dict[str, Any]) -> str:
+    return str(row["name"] or row["origin"].removesuffix(" of main"))
+
+
+Rows = dict[int, tuple[str, list[dict[str, Any]]]]
+
+
+def rows_by_number(propagated: Any) -> Rows:
+    """Per value: "argument 1" or "n7 0", and its axes with their origins. Values inside of reductions have neither."""
+    found: Rows = {}
+    in_head = True
+    for row in propagated.explain_all():
+        in_head = in_head and not row["op"]
+        place = f"argument {row['index']}" if in_head else f"{row['name']} {row['index']}" if row["op"] else ""
+        if row["op"] == "sdy.manual_computation":  # the edges behind it are what is sharded
+            place = ""
+        found[row["number"]] = (place, row["axes"] if place else [])
+    return found
+
+
+def our_origins(rows: Rows) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """Per value and axis of a dim, the pieces in which it came: digits and origin."""
+    found: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    for place, axes in rows.values():
+        for a in axes:
+            axis = a["axis"].replace('"', "")
+            pieces = found.setdefault(place, {}).setdefault(axis.partition(":")[0], [])
+            pieces.append((axis, origin_name(a)))
+    return found
+
+
+def compare_values(ours: dict[str, Any], theirs: dict[str, dict[str, str]], counts: Counter[str]) -> list[Difference]:
+    """Axis by axis; Shardy's for the same digits, or for any of the axis where it has other digits."""
+    found = []
+    for place, axes in ours.items():
+        counts["values"] += 1
+        for name, pieces in axes.items():
+            told = {axis: origin for axis, origin in theirs.get(place, {}).items() if axis.partition(":")[0] == name}
+            for axis, origin in pieces:
+                counts["axes"] += 1
+                exact = told.get(axis)
+                if exact == origin or (exact is None and origin in told.values()):
+                    continue
+                others = {other for _, other in pieces} & set(told.values())
+                found.append(Difference("origin", place, axis, origin, exact or told or None, bool(others)))
+    return found
+
+
+def by_op(edges: Iterable[tuple[str, str, str, str]]) -> dict[str, set[tuple[str, str, str]]]:
+    found: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for op, *edge in edges:
+        found[op].add((edge[0], edge[1], edge[2]))
+    return found
+
+
+def compare_edges(ours: list[Any], theirs: list[Any], counts: Counter[str]) -> list[Difference]:
+    """Op by op: which axis went from which operand or result to which; Shardy notes an equal one of an op once, and
+    those between main's results and the values returned with result 0."""
+    mine = by_op((e["op"] or "results", e["axis"], e["source"], e["target"]) for e in ours)
+    yours = by_op(("results" if e[1] == "result 0" else e[1], *e[2:5]) for e in theirs)
+    found = []
+    for op in sorted(set(mine) | set(yours)):
+        counts["edges"] += len(mine[op])
+        for axis in sorted({edge[0] for edge in mine[op] | yours[op]}):
+            a = sorted(edge[1:] for edge in mine[op] if edge[0] == axis)
+            b = sorted(edge[1:] for edge in yours[op] if edge[0] == axis)
+            if a != b:
+                found.append(Difference("edge", op, axis, a, b))
+    return found
+
+
+def symbol(factor: int) -> str:
+    return "ijklmnopqrstuvwxyz"[factor] if factor < 18 else f"z_{factor - 17}"
+
+
+def rule_of_strangers(op: Op) -> str:
+    """Of an op that has no rule here: no two dims have a factor in common."""
+    sizes = [n for v in (*op.operands, *op.results) for n in v.shape]
+    names = iter([symbol(i) for i in range(len(sizes))])
+    sides = ["([" + "], [".join(", ".join(next(names) for _ in v.shape) for v in values) + "])"
+             for values in (op.operands, op.results)]  # fmt: skip
+    return "->".join(sides) + " {" + ", ".join(f"{symbol(i)}={n}" for i, n in enumerate(sizes)) + "}"
+
+
+def has_other_rule(op: Op) -> bool:
+    return any(m.applies(op) for m in RULE_MECHANISMS)
+
+
+def cannot_be_ruled(op: Op) -> bool:
+    """Whether Shardy takes no rule of ours for it."""
+    return op.name.startswith("chlo.broadcast_") or (op.name.startswith("chlo.") and not op.operands)
+
+
+def text_for_both(program: ModuleText) -> str:
+    """Without sharding groups, of which Shardy's debug information knows nothing."""
+    return "\n".join(line for line in with_our_rules(program).splitlines() if "sdy.sharding_group" not in line)
+
+
+def with_our_rules(program: ModuleText) -> str:
+    """Where Shardy's rule of an op is not ours, for a reason, both follow ours: this is about who carried what."""
+    ruled = [op for op in program.main.block.ops if has_other_rule(op)]
+    if not ruled:
+        return program.text()
+    before = {op.number: op.extra for op in ruled}
+    rules = _core.ir.parse(program.text()).sharding_rules()
+    for op, (name, rule) in zip(program.main.block.ops, rules, strict=True):
+        if op in ruled:
+            assert op.name == name
+            op.extra = f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule or rule_of_strangers(op)}>"
+    text = program.text()
+    for op in ruled:
+        op.extra = before[op.number]
+    return text
+
+
+def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes: Sequence[str]) -> list[OriginRun]:
+    """Each program under one of Shardy's module passes; of those with annotated ops Shardy is asked for edges alone."""
+    runs = [OriginRun(p, name, edges_only=has_annotated_ops(p)) for p, name in zip(programs, passes, strict=True)]
+    for run in runs:
+        top = run.program.main.block.ops
+        if any(cannot_be_ruled(op) if op in top else has_other_rule(op) for op in run.program.ops()):
+            run.outcome = "ruled"
+    asked = [run for run in runs if run.outcome != "ruled"]
+    requests = [
+        {"do": "origins", "text": text_for_both(r.program), "passes": r.passes, "edges_only": r.edges_only}
+        for r in asked
+    ]
+    for run, reply in zip(asked, oracle.ask_all(requests), strict=True):
+        if "died" in reply:
+            run.outcome, run.detail = "died", reply["died"]
+        elif "error" in reply:
+            run.outcome, run.detail = "invalid", reply["error"]
+        else:
+            compare_reply(run, reply)
+    return runs
+
+
+def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
+    run.text = reply["text"]
+    propagated = _core.passes.propagate_program(_core.ir.parse(run.text), names=[LEVELS[run.passes]])
+    run.counts["programs"] += 1
+    kept = {*reply["ops"], "argument"}  # dead ops go, and what Shardy notes on them with them
+    edges = propagated.edges()
+    ours = [e for e in edges if not e["op"] or e["op"] in kept]
+    theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
+    rows = rows_by_number(propagated)
+    for difference in compare_edges(ours, theirs, run.counts):
+        if was_not_carried(difference, theirs) or had_it_already(difference, rows, edges):
+            run.mechanisms[NOT_CARRIED] += 1
+        else:
+            run.differences.append(difference)
+    if not run.edges_only:
+        compare_reply_values(run, reply["origins"], kept, rows, edges)
+    run.outcome = "differs" if run.differences else "explained" if run.mechanisms else "equal"
+
+
+def compare_reply_values(run: OriginRun, told: dict[str, Any], kept: set[str], rows: Rows, edges: list[Any]) -> None:
+    run.counts["programs with origins"] += 1
+    live = {place: axes for place, axes in our_origins(rows).items() if place.split()[0] in kept}
+    agreed = not run.differences
+    for difference in compare_values(live, told, run.counts):
+        if difference.in_pieces:
+            run.mechanisms[IN_PIECES] += 1
+        elif agreed and (
+            credits_a_constraint(difference, run.text) or difference.ours in origins_by_edges(difference, rows, edges)
+        ):
+            run.mechanisms[CONTRADICTED] += 1
+        else:
+            run.differences.append(difference)
+
+
+def credits_a_constraint(difference: Difference, text: str) -> bool:
+    """Whether Shardy names a constraint on the argument that we name."""
+    arguments = re.findall(r"%\w+", text[text.index("^bb0(", text.index('"func.func"')) :].splitlines()[0])
+    line = next((row for row in text.splitlines() if row.endswith(f'loc("{difference.theirs}")')), "")
+    constrained = re.search(r'"sdy.sharding_constraint"\((%\w+)\)', line)
+    if constrained is None or constrained[1] not in arguments:
+        return False
+    return bool(difference.ours == f"argument {arguments.index(constrained[1])}")
+
+
+def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
+    """Whether Shardy notes, for this axis of this op, one that the value never has."""
+    name = difference.axis.partition(":")[0]
+    return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[-1] for edge in edges)
+
+
+def had_it_already(difference: Difference, rows: Rows, edges: Sequence[dict[str, Any]]) -> bool:
+    """Whether all that Shardy notes in addition leads to a result that another op gave the axis."""
+    added = [edge for edge in difference.theirs if edge not in difference.ours]
+    if not added or len(added) + len(difference.ours) != len(difference.theirs):
+        return False
+    for _, target in added:
+        kind, _, index = target.partition("-")
+        value = next((n for n, (place, _) in rows.items() if place == f"{difference.place} {index}"), 0)
+        others = [e for e in edges if e["to"] == value and e["axis"] == difference.axis and e["op"] != difference.place]
+        if kind != "result" or not value or not others:
+            return False
+    return True
+
+
+def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[str, Any]]) -> set[str]:
+    """Where the edges that both agree on lead, from a value back to those that had the axis from the start."""
+    name = f'"{difference.axis.partition(":")[0]}"'
+    start = next(number for number, (place, _) in rows.items() if place == difference.place)
+    ends: set[str] = set()
+    todo, seen = [(start, -1, len(edges))], set()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        value, result, before = at
+        into = [
+            e for e in edges
+            if e["to"] == value and (value or e["result"] == result) and e["visit"] < before
+            and e["axis"].partition(":")[0] == name
+        ]  # fmt: skip
+        todo += [(e["from"], e["result"] if not e["from"] else -1, e["visit"]) for e in into]
+        if not into:
+            place = rows[value][0] if value else f"result {result}"
+            ends.add(place if place.startswith(("argument", "result")) else place.partition(" ")[0])
+    return ends

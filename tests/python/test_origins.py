@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""why() says of random modules what Shardy's debug information says: which annotation, along which ops.
+
+`python -m benchmarks.origins` does the same at length.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from module_drawing import random_module
+from module_region_steps import REGION_STEPS
+from module_special_steps import SPECIAL_STEPS
+from module_steps import STEPS
+from module_texts import ModuleText
+from oracle_runs import LEVELS
+from origin_mechanisms import MECHANISMS, OriginMechanism
+from origin_runs import compare_origins
+from shardy_oracle import ShardyOracle
+from suggestion_runs import SuggestionTally, try_suggestions
+
+from shardwise import _core
+
+PROGRAMS, BATCH = 200, 50
+KINDS = {"plain": STEPS, "regions": STEPS + SPECIAL_STEPS + REGION_STEPS}
+DEBUG = "{debug-sharding-origins=true debug-propagation-edge-sharding=true}"
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[ShardyOracle]:
+    """One of this file's own, which the random programs may end."""
+    oracle = ShardyOracle()
+    yield oracle
+    oracle.close()
+
+
+def drawn(kind: str, index: int) -> ModuleText:
+    program = random_module(random.Random(f"origins:{kind}:{index}"), KINDS[kind])
+    if index % 2:  # Shardy does not know where the axes of annotated ops come from
+        for op in program.ops():
+            op.shardings = None
+    return program
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", range(0, PROGRAMS // len(KINDS), BATCH))
+def test_origins_and_edges_are_those_of_shardy(worker: ShardyOracle, kind: str, first: int) -> None:
+    levels = list(LEVELS)
+    programs = [drawn(kind, i) for i in range(first, first + BATCH)]
+    outcomes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for run in compare_origins(worker, programs, [levels[i // 2 % len(levels)] for i in range(BATCH)]):
+        outcomes[run.outcome] += 1
+        counts += run.counts
+        assert run.outcome not in ("differs", "invalid"), run.report()
+    assert outcomes["equal"] >= 0.7 * BATCH
+    assert counts["axes"] > 2 * BATCH
+    assert counts["edges"] > 2 * BATCH
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+def test_mechanisms_show_what_shardy_notes(shardy: ShardyOracle, mechanism: OriginMechanism) -> None:
+    assert len(mechanism.text.strip().splitlines()) <= 10
+    assert mechanism.shardy in shardy.after(mechanism.text, "sdy-user-priority-propagate" + DEBUG)
+    ours = _core.passes.propagate_program(_core.ir.parse(mechanism.text), names=["propagate-user-priority"])
+    origins = [a["origin"] for row in ours.explain_all() for a in row["axes"]]
+    axes = [a["axis"] for row in ours.explain_all() for a in row["axes"]]
+    assert mechanism.ours in (*origins, *axes)
+    assert not any(mechanism.shardy in text for text in (*origins, *axes))
+
+
+def test_suggested_annotations_split_the_value() -> None:
+    tally = SuggestionTally()
+    for index in range(40):
+        try_suggestions(drawn("regions" if index % 4 == 0 else "plain", index).text(), tally)
+    assert not tally.failed, tally.failed[0]
+    assert tally.split > 100

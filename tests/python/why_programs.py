@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in which an axis does not get everywhere, one for each rule that may decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MESH = 'sdy.mesh @mesh = <["a"=2, "b"=3]>\n'
+T = "tensor<8x8xf32>"
+
+
+def sharded(dims: str, shape: str = "8x8", more: str = "") -> str:
+    return f"tensor<{shape}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]{more}>}}"
+
+
+@dataclass(frozen=True)
+class LostCase:
+    """In `text`, `value` does not get `axis` on `dim`; `winner` is where what it lost to comes from."""
+
+    name: str
+    text: str
+    value: str
+    dim: int
+    axis: str
+    reason: str
+    rule: str
+    winner: str = ""
+    closed_by: str = ""
+    strategy: str = "aggressive"
+    conservative: bool = False
+
+
+def add(x: str, y: str) -> str:
+    return (
+        MESH
+        + f"""func.func @main(%x: {x}, %y: {y}) -> {T} {{
+  %0 = stablehlo.add %x, %y : {T}
+  return %0 : {T}
+}}"""
+    )
+
+
+def dot(x: str, y: str) -> str:
+    types = "(tensor<8x16xf32>, tensor<16x64xf32>) -> tensor<8x64xf32>"
+    return (
+        MESH
+        + f"""func.func @main(%x: {x}, %y: {y}) -> tensor<8x64xf32> {{
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : {types}
+  return %0 : tensor<8x64xf32>
+}}"""
+    )
+
+
+CONFLICT = dot(sharded('{"a"}, {?}', "8x16"), sharded('{?}, {"a"}', "16x64"))
+SLICE = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a"}', "8")}) -> tensor<4xf32> {{
+  %0 = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}"""
+)
+SORT = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a"}', "8")}) -> tensor<8xf32> {{
+  %0 = "stablehlo.sort"(%x) <{{dimension = 0 : i64}}> ({{
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %1 = stablehlo.compare LT, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }}) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+)
+BARRIER = (
+    MESH
+    + f"""func.func @main(%x: {T}) -> ({sharded('{"a"}, {}')}) {{
+  %0 = sdy.propagation_barrier %x allowed_direction=FORWARD : {T}
+  return %0 : {T}
+}}"""
+)
+RESHAPE = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"b", "a"}', "32")}) -> tensor<8x4xf32> {{
+  %0 = stablehlo.reshape %x : (tensor<32xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}}"""
+)
+PARTS = (
+    'sdy.mesh @mesh = <["a"=4]>\n'
+    + f"""func.func @main(%x: {sharded('{"a"}', "8")}) -> tensor<2x4xf32> {{
+  %0 = stablehlo.reshape %x : (tensor<8xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}}"""
+)
+ROUNDS = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a", ?}, {?}')}, %w: {sharded('{?}, {"a", ?}')}, %z: {T}) -> ({T}, {T}) {{
+  %0 = stablehlo.dot_general %x, %z, contracting_dims = [1] x [0] : ({T}, {T}) -> {T}
+  %1 = stablehlo.add %0, %w : {T}
+  return %1, %0 : {T}, {T}
+}}"""
+)
+RESULT = (
+    MESH
+    + f"""func.func @main(%x: {sharded("{}, {?}")}) -> ({sharded('{"a"}, {"b"}')}) {{
+  return %x : {T}
+}}"""
+)
+PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
+IN_COMMON = "tensors that disagree about a dim keep what they have in common"
+LOST = (
+    LostCase("the larger source", CONFLICT, "%0", 0, '"a"', "the axis shards result 0 dim 1",
+             "of two factors that want an axis, the one whose axes come from the larger tensor goes first",
+             winner="argument %arg1"),
+    LostCase("basic", CONFLICT, "%0", 1, '"a"', "the axis shards operand 0 dim 0",
+             "basic propagation decides no conflict", winner="argument %arg0", strategy="basic"),
+    LostCase("a closed dim", add(sharded('{"a"}, {?}'), sharded("{}, {?}")), "%arg1", 0, '"a"',
+             "an annotation closes the dim", "closed dims take no further axes", closed_by="argument %arg1"),
+    LostCase("a closed dim, and a result", RESULT, "%arg0", 0, '"a"', "an annotation closes the dim",
+             "closed dims take no further axes", closed_by="argument %arg0"),
+    LostCase("a replicated axis", add(sharded('{"a"}, {?}'), sharded("{?}, {?}", more=', replicated={"a"}')), "%arg1",
+             0, '"a"', "its annotation lists the axis as replicated", "replicated axes shard no dim of the value",
+             closed_by="argument %arg1"),
+    LostCase("an annotation", add(sharded('{"a", ?}, {?}'), sharded('{?}, {"a", ?}')), "%arg0", 1, '"a"',
+             "the axis shards operand 0 dim 0", "what an annotation says stays", winner="argument %arg0"),
+    LostCase("two axes for a dim", add(sharded('{"a", ?}, {?}'), sharded('{"b", ?}, {?}')), "%arg0", 0, '"b"',
+             'the dim is sharded along {"a"} already', IN_COMMON, winner="argument %arg0"),
+    LostCase("two axes for a dim of the result", add(sharded('{"a", ?}, {?}'), sharded('{"b", ?}, {?}')), "%0", 0,
+             '"a"', "the tensors of the op disagree", IN_COMMON, winner="argument %arg1"),
+    LostCase("a priority", add(sharded('{"a"}p1, {?}'), sharded('{?}, {"a"}')), "%0", 0, '"a"',
+             "the axis shards result 0 dim 1", "priority 0 goes before 1", winner="argument %arg1"),
+    LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
+             "round 1 goes before round 2 of this op", winner="argument %arg1"),
+    LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "the op hands on shardings the other way only",
+             "the direction that the op allows"),
+    LostCase("a blocked factor", SORT, "%0", 0, '"a"', "the op does not propagate along this dim",
+             "the op's sharding rule"),
+    LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",
+             PARTS_DIVIDE),
+    LostCase("an exchange", SLICE, "%0", 0, '"a"', "the op does not propagate along this dim",
+             "conservative propagation asks for no exchange between devices", conservative=True),
+    LostCase("a part of an axis", PARTS, "%0", 0, '"a":(1)2', "it is a part of an axis",
+             "conservative propagation hands on whole axes only", conservative=True),
+)  # fmt: skip
