@@ -174,7 +174,8 @@ class ValueExplanation:
     def _lines(self) -> Lines:
         where = f" ({shown(self.location)})" if self.location else ""
         how = ("conservative " if self.conservative else "") + f"{self.strategy} propagation"
-        yield 0, f"{self.title}{where} is {self.type}, sharded {self.sharding} by {how}."
+        sharded = f"sharded {self.sharding} by {how}" if self.sharding else "without a sharding"
+        yield 0, f"{self.title}{where} is {self.type}, {sharded}."
         for axis in self.axes:
             yield from _deeper(axis._lines())
         if not self.axes:

@@ -8,9 +8,7 @@ tests/worked/*.mlir hold them. A line `// ---- PLACE: WHAT` begins each one, PLA
     %0 = stablehlo.tanh %x : tensor<8xf32>                        // => [{"a"}]      an op's results, also in regions
     return %0 : tensor<8xf32>                                     // => [{"a"}]      the results of main
 
-Several shardings of one op are parted by ` ; `, copies of it that differ by ` | `; `-` has no axes. A line
-`// wrong here: WHY` marks an example where ours differs and should not, `// why ends: WHY` one where asking for reasons
-ends the process.
+Several shardings of one op are parted by ` ; `, copies of it that differ by ` | `; `-` has no axes.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from shardwise import _core
 
 FOLDER = Path(__file__).resolve().parents[1] / "worked"
 BEGIN = "// ---- "
-DIRECTIVE = re.compile("// (passes|wrong here|why ends): (.*)")
+DIRECTIVE = re.compile("// (passes): (.*)")
 EXPECTED = re.compile(r"^(.*?)\s*// => (.*)$")
 ARGUMENT = re.compile(r"\s*%\w+: (tensor|!stablehlo)")
 SHARDING = re.compile(r"<@\w+, (\[[^\]]*\](?:, (?:replicated|unreduced)=\{[^}]*\})*)>")
@@ -41,8 +39,6 @@ class Example:
     file: str
     text: str = ""
     passes: str = PIPELINE
-    wrong_here: str = ""
-    why_ends: str = ""
     expected: dict[str, str] = field(default_factory=dict)
 
 

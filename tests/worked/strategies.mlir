@@ -206,7 +206,6 @@ func.func @main(
   return %0 : tensor<8xf32>                                                                           // => [{"a", ?}]
 }
 // ---- Op skipped: one device is no mesh to propagate on
-// why ends: the sharding of one device has no dims, and is projected all the same
 // passes: sdy-user-priority-propagate
 sdy.mesh @mesh = <["a"=2]>
 sdy.mesh @one = <[], device_ids=[1]>

@@ -435,7 +435,7 @@ class Explainer {
   bool has_common_mesh(const std::vector<Holder>& tensors) const {
     return std::ranges::all_of(tensors, [&](const Holder& tensor) {
       const ShardingId id = history_.at(tensor, history_.now());
-      return !id || context_.sharding(id).mesh.get() == mesh_;
+      return !id || (context_.sharding(id).mesh.get() == mesh_ && !mesh_->is_maximal());
     });
   }
 
