@@ -54,6 +54,10 @@ class Context {
 
   ShardingId intern(const TensorSharding& sharding) { return shardings_.intern(sharding); }
   const TensorSharding& sharding(ShardingId id) const { return shardings_[id]; }
+  template <class Predicate>
+  bool any_sharding(Predicate holds) const {
+    return shardings_.any_of(holds);
+  }
 
   LocId intern(const Location& location) { return locations_.intern(location); }
   const Location& location(LocId id) const { return locations_[id]; }

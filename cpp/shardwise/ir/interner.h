@@ -65,9 +65,17 @@ class Interner {
     return IdT{id};
   }
   const T& operator[](IdT id) const { return values_[id.index]; }
+  template <class Predicate>
+  bool any_of(Predicate holds) const {
+    const std::scoped_lock lock(mutex_);
+    for (uint32_t id = 1; id < values_.size(); ++id) {
+      if (holds(values_[id])) return true;
+    }
+    return false;
+  }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   StableArray<T> values_;  // element 0 stands for "none"
   std::unordered_multimap<size_t, uint32_t> index_;
 };

@@ -24,6 +24,7 @@ void sink_data_flow_edges(Module& module, Provenance& provenance);
 // op behind any other value is the identity: that value is the source.
 class DataFlowEdges {
  public:
+  DataFlowEdges() = default;
   explicit DataFlowEdges(const Module& module);
   const DataFlowEdge* find(OpId edge_op) const;
   bool empty() const { return edges_.empty(); }

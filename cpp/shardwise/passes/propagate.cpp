@@ -49,8 +49,6 @@ class Propagation {
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
-        edges_(module),
-        classes_(module, edges_),
         factors_(strategy),
         conservative_(conservative),
         states_(module.op_count()),
@@ -58,6 +56,8 @@ class Propagation {
         live_uses_(module.value_count(), 0),
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
+    if (has_edges_) edges_ = DataFlowEdges(module);
+    if (has_edges_ || has_groups_) classes_ = ValueClasses(module, edges_);
     index_uses();
     start_edges();
   }
@@ -97,9 +97,14 @@ class Propagation {
     }
   }
 
+  // All that has to be known of every op, in one walk: of a million ops, each walk is one through the memory.
   void collect(RegionId region) {
     for (OpId id : module_.region(region).ops) {
       order_.push_back(id);
+      const Traits& traits = module_.op(id).def->traits;
+      has_edges_ = has_edges_ || traits.data_flow_edge;
+      has_groups_ = has_groups_ || traits.sharding_group;
+      for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
       for (RegionId inner : module_.regions(id)) collect(inner);
     }
     for (ValueId result : module_.region(region).results) ++live_uses_[result.index];
@@ -108,9 +113,6 @@ class Propagation {
   // A counting sort filled from the back: the users of a value come last one first, which is the order of
   // notifications.
   void index_uses() {
-    for (OpId id : order_) {
-      for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
-    }
     for_each_use([&](ValueId value, OpId) { ++use_begin_[value.index]; });
     uint32_t total = 0;
     for (uint32_t& end : use_begin_) end = total += end;
@@ -444,6 +446,7 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
+  bool has_edges_ = false, has_groups_ = false;
   bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;

@@ -7,7 +7,16 @@ namespace shardwise {
 
 UserPriorities::UserPriorities(Module& module, std::vector<PropagationStep>& steps) : module_(module), steps_(steps) {}
 
+namespace {
+
+bool has_priorities(const TensorSharding& sharding) {
+  return std::ranges::any_of(sharding.dims, [](const DimSharding& dim) { return dim.priority.has_value(); });
+}
+
+}  // namespace
+
 void UserPriorities::hold_back() {
+  if (!module_.context().any_sharding(has_priorities)) return;  // far fewer than values
   for (uint32_t i = 1; i < module_.value_count(); ++i) hold_back({ValueId{i}, 0, module_.value(ValueId{i}).sharding});
   const std::vector<ShardingId> results = module_.main().result_shardings;
   for (uint32_t i = 0; i < results.size(); ++i) hold_back({{}, i, results[i]});
@@ -16,8 +25,7 @@ void UserPriorities::hold_back() {
 void UserPriorities::hold_back(Held held) {
   if (!held.annotation) return;
   TensorSharding sharding = module_.context().sharding(held.annotation);
-  const auto has_priority = [](const DimSharding& dim) { return dim.priority.has_value(); };
-  if (std::ranges::none_of(sharding.dims, has_priority)) return;
+  if (!has_priorities(sharding)) return;
   AxisList withheld;
   for (DimSharding& dim : sharding.dims) {
     const int64_t priority = dim.priority.value_or(0);

@@ -18,6 +18,7 @@ namespace shardwise {
 
 class ValueClasses {
  public:
+  ValueClasses() = default;  // each value alone
   ValueClasses(const Module& module, const DataFlowEdges& edges);
 
   // All values of the class, with `value`; empty when it stands alone.
