@@ -183,7 +183,10 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   std::vector<const TensorSharding*> after(tensors_.size(), nullptr);
   after[target] = &module_.context().sharding(seen_by(step.op, tensors_[target], step.after));
   grown_.project(op_rule, after);
-  for (const AxisRef& left : difference(AxisSpan(&axis, 1), before)) {
+  AxisList missing = difference(AxisSpan(&axis, 1), before);
+  // Digits that no split of the axis has together with those before: "x":(1)5 in place of "x":(1)2.
+  if (missing.empty() && found.empty()) missing.push_back(axis);
+  for (const AxisRef& left : missing) {
     for (const FactorId factor : op_rule.dim(target, dim)) {
       const FactorSharding* grown = grown_.find(target, factor);
       if (grown == nullptr) continue;
