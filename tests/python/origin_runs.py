@@ -290,7 +290,7 @@ def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[st
         value, result, before = at
         into = [
             e for e in edges
-            if e["to"] == value and (value or e["result"] == result) and e["visit"] < before
+            if (e["to"] == value or value in e["members"]) and (value or e["result"] == result) and e["visit"] < before
             and e["axis"].partition(":")[0] == name
         ]  # fmt: skip
         todo += [(e["from"], e["result"] if not e["from"] else -1, e["visit"]) for e in into]

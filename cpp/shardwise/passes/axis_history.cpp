@@ -239,10 +239,16 @@ std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module) {
     if (step.op && module.op(step.op).def->traits.sharding_group) continue;
     if (step.first) ++visits;
     const size_t target = step.op ? step.tensor : (step.value ? 0 : 1);
-    if (std::ranges::find(seen, target) != seen.end()) continue;
+    if (std::ranges::find(seen, target) != seen.end()) {
+      for (AxisEdge& edge : edges) {
+        if (edge.visit == visits - 1 && edge.target == target) edge.members.push_back(step.value);
+      }
+      continue;
+    }
     seen.push_back(target);
     AxisEdge edge{.visit = visits - 1, .op = step.op, .result = step.op ? 0 : step.tensor, .axis = {}};
     edge.target = target;
+    if (step.value) edge.members.push_back(step.value);
     append_edges(history, module, s, edge, edges);
   }
   return edges;
