@@ -281,7 +281,7 @@ def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[st
     name = f'"{difference.axis.partition(":")[0]}"'
     start = next(number for number, (place, _) in rows.items() if place == difference.place)
     ends: set[str] = set()
-    todo, seen = [(start, -1, len(edges))], set()
+    todo, seen = [(start, -1, 1 << 30)], set()
     while todo:
         at = todo.pop()
         if at in seen:
