@@ -101,6 +101,7 @@ def problems(tally: Tally, programs: int) -> list[str]:
     explained = tally.outcomes["explained"]
     checks = {
         f"{tally.outcomes['differs']} programs differ without a reason": not tally.outcomes["differs"],
+        f"{tally.outcomes['resharded']} programs are sharded otherwise": tally.outcomes["resharded"] <= programs / 1000,
         f"compared only {tally.counts['programs']} programs": tally.counts["programs"] >= LEAST_COMPARED * programs,
         f"{explained} programs explained, above {MOST_EXPLAINED:.0%}": explained <= MOST_EXPLAINED * programs,
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 from module_texts import ModuleText, Op
 from oracle_mechanisms import MECHANISMS as RULE_MECHANISMS
-from oracle_runs import LEVELS
+from oracle_runs import LEVELS, propagated
 from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
 from shardy_oracle import ShardyOracle
 
@@ -40,8 +40,10 @@ class OriginRun:
 
     program: ModuleText
     passes: str
-    outcome: str = "equal"  # or "explained": by mechanisms; "differs"; "invalid": refused by Shardy, "died": it ended,
-    # "ruled": Shardy has no rule for an op, or another one for an op inside a region (oracle_mechanisms.py)
+    # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
+    # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
+    # (oracle_mechanisms.py); "invalid": refused by Shardy, "died": it ended
+    outcome: str = "equal"
     edges_only: bool = False
     text: str = ""  # what both were given
     detail: str = ""
@@ -70,11 +72,11 @@ def origin_name(row: dict[str, Any]) -> str:
 Rows = dict[int, tuple[str, list[dict[str, Any]]]]
 
 
-def rows_by_number(propagated: Any) -> Rows:
+def rows_by_number(result: Any) -> Rows:
     """Per value: "argument 1" or "n7 0", and its axes with their origins. Values inside of reductions have neither."""
     found: Rows = {}
     in_head = True
-    for row in propagated.explain_all():
+    for row in result.explain_all():
         in_head = in_head and not row["op"]
         place = f"argument {row['index']}" if in_head else f"{row['name']} {row['index']}" if row["op"] else ""
         if row["op"] == "sdy.manual_computation":  # the edges behind it are what is sharded
@@ -197,20 +199,30 @@ def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes
             run.outcome, run.detail = "invalid", reply["error"]
         else:
             compare_reply(run, reply)
+    for run in runs:
+        if run.outcome == "differs" and text_differences(oracle, run.text, run.passes):
+            run.outcome = "resharded"
     return runs
+
+
+def text_differences(oracle: ShardyOracle, text: str, passes: str) -> list[Any]:
+    """Of the shardings that both leave."""
+    (reply,) = oracle.ask_all([{"do": "compare", "text": text, "passes": passes, "ours": propagated(text, passes)}])
+    found: list[Any] = reply["differences"]
+    return found
 
 
 def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     run.text = reply["text"]
-    propagated = _core.passes.propagate_program(_core.ir.parse(run.text), names=[LEVELS[run.passes]])
+    result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[LEVELS[run.passes]])
     run.counts["programs"] += 1
     kept = {*reply["ops"], "argument"}  # dead ops go, and what Shardy notes on them with them
-    edges = propagated.edges()
+    edges = result.edges()
     ours = [e for e in edges if not e["op"] or e["op"] in kept]
     theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
-    rows = rows_by_number(propagated)
+    rows = rows_by_number(result)
     for difference in compare_edges(ours, theirs, run.counts):
-        if was_not_carried(difference, theirs) or had_it_already(difference, rows, edges):
+        if was_not_carried(difference, theirs) or came_otherwise(difference, rows, edges, theirs):
             run.mechanisms[NOT_CARRIED] += 1
         else:
             run.differences.append(difference)
@@ -247,19 +259,19 @@ def credits_a_constraint(difference: Difference, text: str) -> bool:
 def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
     """Whether Shardy notes, for this axis of this op, one that the value never has."""
     name = difference.axis.partition(":")[0]
-    return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[-1] for edge in edges)
+    return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[5] for edge in edges)
 
 
-def had_it_already(difference: Difference, rows: Rows, edges: Sequence[dict[str, Any]]) -> bool:
-    """Whether all that Shardy notes in addition leads to a result that another op gave the axis."""
+def came_otherwise(difference: Difference, rows: Rows, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
+    """Whether all that Shardy notes in addition leads to values that another op gave the axis."""
     added = [edge for edge in difference.theirs if edge not in difference.ours]
     if not added or len(added) + len(difference.ours) != len(difference.theirs):
         return False
-    for _, target in added:
-        kind, _, index = target.partition("-")
-        value = next((n for n, (place, _) in rows.items() if place == f"{difference.place} {index}"), 0)
-        others = [e for e in edges if e["to"] == value and e["axis"] == difference.axis and e["op"] != difference.place]
-        if kind != "result" or not value or not others:
+    noted = {tuple(edge[3:5]): edge[6] for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+    for edge in added:
+        value = next((n for n, (place, _) in rows.items() if place and place == noted.get(edge)), 0)
+        others = [e for e in ours if e["to"] == value and e["axis"] == difference.axis and e["op"] != difference.place]
+        if not value or not others:
             return False
     return True
 
@@ -269,7 +281,7 @@ def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[st
     name = f'"{difference.axis.partition(":")[0]}"'
     start = next(number for number, (place, _) in rows.items() if place == difference.place)
     ends: set[str] = set()
-    todo, seen = [(start, -1, len(edges))], set()
+    todo, seen = [(start, -1, 1 << 30)], set()
     while todo:
         at = todo.pop()
         if at in seen:
@@ -278,11 +290,12 @@ def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[st
         value, result, before = at
         into = [
             e for e in edges
-            if e["to"] == value and (value or e["result"] == result) and e["visit"] < before
+            if (e["to"] == value or value in e["members"]) and (value or e["result"] == result) and e["visit"] < before
             and e["axis"].partition(":")[0] == name
         ]  # fmt: skip
         todo += [(e["from"], e["result"] if not e["from"] else -1, e["visit"]) for e in into]
-        if not into:
+        said = value and any(not a["path"] and a["axis"].startswith(name) for a in rows[value][1])
+        if not into or said:  # some digits may have been there, and others joined them
             place = rows[value][0] if value else f"result {result}"
             ends.add(place if place.startswith(("argument", "result")) else place.partition(" ")[0])
     return ends

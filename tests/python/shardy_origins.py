@@ -8,10 +8,10 @@ debug-propagation-edge-sharding=true}` then leaves
     sdy.sharding_origins = [{a = "input: 0"}]
     → {"n7 0": {"a": "argument 0"}}
     sdy.propagation_edges = #sdy.propagation_edges<[{step-4 = [{"a" = operand-0 -> [result-0]}]}]>
-    → [4, "n7", "a", "operand-0", "result-0", true]
+    → [4, "n7", "a", "operand-0", "result-0", true, "n7 0"]
 
 with "n9" for a constraint's origin, "result 1" for that of a result of main; of an edge also whether the value that it
-leads to has the axis in the end.
+leads to has the axis in the end, and which it is.
 """
 
 from __future__ import annotations
@@ -129,10 +129,16 @@ def all_origins(module: Any, main: Any) -> dict[str, dict[str, str]]:
 
 
 class Shardings:
-    """Of main's values, in the end."""
+    """Of values, in the end, and their names."""
 
     def __init__(self, main: Any) -> None:
         self.entries = dict(function_entries(main, "arg_attrs", "sdy.sharding"))
+
+    def name(self, value: Any) -> str:
+        if isinstance(value.owner, ir.Block):
+            index = ir.BlockArgument(value).arg_number
+            return f"argument {index}" if value.owner.owner.name == "func.func" else ""
+        return f"{name_of(value.owner)} {ir.OpResult(value).result_number}"
 
     def sharding(self, value: Any) -> str:
         if isinstance(value.owner, ir.Block):
@@ -156,8 +162,17 @@ def edges_of(op: Any, name: str, shardings: Shardings) -> Iterator[list[Any]]:
     for step, body in STEP.findall(str(op.attributes[name])):
         for axis, source, targets in EDGE.findall(body):
             for target in targets.split(", "):
-                held = target not in ends or shardings.has(ends[target], axis)
-                yield [int(step), name_of(op), axis, source, target, held]
+                known = target in ends  # not so for the sources of an edge behind the first
+                held = not known or shardings.has(ends[target], axis)
+                yield [
+                    int(step),
+                    name_of(op),
+                    axis,
+                    source,
+                    target,
+                    held,
+                    shardings.name(ends[target]) if known else "",
+                ]
 
 
 def all_edges(module: Any, main: Any) -> list[list[Any]]:
@@ -169,7 +184,7 @@ def all_edges(module: Any, main: Any) -> list[list[Any]]:
     for i, held in function_entries(main, "res_attrs", "sdy.propagation_edges"):
         for step, body in STEP.findall(str(held)):
             for axis, source, targets in EDGE.findall(body):
-                edges += [[int(step), f"result {i}", axis, source, t, True] for t in targets.split(", ")]
+                edges += [[int(step), f"result {i}", axis, source, t, True, ""] for t in targets.split(", ")]
     return sorted(edges, key=lambda edge: int(edge[0]))
 
 

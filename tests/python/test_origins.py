@@ -55,7 +55,7 @@ def test_origins_and_edges_are_those_of_shardy(worker: ShardyOracle, kind: str, 
     for run in compare_origins(worker, programs, [levels[i // 2 % len(levels)] for i in range(BATCH)]):
         outcomes[run.outcome] += 1
         counts += run.counts
-        assert run.outcome not in ("differs", "invalid"), run.report()
+        assert run.outcome not in ("differs", "resharded", "invalid"), run.report()
     assert outcomes["equal"] >= 0.7 * BATCH
     assert counts["axes"] > 2 * BATCH
     assert counts["edges"] > 2 * BATCH

@@ -125,7 +125,9 @@ py::list edges_of(const Propagated& program) {
       return tensor < operands ? "operand-" + std::to_string(tensor) : "result-" + std::to_string(tensor - operands);
     };
     const Mesh& mesh = *module.context().sharding(history.at(tensors[edge.target], history.now())).mesh;
-    rows.append(py::dict(py::arg("visit") = edge.visit, py::arg("result") = edge.result,
+    py::list members;
+    for (const ValueId member : edge.members) members.append(member.index);
+    rows.append(py::dict(py::arg("visit") = edge.visit, py::arg("members") = members, py::arg("result") = edge.result,
                          py::arg("op") = edge.op ? module.context().name_of(module.op(edge.op).loc) : std::string(),
                          py::arg("axis") = axis_text(mesh, edge.axis), py::arg("source") = place(edge.source),
                          py::arg("target") = place(edge.target), py::arg("from") = tensors[edge.source].value.index,

@@ -183,7 +183,10 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   std::vector<const TensorSharding*> after(tensors_.size(), nullptr);
   after[target] = &module_.context().sharding(seen_by(step.op, tensors_[target], step.after));
   grown_.project(op_rule, after);
-  for (const AxisRef& left : difference(AxisSpan(&axis, 1), before)) {
+  AxisList missing = difference(AxisSpan(&axis, 1), before);
+  // Digits that no split of the axis has together with those before: "x":(1)5 in place of "x":(1)2.
+  if (missing.empty() && found.empty()) missing.push_back(axis);
+  for (const AxisRef& left : missing) {
     for (const FactorId factor : op_rule.dim(target, dim)) {
       const FactorSharding* grown = grown_.find(target, factor);
       if (grown == nullptr) continue;
@@ -236,10 +239,16 @@ std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module) {
     if (step.op && module.op(step.op).def->traits.sharding_group) continue;
     if (step.first) ++visits;
     const size_t target = step.op ? step.tensor : (step.value ? 0 : 1);
-    if (std::ranges::find(seen, target) != seen.end()) continue;
+    if (std::ranges::find(seen, target) != seen.end()) {
+      for (AxisEdge& edge : edges) {
+        if (edge.visit == visits - 1 && edge.target == target) edge.members.push_back(step.value);
+      }
+      continue;
+    }
     seen.push_back(target);
     AxisEdge edge{.visit = visits - 1, .op = step.op, .result = step.op ? 0 : step.tensor, .axis = {}};
     edge.target = target;
+    if (step.value) edge.members.push_back(step.value);
     append_edges(history, module, s, edge, edges);
   }
   return edges;

@@ -49,6 +49,7 @@ struct AxisEdge {
   AxisRef axis;
   size_t source = 0;  // tensors of the op, operands first
   size_t target = 0;
+  std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
 };
 
 class AxisHistory {
