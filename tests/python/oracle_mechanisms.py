@@ -20,19 +20,22 @@ FUNCTION = "func.func @main({arguments}) -> {result} {{\n  %0 = {op}\n  return %
 
 @dataclass(frozen=True)
 class Mechanism:
-    """`shardy` and `ours` are pieces of the rules of `text`'s op, or of the text after `passes`."""
+    """`shardy` and `ours` are pieces of the rules of `text`'s op, or of the text after `passes`; what it claims are
+    programs with an op of which `of_op` holds, or programs of which `of_program` does."""
 
     name: str
     why: str
-    applies: Callable[[ModuleText], bool]
     text: str
     shardy: str
     ours: str
     passes: str = "func.func(sdy-populate-op-sharding-rules)"
+    of_op: Callable[[Op], bool] | None = None
+    of_program: Callable[[ModuleText], bool] | None = None
 
-
-def some_op(property: Callable[[Op], bool]) -> Callable[[ModuleText], bool]:
-    return lambda program: any(property(op) for op in program.ops())
+    def applies(self, program: ModuleText) -> bool:
+        if self.of_program is not None:
+            return self.of_program(program)
+        return self.of_op is not None and any(self.of_op(op) for op in program.ops())
 
 
 def groups_replicated_axes(program: ModuleText) -> bool:
@@ -99,11 +102,6 @@ def has_no_rule(op: Op) -> bool:
     return op.name.startswith("chlo.") or op.name.removeprefix("stablehlo.") in UNKNOWN
 
 
-def nothing(op: Op) -> bool:
-    """For what is not the same in rules and is in shardings: it excuses no difference of a program."""
-    return False
-
-
 UNKNOWN = ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
 MECHANISMS = (
     Mechanism(
@@ -112,7 +110,7 @@ MECHANISMS = (
             "A window as large as its dim is cut where its start is not 0, element by element. Shardy lets that dim "
             "pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins later."
         ),
-        applies=some_op(cuts_windows),
+        of_op=cuts_windows,
         text="""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2],
@@ -131,7 +129,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
             "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
             "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
         ),
-        applies=some_op(moves_without_resizing),
+        of_op=moves_without_resizing,
         text=one_op(
             "%x: tensor<8xf32>, %v: tensor<f32>",
             "tensor<8xf32>",
@@ -144,7 +142,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="CHLO",
         why="Shardy has no rule for CHLO, which XLA rewrites before; shardings stop at such ops. Here they go on.",
-        applies=some_op(lambda op: op.name.startswith("chlo.")),
+        of_op=lambda op: op.name.startswith("chlo."),
         text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
         shardy="[None]",
         ours="([i])->([i])",
@@ -152,7 +150,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="ops that Shardy does not know",
         why="map, broadcast, einsum and batch norm's training have no rule in Shardy; here what they stand for.",
-        applies=some_op(lambda op: op.name.removeprefix("stablehlo.") in UNKNOWN),
+        of_op=lambda op: op.name.removeprefix("stablehlo.") in UNKNOWN,
         text=one_op(
             "%x: tensor<8xf32>",
             "tensor<4x8xf32>",
@@ -164,7 +162,7 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="holes between the elements of a window's operand",
         why="With a base dilation an element of the result does not stand where its operand's does: an exchange.",
-        applies=some_op(lambda op: op.name == "stablehlo.reduce_window" and 2 in numbers(op.attrs, "base_dilations")),
+        of_op=lambda op: op.name == "stablehlo.reduce_window" and 2 in numbers(op.attrs, "base_dilations"),
         text="""
 func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
   %0 = "stablehlo.reduce_window"(%x, %v) <{window_dimensions = array<i64: 1>, base_dilations = array<i64: 2>}> ({
@@ -179,7 +177,7 @@ func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
     Mechanism(
         name="sorted dims counted from the end",
         why="The dim -2 of a matrix is its dim 0. Shardy takes no dim for the sorted one and lets all of them pass.",
-        applies=some_op(lambda op: op.name == "stablehlo.sort" and "dimension = -" in op.attrs),
+        of_op=lambda op: op.name == "stablehlo.sort" and "dimension = -" in op.attrs,
         text="""
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = "stablehlo.sort"(%x) <{dimension = -2 : i64}> ({
@@ -195,7 +193,7 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
     Mechanism(
         name="branches of if",
         why="Shardy gives edges to case and not to if, which is a case of two: shardings stop there. Here both go on.",
-        applies=some_op(lambda op: op.name == "stablehlo.if"),
+        of_op=lambda op: op.name == "stablehlo.if",
         text="""
 sdy.mesh @mesh = <["a"=2]>
 func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
@@ -213,7 +211,7 @@ func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<
     Mechanism(
         name="operands of one all_reduce",
         why="Its operands have nothing to do with each other. Shardy takes the first one's dims for all of them.",
-        applies=some_op(lambda op: op.name == "stablehlo.all_reduce" and len({x.shape for x in op.operands}) > 1),
+        of_op=lambda op: op.name == "stablehlo.all_reduce" and len({x.shape for x in op.operands}) > 1,
         text="""
 func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
   %0:2 = "stablehlo.all_reduce"(%x, %y) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
@@ -228,7 +226,7 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<
     Mechanism(
         name="replicated axes of a group",
         why="All members share what the user wrote of one. Shardy shares axes of dims only; replicated ones are lost.",
-        applies=groups_replicated_axes,
+        of_program=groups_replicated_axes,
         text="""
 sdy.mesh @mesh = <["a"=2]>
 func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
@@ -250,7 +248,7 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}
             "What reaches the operand of a call, or of a manual computation, from an op behind it goes on into the "
             "function. Shardy looks at arguments once a round only: what comes in the last round stays outside."
         ),
-        applies=passes_on_what_is_used_later,
+        of_program=passes_on_what_is_used_later,
         text="""
 sdy.mesh @mesh = <["a"=2]>
 func.func @main(%x: tensor<8x4xf32>, %v: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) ->
@@ -269,7 +267,7 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
     Mechanism(
         name="factorisations",
         why="What these calls compute mixes the dims that Shardy lets pass: half of a matrix has other factors.",
-        applies=some_op(mixes),
+        of_op=mixes,
         text=one_op(
             "%x: tensor<8x8xf32>",
             "tensor<8x8xf32>",
@@ -284,7 +282,6 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
             "Shardy looks at the ops before a concatenation, and exchanges neighbours where all are slices. A rule "
             "here looks at its own op alone, and so needs the dim whole; shardings are handed on alike."
         ),
-        applies=nothing,
         text="""
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.slice %x [1:8] : (tensor<8xf32>) -> tensor<7xf32>
@@ -301,7 +298,6 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
             "Where the starts of a dynamic_update_slice are constants, Shardy lets the update's own dims pass through. "
             "A rule here looks at its own op alone; shardings are handed on alike."
         ),
-        applies=nothing,
         text="""
 func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
   %0 = stablehlo.constant dense<4> : tensor<i32>

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from module_drawing import Step
 from module_instance_steps import INSTANCE_STEPS
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
@@ -31,7 +32,7 @@ LEVELS = {
 }
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (shardy_worker.py)
 PASSES = {**LEVELS, PIPELINE: "propagate"}
-KINDS = {
+KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,
     "special": STEPS + SPECIAL_STEPS,
     "instances": STEPS + INSTANCE_STEPS,

@@ -150,7 +150,7 @@ def rule_of_strangers(op: Op) -> str:
 
 
 def has_other_rule(op: Op) -> bool:
-    return any(m.applies(op) for m in RULE_MECHANISMS)
+    return any(m.of_op is not None and m.of_op(op) for m in RULE_MECHANISMS)
 
 
 def cannot_be_ruled(op: Op) -> bool:
