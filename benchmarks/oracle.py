@@ -2,7 +2,6 @@
 """Random programs propagated by Shardwise and by Shardy, every value compared.
 
     python -m benchmarks.oracle --programs 20000 --seed 7 --workers 2
-    python -m benchmarks.oracle --rules 200                              # the sharding rules alone
 
 Prints how many programs were valid, how often each op and each feature was met, the differences by mechanism
 (tests/python/oracle_mechanisms.py), and each difference that no mechanism explains as a small program. Shardy runs in
@@ -30,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 from module_drawing import random_module
 from oracle_mechanisms import mechanism_of
 from oracle_runs import KINDS, Run, compare_programs, passes_of, shrunk
-from rule_instances import GENERATORS, compare_op
 from shardy_oracle import ShardyOracle
 
 NUMBER = re.compile(r"\d+")
@@ -157,22 +155,6 @@ def report(tally: Tally, programs: int, seconds: float) -> None:
         print("NOT READ", message, text, sep="\n")
 
 
-def run_rules(instances: int, seed: int) -> int:
-    """Rules alone: every op, so many instances; the number of those that differ without a reason."""
-    oracle, rows, wrong = ShardyOracle(), [], 0
-    for op in GENERATORS:
-        row = compare_op(oracle, op, instances, seed)
-        rows.append([op, row.instances, row.equal, sum(row.by_mechanism.values()), len(row.wrong), row.died])
-        wrong += len(row.wrong)
-        for text in row.wrong[:3]:
-            print("DIFFERS", text, sep="\n")
-    oracle.close()
-    columns = ["op", "instances", "equal", "by mechanism", "unexplained", "ended Shardy"]
-    table(f"rules of {len(rows)} ops", columns, rows)
-    write("oracle_rules", [dict(zip(columns, row, strict=True)) for row in rows])
-    return wrong
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=20000)
@@ -180,10 +162,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--no-shrink", action="store_true", help="print differing programs as they are")
-    parser.add_argument("--rules", type=int, metavar="INSTANCES", help="compare the rules of every op alone")
     args = parser.parse_args()
-    if args.rules:
-        raise SystemExit(1 if run_rules(args.rules, 0) else 0)
     shares = {"plain": 1.0, "special": 2.0, "instances": 4.0, "regions": 3.0}
     whole = sum(shares[kind] for kind in args.kinds)
     kinds = {kind: shares[kind] / whole for kind in args.kinds}
