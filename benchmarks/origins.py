@@ -28,24 +28,14 @@ from benchmarks.report import table, write
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
 from module_drawing import random_module
-from module_instance_steps import INSTANCE_STEPS
-from module_region_steps import REGION_STEPS
-from module_special_steps import SPECIAL_STEPS
-from module_steps import STEPS
 from module_texts import ModuleText
-from oracle_runs import LEVELS
+from oracle_runs import KINDS, LEVELS
 from origin_runs import compare_origins
 from shardy_oracle import ShardyOracle
 from suggestion_runs import SuggestionTally, try_suggestions
 
 BATCH = 50
 LEAST_COMPARED, MOST_EXPLAINED = 0.85, 0.1
-KINDS = {
-    "plain": STEPS,
-    "special": STEPS + SPECIAL_STEPS,
-    "instances": STEPS + INSTANCE_STEPS,
-    "regions": STEPS + SPECIAL_STEPS + REGION_STEPS,
-}
 SHARES = {"plain": 0.4, "special": 0.25, "instances": 0.1, "regions": 0.25}
 
 

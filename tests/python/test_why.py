@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from module_drawing import random_module
+from module_region_steps import REGION_STEPS
+from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from random_programs import Program, programs
@@ -60,6 +62,34 @@ def test_members_of_a_group_name_the_member_that_was_annotated() -> None:
     synced = [a for found in axes.values() for a in found if any(s[0] == "sdy.sharding_group" for s in a[3])]
     assert synced
     assert {a[2] for a in synced} == {"argument 0"}
+
+
+def is_annotated(program: ModuleText, axis: dict[str, Any]) -> bool:
+    """Whether a user said something where the axis is said to come from."""
+    kind, _, rest = str(axis["origin"]).partition(" ")
+    if kind == "argument":
+        return program.main.argument_shardings[int(rest)] is not None
+    if kind == "result":
+        return program.main.result_shardings[int(rest.split()[0])] is not None
+    (op,) = [op for op in program.ops() if f"n{op.number}" == axis["name"]]
+    return op.shardings is not None or op.name in ("sdy.sharding_constraint", "sdy.manual_computation")
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_every_axis_comes_from_an_annotation(first: int) -> None:
+    """In whole programs, with regions; calls would give ops of a function the names of their copies."""
+    axes = 0
+    for index in range(first, first + 20):
+        program = random_module(random.Random(f"why:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS)
+        if len(program.functions) > 1:
+            continue
+        strategy, conservative = ("basic", True) if index % 3 == 0 else ("aggressive", False)
+        result = _core.passes.propagate_program(_core.ir.parse(program.text()), strategy, conservative=conservative)
+        for row in result.explain_all():
+            axes += len(row["axes"])
+            for axis in row["axes"]:
+                assert is_annotated(program, axis), (row["name"], axis, program.text())
+    assert axes > 20
 
 
 @settings(max_examples=60)

@@ -63,12 +63,18 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   return propagate_program(annotated, strategy, usual_passes(), conservative);
 }
 
+// Of what was annotated: an op, an argument, or, for what a region begins with, the op of the region.
+LocId loc_of(const Module& module, const Annotation& annotation) {
+  if (annotation.op) return module.op(annotation.op).loc;
+  const ValueId value = annotation.holder.value;
+  if (!value) return {};
+  const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
+  return owner ? module.op(owner).loc : loc_of(module, value);
+}
+
 py::dict annotation_dict(const Module& module, const Annotation& annotation) {
-  const LocId loc = annotation.op             ? module.op(annotation.op).loc
-                    : annotation.holder.value ? loc_of(module, annotation.holder.value)
-                                              : LocId{};
   return py::dict(py::arg("origin") = annotation.text, py::arg("location") = annotation.location,
-                  py::arg("name") = module.context().name_of(loc));
+                  py::arg("name") = module.context().name_of(loc_of(module, annotation)));
 }
 
 py::list axes_of(const Module& module, const std::vector<AxisOrigin>& origins) {

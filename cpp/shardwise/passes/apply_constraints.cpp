@@ -106,13 +106,13 @@ class ConstraintApplier {
     for (const Use& use : uses_.at(value)) {
       if (const std::optional<ShardingId> said = said_by(use); said && *said != sharding) return;
     }
-    if (is_target) {
-      keep_unreduced(edge->second, sharding, constraint);
-      return take_over(is_constraint(constraint) ? constraint : behind(value, sharding), value);
-    }
-    module_.value(value).sharding = sharding;
+    if (is_target) keep_unreduced(edge->second, sharding, constraint);
+    if (is_target && is_constraint(constraint)) return take_over(constraint, value);
+    const ValueId constrained = is_target ? behind(value, sharding) : value;
     provenance_.steps.push_back(
-        PropagationStep{.op = constraint, .value = value, .tensor = operand, .before = {}, .after = sharding});
+        PropagationStep{.op = constraint, .value = constrained, .tensor = operand, .before = {}, .after = sharding});
+    if (is_target) return take_over(module_.value(constrained).op, value);
+    module_.value(value).sharding = sharding;
   }
 
   // A constraint behind the value cannot make it whole again: what it leaves unreduced, the value does.
@@ -128,7 +128,7 @@ class ConstraintApplier {
   }
 
   // A constraint on the value, somewhere in its region.
-  OpId behind(ValueId value, ShardingId sharding) {
+  ValueId behind(ValueId value, ShardingId sharding) {
     const Value& target = module_.value(value);
     const RegionId region = target.op ? module_.op(target.op).parent : target.region;
     Builder builder(module_, region, target.op ? module_.op(target.op).loc : target.loc);
@@ -138,7 +138,7 @@ class ConstraintApplier {
     returned_.resize(module_.value_count());
     uses_[made];
     uses_.at(value).push_back({module_.value(made).op, 0});
-    return module_.value(made).op;
+    return made;
   }
 
   // What an op hands on has one sharding for several values: the constraint, which is of this one, goes right behind it

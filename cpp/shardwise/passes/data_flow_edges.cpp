@@ -148,6 +148,11 @@ class EdgeSinker {
   }
 
   void hand_on_history() {
+    for (auto& [op, edge] : provenance_.edges) {
+      for (ValueId& source : edge.sources) {
+        if (const auto it = owner_.find(source); it != owner_.end()) source = it->second;
+      }
+    }
     for (PropagationStep& step : provenance_.steps) {
       const auto it = owner_.find(step.value);
       if (it == owner_.end()) continue;

@@ -86,7 +86,7 @@ class Tracer {
     const PropagationStep& step = history_.steps()[arrival];
     if (step.round == PropagationStep::kByPriority) return finish(annotation_of(holder), std::move(origin), found);
     if (step.op && module_.op(step.op).def->traits.sharding_group) {
-      return trace_group(step, dim, std::move(origin), found);
+      return trace_group(arrival, dim, std::move(origin), found);
     }
     if (step.op && module_.op(step.op).def->flow != nullptr) {
       return finish(annotation_of(step.op), std::move(origin), found);
@@ -104,20 +104,21 @@ class Tracer {
   }
 
   // The members of a group begin with the sharding of those that had one.
-  void trace_group(const PropagationStep& step, size_t dim, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+  void trace_group(size_t arrival, size_t dim, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+    const PropagationStep& step = history_.steps()[arrival];
     const int64_t id = module_.attrs(step.op).get_int("group_id");
     for (uint32_t i = 1; i < module_.op_count(); ++i) {
       const OpId other{i};
       if (!module_.op(other).def->traits.sharding_group || module_.attrs(other).get_int("group_id") != id) continue;
       const Holder member{module_.operands(other)[0], 0};
-      if (!history_.has(history_.initial(member), dim, origin.axis)) continue;
+      if (member.value == step.value || !history_.has(history_.at(member, arrival), dim, origin.axis)) continue;
       origin.path.push_back(PathEntry{.op = step.op,
                                       .name = std::string(module_.op(step.op).def->name),
                                       .location = context_.location_text(module_.op(step.op).loc),
                                       .from = str("another member, dim ", dim),
                                       .to = str("a member, dim ", dim),
                                       .factor = {}});
-      return finish(annotation_of(member), std::move(origin), found);
+      return trace(member, dim, arrival, std::move(origin), found);
     }
     finish(annotation_of(Holder{step.value, 0}), std::move(origin), found);
   }

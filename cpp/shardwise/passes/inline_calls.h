@@ -6,9 +6,9 @@
 //   func.func private @f …       regions     %1 = sdy.named_computation<"f">(%0) (%arg) { the ops of @f }
 //
 // A sharding of a result of @f, or of the call's, is a constraint where it is called, or that of the region's result;
-// one of an argument, too, or it stays with the region's argument. Each call gets ops of its own, so that two calls do not tie each other's shardings. Propagation
-// works on regions and makes functions of them again: calls that came out alike share one, others get new names, as in
-// Shardy:
+// one of an argument, too, or it stays with the region's argument. Each call gets ops of its own, so that two calls do
+// not tie each other's shardings. Propagation works on regions and makes functions of them again: calls that came out
+// alike share one, others get new names, as in Shardy:
 //
 //   outline    %1 = func.call @f(%0);  %2 = func.call @f_0(%x)
 //

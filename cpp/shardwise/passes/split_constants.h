@@ -8,8 +8,8 @@
 //   %2 = maximum %y, %b                 %2 = maximum %y, %b1
 //
 // A constant is an op marked constant_like, a chain of elementwise and constant_preserving ops that starts there (a
-// named computation is one if all ops in it are), or any scalar broadcast. Scalars stay shared: they are never sharded. The first use keeps the original, and copies stand
-// beside it, in its groups. What no use claims goes.
+// named computation is one if all ops in it are), or any scalar broadcast. Scalars stay shared: they are never sharded.
+// The first use keeps the original, and copies stand beside it, in its groups. What no use claims goes.
 #pragma once
 
 #include <cstdint>
