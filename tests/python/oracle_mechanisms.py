@@ -51,6 +51,12 @@ def groups_replicated_axes(program: ModuleText) -> bool:
     )
 
 
+def groups_results_of_manual(program: ModuleText) -> bool:
+    members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
+    manual = [value for op in program.ops() if op.name == "sdy.manual_computation" for value in op.results]
+    return any(id(value) in members for value in manual)
+
+
 def passes_on_what_is_used_later(program: ModuleText) -> bool:
     """An op that hands an operand to an argument of its region, or function, where a later op uses that operand too."""
     for block in program.blocks():
@@ -240,6 +246,27 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}
 }""",
         shardy='stablehlo.negate %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>}',
         ours="-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
+        passes="sdy-propagation-pipeline",
+    ),
+    Mechanism(
+        name="groups with results of manual computations",
+        why=(
+            "All members of a group have one sharding. What comes from inside a manual computation reaches the other "
+            "members in Shardy without the manual axes of the result."
+        ),
+        of_program=groups_results_of_manual,
+        text="""
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a", "b"}]>] out_shardings=[<@mesh, [{"a", ?}]>]
+      manual_axes={"a"} (%z: tensor<4xf32>) {
+    sdy.return %z : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  sdy.sharding_group %0 group_id=0 : tensor<8xf32>   sdy.sharding_group %y group_id=0 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""",
+        shardy='%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}',
+        ours='%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}]>}',
         passes="sdy-propagation-pipeline",
     ),
     Mechanism(

@@ -422,6 +422,7 @@ class Propagation {
         main.result_shardings[i] = result;
       }
       if (value == before_[0]) continue;
+      changed_ = true;
       const std::span<const ValueId> members = classes_.members(results[i]);
       for (const ValueId member : members.empty() ? std::span(&results[i], 1) : members) {
         record({}, member, i, before_[0], value);
