@@ -42,6 +42,8 @@ def groups_replicated_axes(program: ModuleText) -> bool:
     """A member of a sharding group of which only replicated axes are known."""
     members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
     annotated = [pair for op in program.ops() for pair in zip(op.results, op.shardings or ())]
+    for op in program.ops():  # what a loop carries is sharded as its result
+        annotated += [pair for block in op.blocks for pair in zip(block.arguments, op.shardings or ())]
     for function in program.functions:
         annotated += zip(function.block.arguments, function.argument_shardings)
     return any(

@@ -42,7 +42,7 @@ KINDS: dict[str, Sequence[tuple[Step, float]]] = {
 
 def passes_of(index: int, kind: str) -> str:
     """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
-    names = [PIPELINE] if kind == "regions" else [*LEVELS, PIPELINE]
+    names = [*LEVELS, PIPELINE]
     if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
         names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
     return names[index % len(names)]

@@ -179,6 +179,15 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
+// What its function does is seen where it stands, so it is kept.
+constexpr OpDef call() {
+  OpDef def =
+      region_op("func.call", infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
+                "The results of a function of the module (MLIR func.call); inlined before anything else.");
+  def.traits.side_effect = true;
+  return def;
+}
+
 constexpr OpDef kControlOps[] = {
     region_op("stablehlo.while", infer_while, flow_while, nullptr, "custom<while>",
               "Repeats its body while its condition holds (StableHLO while)."),
@@ -186,8 +195,7 @@ constexpr OpDef kControlOps[] = {
               "The results of the region that an index selects (StableHLO case)."),
     region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
               "The results of the first region if true, else of the second (StableHLO if)."),
-    region_op("func.call", infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
-              "The results of a function of the module (MLIR func.call); inlined before anything else."),
+    call(),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
      .rule = rule_barrier,

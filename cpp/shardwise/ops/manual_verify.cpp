@@ -2,11 +2,13 @@
 #include "shardwise/ops/manual_verify.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/control.h"
 
 namespace shardwise {
 namespace {
@@ -113,9 +115,11 @@ class ManualVerifier {
     fail<ShapeError>(op_.name(), str("the region must see ", what, " as ", local.text()), inside.text());
   }
 
-  void verify_region(RegionId region) const {
+  // With the functions that are called in it.
+  void verify_region(RegionId region) {
     for (OpId id : module_.region(region).ops) {
       const OpView op(module_, id);
+      if (is_call(module_, id)) verify_callee(op);
       for (size_t i = 0; i < op.result_count(); ++i) verify_free(op, op.result(i));
       for (RegionId inner : op.regions()) {
         for (ValueId argument : module_.region(inner).arguments) verify_free(op, argument);
@@ -124,8 +128,19 @@ class ManualVerifier {
     }
   }
 
-  void verify_free(const OpView& op, ValueId value) const {
-    const ShardingId id = module_.value(value).sharding;
+  void verify_callee(const OpView& call) {
+    const std::string& name = callee_of(module_, call.id());
+    if (!callees_.insert(name).second) return;
+    const auto callee = std::ranges::find(module_.functions, name, &Function::name);
+    if (callee == module_.functions.end()) return;  // another rule's
+    for (ValueId argument : module_.region(callee->body).arguments) verify_free(call, argument);
+    for (ShardingId result : callee->result_shardings) verify_free(call, result);
+    verify_region(callee->body);
+  }
+
+  void verify_free(const OpView& op, ValueId value) const { verify_free(op, module_.value(value).sharding); }
+
+  void verify_free(const OpView& op, ShardingId id) const {
     if (!id) return;
     const TensorSharding& sharding = module_.context().sharding(id);
     for (const AxisRef& axis : sharding.axes_used()) {
@@ -139,6 +154,7 @@ class ManualVerifier {
   const Region& region_;
   std::vector<const TensorSharding*> shardings_;  // of operands, then of results
   MeshPtr mesh_;
+  std::set<std::string> callees_;
 };
 
 class IsolationVerifier {

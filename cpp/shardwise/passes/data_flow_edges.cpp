@@ -217,6 +217,19 @@ const DataFlowEdge* DataFlowEdges::find(OpId edge_op) const {
   return it == edges_.end() || it->first != edge_op ? nullptr : &it->second;
 }
 
+std::vector<DataFlowEdge> bare_edges(const Module& module) {
+  std::vector<DataFlowEdge> edges;
+  std::unordered_set<ValueId> behind_edges;
+  for (const Function& function : module.functions) {
+    for_each_op(module, function.body, [&](OpId id) {
+      if (is_edge(module, id)) behind_edges.insert(module.operands(id)[0]);
+      for (DataFlowEdge& edge : edges_of(module, id)) edges.push_back(std::move(edge));
+    });
+  }
+  std::erase_if(edges, [&](const DataFlowEdge& edge) { return behind_edges.contains(edge.owner); });
+  return edges;
+}
+
 void add_data_flow_edges(Module& module) { EdgeAdder(module).run(); }
 
 void sink_data_flow_edges(Module& module, Provenance& provenance) { EdgeSinker(module, provenance).run(); }

@@ -16,6 +16,9 @@
 
 namespace shardwise {
 
+// Of values that no edge op stands for.
+std::vector<DataFlowEdge> bare_edges(const Module& module);
+
 void add_data_flow_edges(Module& module);
 // Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
 void sink_data_flow_edges(Module& module, Provenance& provenance);

@@ -144,8 +144,14 @@ class CallExpander {
     std::vector<OpId> ops;
     ops.swap(module_.region(region).ops);
     for (const OpId id : ops) {
+      const bool is_edge = module_.op(id).def->traits.data_flow_edge;
+      const bool is_done = is_edge && mode_ == Mode::kInline && replacement_.contains(module_.operands(id)[0]);
       for (ValueId& operand : module_.operands(id)) operand = replaced(operand);
-      if (is_call(module_, id)) {
+      if (is_done) {  // what it stood for is no longer handed on
+        Builder builder(module_, region, module_.op(id).loc);
+        const ValueId edge = module_.result(id);
+        replacement_[edge] = constrained(module_.operands(id)[0], module_.value(edge).sharding, builder);
+      } else if (is_call(module_, id)) {
         expand_call(id, region);
       } else if (mode_ == Mode::kInline && is_named_computation(module_, id)) {
         inline_region(id, region);

@@ -2,20 +2,22 @@
 #include "shardwise/passes/named_passes.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/verifier.h"
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/assign.h"
+#include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/pipeline.h"
 #include "shardwise/passes/plan_reshards.h"
 #include "shardwise/passes/populate_rules.h"
 #include "shardwise/passes/propagate.h"
 #include "shardwise/passes/remove_size_one_axes.h"
+#include "shardwise/passes/sharding_groups.h"
 
 namespace shardwise {
 namespace {
@@ -27,15 +29,8 @@ void change_nothing(Program&) {}
 class InsideViews {
  public:
   explicit InsideViews(Module& module) : module_(module) {
-    std::vector<DataFlowEdge> edges;
-    std::unordered_set<ValueId> behind_edges;
-    for (uint32_t id = 1; id < module.op_count(); ++id) {
-      const OpView op(module, OpId{id});
-      if (op.def().flow != nullptr) op.def().flow(op, edges);
-      if (op.def().traits.data_flow_edge) behind_edges.insert(op.operand(0));
-    }
-    for (const DataFlowEdge& edge : edges) {
-      if (!edge.target_inside || !edge.outside || behind_edges.contains(edge.owner)) continue;
+    for (const DataFlowEdge& edge : bare_edges(module)) {
+      if (!edge.target_inside || !edge.outside) continue;
       views_.push_back(edge);
       const TensorSharding& outside = module.context().sharding(edge.outside);
       module.value(edge.owner).sharding = module.context().intern(seen_from_inside(outside, edge.manual_axes));
@@ -62,6 +57,7 @@ template <Strategy strategy, Priorities priorities>
 void propagate_only(Program& program) {
   const InsideViews views(program.module);
   record_annotations(program.module, program.provenance);
+  sync_sharding_groups(program.module, program.provenance);
   propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters,
                       program.options.conservative);
 }
@@ -119,6 +115,7 @@ void run_passes(std::span<const std::string> names, Program& program) {
   for (const Pass* pass : passes) {
     if (pass->needs_runnable) check_runnable(program.module);
     run_pass(*pass, program, ++index);
+    verify(program.module);  // a level leaves what it came to, and that may be what no rule allows
   }
 }
 

@@ -57,9 +57,13 @@ class Propagation {
         use_begin_(module.value_count() + 1, 0) {
     for (const Function& function : module_.functions) collect(function.body);
     if (has_edges_) edges_ = DataFlowEdges(module);
-    if (has_edges_ || has_groups_) classes_ = ValueClasses(module, edges_);
+    const std::vector<DataFlowEdge> bare = has_flow_ ? bare_edges(module) : std::vector<DataFlowEdge>();
+    if (has_flow_ || has_edges_ || has_groups_) classes_ = ValueClasses(module, edges_, bare);
     index_uses();
     start_edges();
+    for (const DataFlowEdge& edge : bare) {
+      if (const Value& owner = module.value(edge.owner); owner.op) start(owner.op, edge, owner.sharding);
+    }
   }
 
   void run(Priorities priorities) {
@@ -104,6 +108,7 @@ class Propagation {
       const Traits& traits = module_.op(id).def->traits;
       has_edges_ = has_edges_ || traits.data_flow_edge;
       has_groups_ = has_groups_ || traits.sharding_group;
+      has_flow_ = has_flow_ || module_.op(id).def->flow != nullptr;
       for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
       for (RegionId inner : module_.regions(id)) collect(inner);
     }
@@ -169,14 +174,15 @@ class Propagation {
 
   // What is known of an edge from the start is known of all that it stands for.
   void start_edges() {
-    for (const auto& [op, edge] : edges_.all()) {
-      const ShardingId sharding = module_.value(module_.result(op)).sharding;
-      for (const ValueId target : edge.targets) {
-        ShardingId& known = module_.value(target).sharding;
-        if (target == edge.owner || known == sharding) continue;
-        record(op, target, edge.sources.size(), known, sharding);
-        known = sharding;
-      }
+    for (const auto& [op, edge] : edges_.all()) start(op, edge, module_.value(module_.result(op)).sharding);
+  }
+
+  void start(OpId op, const DataFlowEdge& edge, ShardingId sharding) {
+    for (const ValueId target : edge.targets) {
+      ShardingId& known = module_.value(target).sharding;
+      if (target == edge.owner || known == sharding) continue;
+      record(op, target, edge.sources.size(), known, sharding);
+      known = sharding;
     }
   }
 
@@ -205,7 +211,7 @@ class Propagation {
       const OpId id = stack_.back();
       stack_.pop_back();
       states_[id.index].queued = false;
-      if (!remove_if_unused(id)) visit(id);
+      if (!states_[id.index].dead && !remove_if_unused(id)) visit(id);
     }
   }
 
@@ -213,17 +219,28 @@ class Propagation {
   // ops before it may be next.
   bool remove_if_unused(OpId id) {
     const Operation& op = module_.op(id);
-    if (op.def->traits.constraint || op.result_count == 0) return false;
-    if (op.def->has_side_effect(OpView(module_, id))) return false;
+    if (op.result_count == 0) return false;
     for (uint32_t i = 0; i < op.result_count; ++i) {
       if (live_uses_[op.first_result + i] != 0) return false;
     }
+    if (has_effect(module_, id, UnusedConstraints::kKeep)) return false;
+    remove(id);
+    return true;
+  }
+
+  // With what is in its regions.
+  void remove(OpId id) {
     states_[id.index].dead = true;
+    for (RegionId inner : module_.regions(id)) {
+      for (ValueId result : module_.region(inner).results) --live_uses_[result.index];
+      for (OpId op : module_.region(inner).ops) {
+        if (!states_[op.index].dead) remove(op);
+      }
+    }
     for (ValueId operand : module_.operands(id)) {
       --live_uses_[operand.index];
       if (const OpId defining = module_.value(operand).op; defining && has_at_most_one_user(operand)) push(defining);
     }
-    return true;
   }
 
   // MLIR's rewriter looks again at what it thinks may go next, and with it Shardy.
@@ -344,14 +361,25 @@ class Propagation {
     const ValueId value = tensors_[tensor];
     const std::span<const ValueId> members = classes_.members(value);
     if (members.empty()) return set_sharding(id, tensor, value, sharding);
-    for (const ValueId member : members) set_sharding(id, tensor, member, sharding);
+    for (const ValueId member : members) {
+      if (member == value || !classes_.is_quiet(member)) {
+        set_sharding(id, tensor, member, sharding);
+      } else {
+        assign(id, tensor, member, sharding);
+      }
+    }
   }
 
-  void set_sharding(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
+  void assign(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
     Value& value = module_.value(target);
     record(id, target, tensor, value.sharding, sharding);
     value.sharding = sharding;
     changed_ = true;
+  }
+
+  void set_sharding(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
+    assign(id, tensor, target, sharding);
+    const Value& value = module_.value(target);
     if (value.op && value.op != id) push(value.op);
     for (OpId user : users(target)) {
       if (user == id) continue;
@@ -447,7 +475,7 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
-  bool has_edges_ = false, has_groups_ = false;
+  bool has_edges_ = false, has_groups_ = false, has_flow_ = false;
   bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;

@@ -14,7 +14,13 @@ bool has_size_one(const Mesh& mesh) {
 }
 
 TensorSharding without_size_one(TensorSharding sharding) {
-  const auto drop = [](AxisList& axes) { std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; }); };
+  const auto drop = [](AxisList& axes) {
+    AxisList left;
+    for (const AxisRef& axis : axes) {
+      if (axis.size != 1) append_merged(left, axis);  // its neighbours may be digits that belong together
+    }
+    axes = std::move(left);
+  };
   for (DimSharding& dim : sharding.dims) {
     drop(dim.axes);
     if (dim.axes.empty() && !dim.open) dim.priority.reset();

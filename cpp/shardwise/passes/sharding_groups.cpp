@@ -30,6 +30,10 @@ class GroupSync {
     for (const auto& [op, edge] : edges.all()) {
       for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
     }
+    for (const DataFlowEdge& edge : bare_edges(module)) {
+      if (!module.value(edge.owner).op) continue;
+      for (const ValueId target : edge.targets) edge_of_.emplace(target, edge.owner);
+    }
     for (const Function& function : module_.functions) collect(function.body, {});
   }
 
@@ -164,7 +168,7 @@ class GroupSync {
 
   Module& module_;
   Provenance& provenance_;
-  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for
+  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
   std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it

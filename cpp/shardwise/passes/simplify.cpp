@@ -164,7 +164,7 @@ namespace {
 class UnusedOps {
  public:
   UnusedOps(Module& module, UnusedConstraints constraints)
-      : module_(module), keep_constraints_(constraints == UnusedConstraints::kKeep), used_(module.value_count()) {}
+      : module_(module), constraints_(constraints), used_(module.value_count()) {}
 
   // From the last op to the first: when an op is reached, all its users have been.
   int64_t sweep(RegionId region) {
@@ -187,19 +187,9 @@ class UnusedOps {
   }
 
  private:
-  // An op has the effects of the ops in its regions.
-  bool has_effect(OpId id) const {
-    const OpView op(module_, id);
-    if (op.def().has_side_effect(op)) return true;
-    return std::ranges::any_of(op.regions(), [&](RegionId region) {
-      return std::ranges::any_of(module_.region(region).ops, [&](OpId inner) { return has_effect(inner); });
-    });
-  }
-
   bool is_needed(OpId id) const {
     const Operation& op = module_.op(id);
-    if (keep_constraints_ && op.def->traits.constraint) return true;
-    if (has_effect(id)) return true;
+    if (has_effect(module_, id, constraints_)) return true;
     for (uint32_t i = 0; i < op.result_count; ++i) {
       if (used_[op.first_result + i]) return true;
     }
@@ -207,11 +197,21 @@ class UnusedOps {
   }
 
   Module& module_;
-  bool keep_constraints_;
+  UnusedConstraints constraints_;
   std::vector<bool> used_;  // by value
 };
 
 }  // namespace
+
+bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
+  const OpView op(module, id);
+  if (op.def().has_side_effect(op)) return true;
+  if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
+  return std::ranges::any_of(op.regions(), [&](RegionId region) {
+    return std::ranges::any_of(module.region(region).ops,
+                               [&](OpId inner) { return has_effect(module, inner, constraints); });
+  });
+}
 
 int64_t remove_unused_ops(Module& module, UnusedConstraints constraints) {
   UnusedOps unused(module, constraints);

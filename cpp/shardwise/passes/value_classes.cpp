@@ -34,11 +34,19 @@ void join_groups(const Module& module, RegionId region, std::map<int64_t, ValueI
 
 }  // namespace
 
-ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges) {
+ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare) {
   std::map<int64_t, ValueId> first;
   Union classes(module.value_count());
   for (const Function& function : module.functions) join_groups(module, function.body, first, classes);
-  if (first.empty() && edges.empty()) return;
+  if (first.empty() && edges.empty() && bare.empty()) return;
+  for (const DataFlowEdge& edge : bare) {
+    if (!module.value(edge.owner).op) continue;  // arguments of manual regions speak for themselves
+    quiet_.resize(module.value_count());
+    for (const ValueId target : edge.targets) {
+      classes.join(edge.owner, target);
+      quiet_[edge.owner.index] = quiet_[target.index] = true;
+    }
+  }
   for (const auto& [op, edge] : edges.all()) {
     for (const ValueId target : edge.targets) {
       if (target != edge.owner) classes.join(module.result(op), target);

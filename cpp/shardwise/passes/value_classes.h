@@ -19,16 +19,20 @@ namespace shardwise {
 class ValueClasses {
  public:
   ValueClasses() = default;  // each value alone
-  ValueClasses(const Module& module, const DataFlowEdges& edges);
+  // `bare`: of values without an edge op; what they hand on to regions is one with them.
+  ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare);
 
   // All values of the class, with `value`; empty when it stands alone.
   std::span<const ValueId> members(ValueId value) const;
   bool empty() const { return begin_.empty(); }
+  // Without an edge op nobody is told when a value changes with another one of its class, in Shardy as well.
+  bool is_quiet(ValueId value) const { return !quiet_.empty() && quiet_[value.index]; }
 
  private:
   std::vector<uint32_t> class_of_;  // by value: 1 + its class, or 0
   std::vector<uint32_t> begin_;     // by class, into members_; and one behind
   std::vector<ValueId> members_;
+  std::vector<bool> quiet_;  // by value
 };
 
 }  // namespace shardwise
