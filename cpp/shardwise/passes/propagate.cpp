@@ -11,6 +11,7 @@
 
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
+#include "shardwise/passes/close_shardings.h"
 #include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/divisible_borders.h"
 #include "shardwise/passes/inline_calls.h"
@@ -498,62 +499,6 @@ class Propagation {
   bool first_of_visit_ = true;
 };
 
-class Closer {
- public:
-  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(only_mesh(module)) {}
-
-  void close_region(RegionId region, bool nested) {
-    for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);
-    for (OpId id : module_.region(region).ops) {
-      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) close_value(module_.result(id, i), nested);
-      for (RegionId inner : module_.regions(id)) close_region(inner, true);
-    }
-  }
-
-  void close_results(Function& function) {
-    const std::vector<ValueId>& results = module_.region(function.body).results;
-    function.result_shardings.resize(results.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      ShardingId& sharding = function.result_shardings[i];
-      sharding = sharding ? closed(sharding) : module_.value(results[i]).sharding;
-    }
-  }
-
- private:
-  // The scalars of a reduction's body are no program of their own: nothing is said about them.
-  void close_value(ValueId id, bool nested) {
-    Value& value = module_.value(id);
-    if (value.sharding) {
-      value.sharding = closed(value.sharding);
-    } else if (mesh_ != nullptr && !(nested && context_.type(value.type).shape.empty())) {
-      value.sharding = replicated(context_.type(value.type).ndim());
-    }
-  }
-
-  ShardingId closed(ShardingId id) {
-    auto [it, inserted] = closed_.try_emplace(id);
-    if (inserted) {
-      TensorSharding sharding = context_.sharding(id).closed().without_priorities();
-      sharding.replicated.clear();
-      it->second = context_.intern(sharding);
-    }
-    return it->second;
-  }
-
-  ShardingId replicated(int64_t ndim) {
-    const auto index = static_cast<size_t>(ndim);
-    if (replicated_.size() <= index) replicated_.resize(index + 1);
-    if (!replicated_[index]) replicated_[index] = context_.intern(TensorSharding::fully_replicated(mesh_, ndim));
-    return replicated_[index];
-  }
-
-  Module& module_;
-  Context& context_;
-  MeshPtr mesh_;
-  std::unordered_map<ShardingId, ShardingId> closed_;
-  std::vector<ShardingId> replicated_;  // by ndim
-};
-
 }  // namespace
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
@@ -569,14 +514,6 @@ void propagate_shardings(Module& module, Strategy strategy, Priorities prioritie
   counters.add("propagate.visits", propagation.visits());
   counters.add("propagate.distinct_visits", propagation.distinct_visits());
   counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
-}
-
-void close_shardings(Module& module) {
-  Closer closer(module);
-  for (Function& function : module.functions) {
-    closer.close_region(function.body, false);
-    closer.close_results(function);
-  }
 }
 
 void propagate(Program& program) {

@@ -27,7 +27,4 @@ inline constexpr Pass kPropagate{"propagate", "give every value a sharding", pro
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
                          Counters& counters, bool conservative = false);
 
-// Closes every dim, drops priorities and replicated lists, and makes values without sharding whole on every device.
-void close_shardings(Module& module);
-
 }  // namespace shardwise
