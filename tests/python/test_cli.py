@@ -193,6 +193,21 @@ def test_what_a_pass_refuses_has_the_place_of_the_op(file: Path, capsys: Any) ->
     assert run(capsys, "opt", file, "--passes=localize")[2].startswith("train.py:3:1: error: stablehlo.dot_general:")
 
 
+def test_sums_of_parts_are_not_taken_for_whole(file: Path, capsys: Any) -> None:
+    """localize alone would leave out the all-reduce that assign puts there."""
+    file.write_text(
+        """sdy.mesh @mesh = <["y"=4]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}, %v: tensor<f32>) -> tensor<8xf32> {
+  %0 = stablehlo.reduce(%x init: %v) applies stablehlo.add across dimensions = [1] : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""  # noqa: E501
+    )
+    code, out, err = run(capsys, "opt", file, "--passes=propagate,localize")
+    assert (code, out) == (1, "")
+    assert "what it sums up must be whole, or its result left unreduced" in err
+    assert "all_reduce" in run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

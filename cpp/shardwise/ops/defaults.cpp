@@ -6,11 +6,8 @@
 //                       reducer, then runs the same op on the local operands:
 //                         custom_sum over 17 columns on 4 devices:   select(column < 17, x, 0), custom_sum
 //   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
-#include <algorithm>
 #include <vector>
 
-#include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/layout.h"
@@ -44,34 +41,9 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
   return value;
 }
 
-// What a device sums up is a part where others have the rest: the result has to say so, or it would be taken for whole.
-void check_left_unreduced(const PartitionContext& context) {
-  const ShardingRule& rule = context.rule();
-  for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f].kind != FactorKind::kReduction) continue;
-    const auto factor = static_cast<FactorId>(f);
-    for (size_t i = 0; i < context.op().operand_count(); ++i) {
-      const LocalLayout& operand = context.operand_layout(i);
-      for (size_t d = 0; d < operand.dims.size(); ++d) {
-        const auto factors = rule.dim(i, d);
-        if (factors.size() != 1 || factors[0] != factor) continue;
-        for (const AxisRef& axis : operand.dims[d].axes) {
-          const auto has = [&](const AxisRef& left) { return contains(left, axis); };
-          if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
-            continue;
-          fail<ShardingError>(context.op().name(), "what it sums up must be whole, or its result left unreduced",
-                              str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)),
-                              "run assign and plan_reshards before localize");
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void partition_by_rule(PartitionContext& context) {
-  check_left_unreduced(context);
   const OpView op = context.op();
   Builder& builder = context.builder();
   std::vector<ValueId> operands;

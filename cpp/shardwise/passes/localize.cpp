@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/passes/localize.h"
 
+#include <algorithm>
+
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/passes/localize_collectives.h"
@@ -11,6 +14,30 @@
 
 namespace shardwise {
 namespace {
+
+// What a device sums up is a part where others have the rest: the result has to say so, or it would be taken for whole.
+void check_left_unreduced(const PartitionContext& context) {
+  const ShardingRule& rule = context.rule();
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    if (rule.factors()[f].kind != FactorKind::kReduction || rule.factors()[f].exchanged) continue;
+    const auto factor = static_cast<FactorId>(f);
+    for (size_t i = 0; i < context.op().operand_count(); ++i) {
+      const LocalLayout& operand = context.operand_layout(i);
+      for (size_t d = 0; d < operand.dims.size(); ++d) {
+        const auto factors = rule.dim(i, d);
+        if (factors.size() != 1 || factors[0] != factor) continue;
+        for (const AxisRef& axis : operand.dims[d].axes) {
+          const auto has = [&](const AxisRef& left) { return contains(left, axis); };
+          if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
+            continue;
+          fail<ShardingError>(context.op().name(), "what it sums up must be whole, or its result left unreduced",
+                              str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)),
+                              "run assign and plan_reshards before localize");
+        }
+      }
+    }
+  }
+}
 
 class Localization {
  public:
@@ -49,13 +76,14 @@ class Localization {
       return;
     }
     if (traits.reshard || traits.constraint) {
-      fail<InternalError>(op.name(), "must be planned before programs are made local");
+      fail<ShardingError>(op.name(), "must be planned before a program is made local", {}, "run plan_reshards first");
     }
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(rewriter_.source(), op.result(i))});
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
+    check_left_unreduced(partition);
     std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), std::move(made[i]));
   }
