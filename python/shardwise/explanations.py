@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 Lines = Iterator[tuple[int, str]]  # depth and text
+# Of a longer path its two ends are printed; the data has all of it.
+_LONGEST, _ENDS = 16, 4
 
 
 def _at(location: str) -> str:
@@ -89,8 +91,12 @@ class AxisExplanation:
             yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
             return
         yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {said}"
-        for step in self.path:
+        for step in self.path if len(self.path) <= _LONGEST else self.path[:_ENDS]:
             yield 1, f"through {step}"
+        if len(self.path) > _LONGEST:
+            yield 1, f"… {len(self.path) - 2 * _ENDS} more …"
+            for step in self.path[-_ENDS:]:
+                yield 1, f"through {step}"
 
     def __str__(self) -> str:
         return _indented(self._lines())

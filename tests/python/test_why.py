@@ -258,3 +258,34 @@ def test_the_path_has_factors_rounds_and_priorities() -> None:
     (step,) = value.axes[0].path
     assert (step.factor, step.round, step.priority) == ("i", 0, 1)
     assert str(step) == "stablehlo.add: operand 0 dim 0 → result 0 dim 0, factor i, round 0, after priority 0"
+
+
+def chain(length: int) -> str:
+    """One op behind the other; %0 is the first and %{length - 1} the last."""
+    ops = [f"%{i} = stablehlo.tanh %{i - 1 if i else 'x'} : tensor<8xf32>" for i in range(length)]
+    return "\n".join([
+        'func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<8xf32> {',
+        *ops,
+        f"return %{length - 1} : tensor<8xf32>",
+        "}",
+    ])  # fmt: skip
+
+
+def test_a_path_as_long_as_the_program_is_followed_and_its_ends_are_printed() -> None:
+    """A frame or a copy of the path per step would need more memory than there is."""
+    length = 100_000
+    asked = sw.parse(chain(length)).why(f"%{length - 1}")
+    (value,) = asked.values
+    (axis,) = value.axes
+    assert (axis.origin, len(axis.path)) == ("argument %arg0", length)
+    assert len(asked.to_dict()["values"][0]["axes"][0]["path"]) == length
+    lines = str(value).splitlines()
+    step = "    through stablehlo.tanh: operand 0 dim 0 → result 0 dim 0, factor i, round 0"
+    assert lines[2:] == [step] * 4 + ["    … 99992 more …"] + [step] * 4
+
+
+@pytest.mark.parametrize("length", [1, 16])
+def test_a_short_path_is_printed_whole(length: int) -> None:
+    (value,) = sw.parse(chain(length)).why(f"%{length - 1}").values
+    assert str(value).count("through stablehlo.tanh") == length
+    assert "more" not in str(value)
