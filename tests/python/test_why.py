@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""why(): through regions, groups and manual computations, and the annotation that it proposes where nothing splits."""
+"""why(): through regions, groups and manual computations, what lost and what would be, and how one asks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from module_drawing import random_module
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
-from random_programs import Program, programs
-from strategies import meshes
 from test_data_flow import GROUPS, MANUAL, WHILE
 from why_programs import CONFLICT, LOST, LostCase
 
@@ -90,25 +87,6 @@ def test_every_axis_comes_from_an_annotation(first: int) -> None:
             for axis in row["axes"]:
                 assert is_annotated(program, axis), (row["name"], axis, program.text())
     assert axes > 20
-
-
-@settings(max_examples=60)
-@given(meshes().flatmap(programs))
-def test_the_suggested_annotation_splits_the_value(program: Program) -> None:
-    module = program.record()
-    propagated = _core.passes.propagate_program(module)
-    for number in range(1, 30):
-        try:
-            why = propagated.explain_value(number)
-        except IndexError:
-            break
-        if not why["suggestion"]:
-            continue
-        try:
-            after = _core.passes.propagate_annotated(module, number, why["suggestion"])
-        except IndexError:  # a copy that propagation made of a constant
-            break
-        assert after.explain_value(number)["axes"], (why["type"], why["suggestion"], module.text())
 
 
 def test_annotating_a_value_that_is_not_there_is_refused() -> None:

@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/propagation_rounds.h"
+#include "shardwise/passes/suggested_sharding.h"
 
 namespace shardwise {
 namespace {
@@ -411,8 +412,13 @@ class Explainer {
 
   Explanation run() {
     const LocId loc = module_.value(value_).op ? module_.op(module_.value(value_).op).loc : module_.value(value_).loc;
-    Explanation result{
-        .value = value_, .name = context_.name_of(loc), .sharding = {}, .axes = {}, .lost = {}, .suggestion = {}};
+    Explanation result{.value = value_,
+                       .name = context_.name_of(loc),
+                       .sharding = {},
+                       .axes = {},
+                       .lost = {},
+                       .suggestion = {},
+                       .to_change = {}};
     const ShardingId id = module_.value(value_).sharding;
     if (!id) return result;
     const TensorSharding& sharding = context_.sharding(id);
@@ -428,28 +434,15 @@ class Explainer {
     }
     Judge judge(module_, history_, tracer, *mesh_);
     find_lost(judge, tracer, result.lost);
-    if (result.axes.empty() && !history_.initial(Holder{value_, 0})) result.suggestion = suggestion(sharding);
+    if (result.axes.empty()) suggest(tracer, sharding, result);
     return result;
   }
 
  private:
-  // The longest dim over the largest axis that divides it, or over the smallest that does not.
-  std::optional<TensorSharding> suggestion(const TensorSharding& whole) const {
-    const Dims& shape = module_.type(value_).shape;
-    const auto dim = std::ranges::max_element(shape);
-    if (dim == shape.end() || *dim < 2) return std::nullopt;
-    std::optional<AxisRef> best;
-    for (int axis = 0; axis < mesh_->ndim(); ++axis) {
-      const int64_t size = mesh_->axis_size(axis);
-      if (size < 2 || std::ranges::any_of(whole.unreduced, [&](const AxisRef& ref) { return ref.axis == axis; }))
-        continue;
-      const auto rank = [&](int64_t candidate) { return *dim % candidate == 0 ? candidate : -candidate; };
-      if (!best || rank(size) > rank(best->size)) best = full_axis(*mesh_, axis);
-    }
-    if (!best) return std::nullopt;
-    TensorSharding sharding = TensorSharding::fully_replicated(whole.mesh, whole.ndim());
-    sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
-    return sharding;
+  void suggest(const Tracer& tracer, const TensorSharding& now, Explanation& result) const {
+    const ShardingId said = history_.initial(Holder{value_, 0});
+    result.suggestion = suggested_sharding(module_, value_, now, said ? &context_.sharding(said) : nullptr);
+    if (said && result.suggestion) result.to_change = tracer.annotation_of(Holder{value_, 0});
   }
 
   void find_lost(Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {
