@@ -16,7 +16,7 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import CONFLICT, LOST, LostCase
+from why_programs import CONFLICT, LOST, LostCase, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -121,6 +121,16 @@ def test_without_the_winner_the_loser_gets_the_axis(case: LostCase) -> None:
     assert case.axis in taken.strip("[]").split("}, {")[case.dim], (taken, str(value))
 
 
+DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"b"}, {}')}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
+  sdy.sharding_group %x group_id=3 : tensor<8x8xf32>
+  sdy.sharding_group %y group_id=3 : tensor<8x8xf32>
+  %0 = stablehlo.tanh %x : tensor<8x8xf32>
+  %1 = stablehlo.tanh %y : tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}}"""
+
+
 # ---- what would be --------------------------------------------------------------------------------------------------
 
 
@@ -154,6 +164,35 @@ def test_a_counterfactual_counts_the_values_that_change() -> None:
     assert (one.without.origin, one.sharding, one.others) == ("argument %arg1", '[{"a"}, {}]', 1)
     assert str(one) == 'without argument %arg1 it would be sharded [{"a"}, {}]; 1 other value would change'
     assert sw.parse(CONFLICT).why("%0").values[0].counterfactuals is None
+
+
+def test_a_counterfactual_of_a_value_that_propagation_made() -> None:
+    """Where the members of a group disagree, constraints stand between them and their users."""
+    asked = sw.parse(DISAGREEING)
+    for value in asked.why("sharding_constraint", counterfactual=True).values:
+        assert value.counterfactuals is not None
+        decided = {one.without.origin: one.sharding for one in value.counterfactuals}
+        # The group has one sharding then, and needs no constraint: that of the member.
+        assert decided["argument %arg1"] == '[{"a"}, {}]'
+
+
+def test_a_counterfactual_of_a_copied_constant() -> None:
+    lines = [
+        "%c = stablehlo.constant dense<1.0> : tensor<8x16xf32>",
+        *(f"%{i} = stablehlo.add %arg{i}, %c : tensor<8x16xf32>" for i in range(2)),
+    ]
+    arguments = f"""%arg0: {sharded('{"a"}, {}', "8x16")}, %arg1: {sharded('{"b"}, {}', "8x16")}"""
+    text = (
+        f'sdy.mesh @mesh = <["a"=2, "b"=2]>\nfunc.func @main({arguments}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {{\n'
+        + "\n".join(lines)
+        + "\nreturn %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>\n}"
+    )
+    found = sw.parse(text).why("constant", counterfactual=True).values
+    told = {
+        value.sharding: [(one.without.origin, one.sharding) for one in value.counterfactuals or ()] for value in found
+    }
+    assert told['[{"a"}, {}]'] == [("argument %arg0", "[{}, {}]")]
+    assert told['[{"b"}, {}]'] == [("argument %arg1", "[{}, {}]")]
 
 
 def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
