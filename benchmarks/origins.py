@@ -112,7 +112,8 @@ def report_suggestions(tally: SuggestionTally, seconds: float) -> list[str]:
         ["with a value left replicated", tally.programs_with],
         ["suggestions tried", tally.tried],
         ["that split the value", tally.split],
-        ["values that are annotated, or have no dim to split", tally.without],
+        ["where an annotation was changed", tally.changed],
+        *([f"without a suggestion: {reason}", count] for reason, count in sorted(tally.reasons.items())),
     ]
     table(f"suggestions, {seconds:.0f} s", ["what", "count"], rows)
     for text in tally.failed[:5]:

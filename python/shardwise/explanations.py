@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 Lines = Iterator[tuple[int, str]]  # depth and text
+# Of a longer path its two ends are printed; the data has all of it.
+_LONGEST, _ENDS = 16, 4
 
 
 def _at(location: str) -> str:
@@ -89,8 +91,12 @@ class AxisExplanation:
             yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
             return
         yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {said}"
-        for step in self.path:
+        for step in self.path if len(self.path) <= _LONGEST else self.path[:_ENDS]:
             yield 1, f"through {step}"
+        if len(self.path) > _LONGEST:
+            yield 1, f"… {len(self.path) - 2 * _ENDS} more …"
+            for step in self.path[-_ENDS:]:
+                yield 1, f"through {step}"
 
     def __str__(self) -> str:
         return _indented(self._lines())
@@ -144,7 +150,8 @@ class ValueExplanation:
     """One value of a program: its type, its sharding, and the reasons.
 
     ``op`` made it, as its result ``index``; "" for an argument. ``suggestion`` is a sharding that, as an annotation of
-    a value that nothing splits, would split it. ``counterfactuals`` are there when asked for.
+    a value that nothing splits, would split it; ``to_change`` is the annotation that the value has already, in the
+    place of which it would have to be. ``counterfactuals`` are there when asked for.
     """
 
     name: str
@@ -155,6 +162,7 @@ class ValueExplanation:
     axes: tuple[AxisExplanation, ...] = ()
     lost: tuple[LostAxis, ...] = ()
     suggestion: str = ""
+    to_change: Annotation | None = None
     op: str = ""
     index: int = 0
     strategy: str = "aggressive"
@@ -182,7 +190,9 @@ class ValueExplanation:
             yield 1, "Nothing splits it: every device holds all of it."
         for lost in self.lost:
             yield from _deeper(lost._lines())
-        if self.suggestion:
+        if self.suggestion and self.to_change is not None:
+            yield 1, f"Its annotation keeps it so: {self.to_change}; changed to '{self.suggestion}' it would split it."
+        elif self.suggestion:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
             yield 1, str(one)
@@ -226,11 +236,12 @@ def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
 
 
 def _value_of(row: dict[str, Any]) -> ValueExplanation:
-    rows = row.get("counterfactuals")
+    rows, to_change = row.get("counterfactuals"), row.get("to_change")
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
         "axes": tuple(map(_axis_of, row["axes"])),
         "lost": tuple(map(_lost_of, row["lost"])),
+        "to_change": Annotation(**to_change) if to_change else None,
         "counterfactuals": None if rows is None else tuple(map(_counterfactual_of, rows)),
     })  # fmt: skip
 

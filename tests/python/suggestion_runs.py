@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that nothing splits, annotated as why() suggests and propagated again; for tests and benchmarks.origins."""
+"""Values that nothing splits, with the annotation that why() suggests written into the text of their program, which is
+parsed, verified and propagated again; for tests and benchmarks.origins.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardwise import _core
+from shardwise import Error, _core
 
 MOST_PER_PROGRAM = 12
+SHARDING = re.compile(r"<@[^<>]*>")
 
 
 @dataclass
@@ -19,38 +24,188 @@ class SuggestionTally:
     programs_with: int = 0
     tried: int = 0
     split: int = 0
-    without: int = 0
+    changed: int = 0  # of those split, where an annotation was changed
+    reasons: Counter[str] = field(default_factory=Counter)  # of values without a suggestion
     failed: list[str] = field(default_factory=list)
+
+    @property
+    def without(self) -> int:
+        return self.reasons.total()
 
 
 def try_suggestions(text: str, tally: SuggestionTally) -> None:
-    """Each value of one program, or the first few."""
-    # Calls become part of main first, so that values keep their numbers.
-    module = _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"])
+    """Each value of one program, or the first few; calls become part of main first."""
+    text = _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"]).text()
+    rows = _core.passes.propagate_program(named(text)).explain_all()
     tally.programs += 1
     tried = 0
-    for row in _core.passes.propagate_program(module).explain_all():
-        if row["axes"] or not row["sharding"]:
+    for row in rows:
+        if row["axes"]:
             continue
         if not row["suggestion"]:
-            tally.without += 1
+            reason = why_none(text, row)
+            tally.reasons[reason] += 1
+            if not reason:
+                tally.failed.append(f"nothing suggested for {row['name']} {row['type']} {row['sharding']}\n{text}")
             continue
         if tried == MOST_PER_PROGRAM:
-            break
-        try:
-            done = splits(module, row)
-        except IndexError:  # a copy that propagation made of a constant
             continue
         tried += 1
         tally.tried += 1
-        if done:
-            tally.split += 1
+        wrong = problem(text, row)
+        if wrong:
+            tally.failed.append(f"{row['name']} {row['type']} {row['suggestion']}: {wrong}\n{text}")
         else:
-            tally.failed.append(f"{row['name']} {row['type']} {row['suggestion']}\n{text}")
+            tally.split += 1
+            tally.changed += "to_change" in row
     tally.programs_with += tried > 0
 
 
-def splits(module: Any, row: dict[str, Any]) -> bool:
-    """Whether the value, annotated, has the axes that were suggested."""
-    after = _core.passes.propagate_annotated(module, row["number"], row["suggestion"])
-    return bool(after.explain_value(row["number"])["sharding"] == row["suggestion"])
+def named(text: str) -> Any:
+    """The module with its values' names of the text as locations."""
+    return _core.ir.parse(text, "", name_values=True)
+
+
+def problem(text: str, row: dict[str, Any]) -> str:
+    """Of the suggestion for one value, or ""."""
+    after = written(text, row)
+    try:
+        module = named(after)
+        module.verify()
+    except Error as error:
+        return f"{error}\n{after}"
+    found = [r for r in _core.passes.propagate_program(module).explain_all() if is_same(r, row)]
+    assert found, (row, after)
+    dims = re.findall(r"\{([^}]*)\}", row["suggestion"].partition("]")[0])
+    (wanted,) = [(dim, axes) for dim, axes in enumerate(dims) if axes]
+    if any(wanted in [(a["dim"], a["axis"]) for a in r["axes"]] for r in found):
+        return ""
+    return f"it is {found[0]['sharding']} in\n{after}"
+
+
+def is_same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return all(a[key] == b[key] for key in ("name", "index", "op"))
+
+
+# ---- why there is none ----------------------------------------------------------------------------------------------
+
+
+def why_none(text: str, row: dict[str, Any]) -> str:
+    """ "" where there should be one."""
+    sizes = [int(n) for n in re.findall(r"(\d+)x", row["type"])]
+    if not sizes:
+        return "a scalar"
+    if max(sizes) < 2:
+        return "no dim to split"
+    declared = mesh_of(text)
+    if not declared:
+        return "one device"
+    if not row["sharding"]:
+        return "no sharding" if not SHARDING.search(text) else ""
+    free = dict.fromkeys(manual_axes(text, row), 0)
+    for listed in re.findall(r"(?:replicated|unreduced)=\{([^}]*)\}", said_text(text, row)):
+        for axis, part in re.findall(r'"([^"]+)"(?::\(\d+\)(\d+))?', listed):
+            free[axis] = free.get(axis, declared[axis]) // int(part or declared[axis])
+    return "" if any(free.get(axis, size) > 1 for axis, size in declared.items()) else "all axes are taken"
+
+
+def mesh_of(text: str) -> dict[str, int]:
+    (mesh,) = re.findall(r"sdy\.mesh @\w+ = <\[(.*?)\]", text)
+    return {axis: int(size) for axis, size in re.findall(r'"([^"]+)"=(\d+)', mesh)}
+
+
+def said_text(text: str, row: dict[str, Any]) -> str:
+    found = annotation_of(text.splitlines(), row)
+    return found[1] if found else ""
+
+
+def manual_axes(text: str, row: dict[str, Any]) -> set[str]:
+    """Of the computations around the value, and of the one that gives or takes it."""
+    lines = text.splitlines()
+    at = definition(lines, row)
+    found = set(manual_of(lines[at]))
+    depth = indent(lines[at])
+    for line in reversed(lines[:at]):
+        if indent(line) < depth:
+            depth = indent(line)
+            found |= manual_of(line)
+    return found
+
+
+def manual_of(line: str) -> set[str]:
+    match = re.search(r"manual_axes=\{([^}]*)\}", line)
+    return set(re.findall(r'"([^"]+)"', match[1])) if match else set()
+
+
+# ---- writing it -----------------------------------------------------------------------------------------------------
+
+
+def written(text: str, row: dict[str, Any]) -> str:
+    """The program with the suggestion in place of the value's annotation, or as a constraint behind the value."""
+    lines = text.splitlines()
+    (mesh,) = re.findall(r"sdy\.mesh (@\w+) =", text)
+    sharding = f"<{mesh}, {row['suggestion']}>"
+    if "to_change" in row:
+        found = annotation_of(lines, row)
+        assert found, row
+        at, old, start = found
+        assert lines[at][start:].startswith(old)
+        lines[at] = lines[at][:start] + sharding + lines[at][start + len(old) :]
+        return "\n".join(lines)
+    at = definition(lines, row)
+    if row["op"]:
+        at = end_of_op(lines, at)
+    elif "stablehlo.while(" in lines[at]:
+        at = next(i for i in range(at, len(lines)) if lines[i] == " " * indent(lines[at]) + "do {")
+    value = ssa(row)
+    use = re.compile(re.escape(value) + r"(?![\w#:])")
+    rest = [use.sub("%suggested", line) for line in lines[at + 1 :]]
+    constraint = f"%suggested = sdy.sharding_constraint {value} {sharding} : {row['type']}"
+    return "\n".join([*lines[: at + 1], constraint, *rest])
+
+
+def ssa(row: dict[str, Any]) -> str:
+    name, several, _ = str(row["name"]).partition(":")
+    return f"{name}#{row['index']}" if several else name
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def definition(lines: list[str], row: dict[str, Any]) -> int:
+    name = re.escape(str(row["name"]))
+    of_op, of_argument = re.compile(rf"\s*{name} = "), re.compile(rf"{name}(: | = )")
+    assert name, row
+    return next(i for i, line in enumerate(lines) if (of_op.match(line) if row["op"] else of_argument.search(line)))
+
+
+def end_of_op(lines: list[str], at: int) -> int:
+    """The last of its lines: those of its regions are deeper, or begin with what belongs to them."""
+    depth, end = indent(lines[at]), at + 1
+    while indent(lines[end]) > depth or lines[end].lstrip().startswith(("}", "cond {", "do {", "^")):
+        end += 1
+    return end - 1
+
+
+def annotation_of(lines: list[str], row: dict[str, Any]) -> tuple[int, str, int] | None:
+    """Line, text and column of what is said of the value."""
+    at, index = definition(lines, row), row["index"]
+    line = lines[at]
+    if not row["op"] and "func.func" in line:
+        own = re.compile(re.escape(row["name"]) + r": [^%]*?(<@[^<>]*>)\}").search(line[: line.index(" -> ")])
+        return (at, own[1], own.start(1)) if own else None
+    if not row["op"]:
+        begin = line.find("in_shardings=")
+    elif "out_shardings=" in line:
+        begin = line.index("out_shardings=")
+    elif row["op"] in ("sdy.sharding_constraint", "sdy.data_flow_edge"):
+        begin = 0
+    else:
+        ends = [i for i in range(at, end_of_op(lines, at) + 1) if indent(lines[i]) == indent(line)]
+        at = next((i for i in ends if "sdy.sharding_per_value<[" in lines[i]), at)
+        begin = lines[at].find("sdy.sharding_per_value<[")
+    if begin < 0:
+        return None
+    match = list(SHARDING.finditer(lines[at], lines[at].find("[", begin) if begin else 0))
+    return (at, match[index][0], match[index].start()) if index < len(match) else None

@@ -78,3 +78,6 @@ def test_suggested_annotations_split_the_value() -> None:
         try_suggestions(drawn("regions" if index % 4 == 0 else "plain", index).text(), tally)
     assert not tally.failed, tally.failed[0]
     assert tally.split > 100
+    assert tally.changed > 5
+    assert set(tally.reasons) <= {"a scalar", "no dim to split", "all axes are taken"}
+    assert tally.reasons["all axes are taken"] < tally.tried / 4

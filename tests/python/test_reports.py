@@ -39,7 +39,8 @@ LOST: dict[str, Any] = {
 }  # fmt: skip
 VALUE: dict[str, Any] = {
     "name": "h", "file": "train.py", "line": 10, "type": "tensor<16x64xf32>", "sharding": '[{"data"}, {}]',
-    "axes": [AXIS], "lost": [LOST], "suggestion": "", "op": "stablehlo.tanh", "index": 0, "strategy": "aggressive",
+    "axes": [AXIS], "lost": [LOST], "suggestion": "",
+    "to_change": None, "op": "stablehlo.tanh", "index": 0, "strategy": "aggressive",
     "conservative": False, "counterfactuals": None,
 }  # fmt: skip
 WITHOUT = {"origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3}

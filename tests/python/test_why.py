@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""why(): through regions, groups and manual computations, and the annotation that it proposes where nothing splits."""
+"""why(): through regions, groups and manual computations, what lost and what would be, and how one asks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from module_drawing import random_module
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
-from random_programs import Program, programs
-from strategies import meshes
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import CONFLICT, LOST, LostCase
+from why_programs import CONFLICT, LOST, LostCase, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -92,25 +89,6 @@ def test_every_axis_comes_from_an_annotation(first: int) -> None:
     assert axes > 20
 
 
-@settings(max_examples=60)
-@given(meshes().flatmap(programs))
-def test_the_suggested_annotation_splits_the_value(program: Program) -> None:
-    module = program.record()
-    propagated = _core.passes.propagate_program(module)
-    for number in range(1, 30):
-        try:
-            why = propagated.explain_value(number)
-        except IndexError:
-            break
-        if not why["suggestion"]:
-            continue
-        try:
-            after = _core.passes.propagate_annotated(module, number, why["suggestion"])
-        except IndexError:  # a copy that propagation made of a constant
-            break
-        assert after.explain_value(number)["axes"], (why["type"], why["suggestion"], module.text())
-
-
 def test_annotating_a_value_that_is_not_there_is_refused() -> None:
     with pytest.raises(IndexError, match="a program has no such value"):
         _core.passes.propagate_annotated(_core.ir.parse(WHILE), 4000, '[{"a"}, {}]')
@@ -141,6 +119,16 @@ def test_without_the_winner_the_loser_gets_the_axis(case: LostCase) -> None:
     decided = {one.without.origin: one.sharding for one in value.counterfactuals}
     taken = decided[case.winner or case.closed_by]
     assert case.axis in taken.strip("[]").split("}, {")[case.dim], (taken, str(value))
+
+
+DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"b"}, {}')}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
+  sdy.sharding_group %x group_id=3 : tensor<8x8xf32>
+  sdy.sharding_group %y group_id=3 : tensor<8x8xf32>
+  %0 = stablehlo.tanh %x : tensor<8x8xf32>
+  %1 = stablehlo.tanh %y : tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}}"""
 
 
 # ---- what would be --------------------------------------------------------------------------------------------------
@@ -176,6 +164,35 @@ def test_a_counterfactual_counts_the_values_that_change() -> None:
     assert (one.without.origin, one.sharding, one.others) == ("argument %arg1", '[{"a"}, {}]', 1)
     assert str(one) == 'without argument %arg1 it would be sharded [{"a"}, {}]; 1 other value would change'
     assert sw.parse(CONFLICT).why("%0").values[0].counterfactuals is None
+
+
+def test_a_counterfactual_of_a_value_that_propagation_made() -> None:
+    """Where the members of a group disagree, constraints stand between them and their users."""
+    asked = sw.parse(DISAGREEING)
+    for value in asked.why("sharding_constraint", counterfactual=True).values:
+        assert value.counterfactuals is not None
+        decided = {one.without.origin: one.sharding for one in value.counterfactuals}
+        # The group has one sharding then, and needs no constraint: that of the member.
+        assert decided["argument %arg1"] == '[{"a"}, {}]'
+
+
+def test_a_counterfactual_of_a_copied_constant() -> None:
+    lines = [
+        "%c = stablehlo.constant dense<1.0> : tensor<8x16xf32>",
+        *(f"%{i} = stablehlo.add %arg{i}, %c : tensor<8x16xf32>" for i in range(2)),
+    ]
+    arguments = f"""%arg0: {sharded('{"a"}, {}', "8x16")}, %arg1: {sharded('{"b"}, {}', "8x16")}"""
+    text = (
+        f'sdy.mesh @mesh = <["a"=2, "b"=2]>\nfunc.func @main({arguments}) -> (tensor<8x16xf32>, tensor<8x16xf32>) {{\n'
+        + "\n".join(lines)
+        + "\nreturn %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>\n}"
+    )
+    found = sw.parse(text).why("constant", counterfactual=True).values
+    told = {
+        value.sharding: [(one.without.origin, one.sharding) for one in value.counterfactuals or ()] for value in found
+    }
+    assert told['[{"a"}, {}]'] == [("argument %arg0", "[{}, {}]")]
+    assert told['[{"b"}, {}]'] == [("argument %arg1", "[{}, {}]")]
 
 
 def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
@@ -258,3 +275,34 @@ def test_the_path_has_factors_rounds_and_priorities() -> None:
     (step,) = value.axes[0].path
     assert (step.factor, step.round, step.priority) == ("i", 0, 1)
     assert str(step) == "stablehlo.add: operand 0 dim 0 → result 0 dim 0, factor i, round 0, after priority 0"
+
+
+def chain(length: int) -> str:
+    """One op behind the other; %0 is the first and %{length - 1} the last."""
+    ops = [f"%{i} = stablehlo.tanh %{i - 1 if i else 'x'} : tensor<8xf32>" for i in range(length)]
+    return "\n".join([
+        'func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<8xf32> {',
+        *ops,
+        f"return %{length - 1} : tensor<8xf32>",
+        "}",
+    ])  # fmt: skip
+
+
+def test_a_path_as_long_as_the_program_is_followed_and_its_ends_are_printed() -> None:
+    """A frame or a copy of the path per step would need more memory than there is."""
+    length = 100_000
+    asked = sw.parse(chain(length)).why(f"%{length - 1}")
+    (value,) = asked.values
+    (axis,) = value.axes
+    assert (axis.origin, len(axis.path)) == ("argument %arg0", length)
+    assert len(asked.to_dict()["values"][0]["axes"][0]["path"]) == length
+    lines = str(value).splitlines()
+    step = "    through stablehlo.tanh: operand 0 dim 0 → result 0 dim 0, factor i, round 0"
+    assert lines[2:] == [step] * 4 + ["    … 99992 more …"] + [step] * 4
+
+
+@pytest.mark.parametrize("length", [1, 16])
+def test_a_short_path_is_printed_whole(length: int) -> None:
+    (value,) = sw.parse(chain(length)).why(f"%{length - 1}").values
+    assert str(value).count("through stablehlo.tanh") == length
+    assert "more" not in str(value)

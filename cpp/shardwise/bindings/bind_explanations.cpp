@@ -157,6 +157,7 @@ py::dict explain_value(const Explained& program, ValueId value, bool counterfact
                py::arg("strategy") = program.provenance.basic ? "basic" : "aggressive",
                py::arg("conservative") = program.provenance.conservative);
   row["suggestion"] = explanation.suggestion ? short_text(*explanation.suggestion) : std::string();
+  if (explanation.to_change) row["to_change"] = annotation_dict(module, *explanation.to_change);
   if (counterfactual) row["counterfactuals"] = counterfactuals_of(program, explanation);
   return row;
 }

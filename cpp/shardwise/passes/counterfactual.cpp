@@ -2,6 +2,7 @@
 #include "shardwise/passes/counterfactual.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/program_shardings.h"
@@ -34,6 +35,55 @@ bool remove(Module& module, const Annotation& annotation) {
   return true;
 }
 
+struct Use {
+  OpId op;
+  size_t operand = 0;
+};
+
+// By value that propagation made: its first use.
+void find_first_uses(const Module& module, RegionId region, uint32_t first_made,
+                     std::unordered_map<ValueId, Use>& uses) {
+  for (const OpId op : module.region(region).ops) {
+    const auto operands = module.operands(op);
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k].index >= first_made) uses.try_emplace(operands[k], Use{op, k});
+    }
+    for (const RegionId inner : module.regions(op)) find_first_uses(module, inner, first_made, uses);
+  }
+}
+
+// What stands for a value of one propagated program in another one: itself, where the program had it before; for a
+// value that propagation made, as it copies constants and puts constraints on members of a group, what its first user
+// uses there instead, or what a constraint without users is on. Nothing, where there is no such value.
+ValueId counterpart(const Module& before, const Module& propagated, const Module& other, ValueId value) {
+  const auto is_made = [&](ValueId known) { return known.index >= before.value_count(); };
+  if (!is_made(value)) return value;
+  std::unordered_map<ValueId, Use> uses;
+  find_first_uses(propagated, propagated.main().body, static_cast<uint32_t>(before.value_count()), uses);
+  const OpId maker = propagated.value(value).op;
+  if (!uses.contains(value) && maker && propagated.op(maker).def->traits.constraint) {
+    const ValueId constrained = propagated.operands(maker)[0];
+    return is_made(constrained) ? ValueId{} : constrained;
+  }
+  std::vector<size_t> way;  // of operands, from an op that both programs have to the value
+  OpId user;
+  do {
+    const auto use = uses.find(value);
+    if (use == uses.end()) return {};
+    way.push_back(use->second.operand);
+    user = use->second.op;
+    if (user.index < before.op_count()) break;
+    value = propagated.result(user);
+  } while (is_made(value));
+  for (;; way.pop_back()) {
+    if (way.back() >= other.operands(user).size()) return {};
+    value = other.operands(user)[way.back()];
+    if (way.size() == 1) return value;
+    user = other.value(value).op;
+    if (!user) return {};
+  }
+}
+
 }  // namespace
 
 std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
@@ -41,21 +91,23 @@ std::optional<Counterfactual> without(const Module& module, const Module& propag
   Program program{.module = module, .options = options};
   if (!remove(program.module, annotation)) return std::nullopt;
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0};
+  const auto first_made = static_cast<uint32_t>(module.value_count());
   Context& context = program.module.context();
   // The last annotation may be all that the mesh is known from: then nothing is split.
   const bool has_mesh = program_mesh(program.module) != nullptr;
   if (has_mesh) propagate(program);
-  const auto sharding = [&](ValueId of) {
+  const auto sharding = [&](ValueId of, ValueId there) {
     const ShardingId known = propagated.value(of).sharding;
-    if (has_mesh || !known) return program.module.value(of).sharding;
+    if (has_mesh || !known) return program.module.value(there).sharding;
     const MeshPtr& mesh = context.sharding(known).mesh;
     return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
   };
-  if (const ShardingId id = sharding(value)) found.sharding = short_text(context.sharding(id));
+  const ValueId there = counterpart(module, propagated, program.module, value);
+  if (!there) return std::nullopt;
+  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(context.sharding(id));
   for (const ValueId other : values_of_main(propagated)) {
-    const bool known = other.index < program.module.value_count();
-    if (!known || other == value) continue;
-    if (sharding(other) != propagated.value(other).sharding) ++found.others;
+    if (other.index >= first_made || other == value) continue;
+    if (sharding(other, other) != propagated.value(other).sharding) ++found.others;
   }
   return found;
 }

@@ -2,17 +2,20 @@
 #include "shardwise/passes/explain.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/propagation_rounds.h"
+#include "shardwise/passes/suggested_sharding.h"
 
 namespace shardwise {
 namespace {
 
-std::string tensor_text(const ShardingRule& rule, size_t tensor, size_t dim) {
-  const bool is_operand = tensor < rule.operand_count();
-  return str(is_operand ? "operand " : "result ", is_operand ? tensor : tensor - rule.operand_count(), " dim ", dim);
+std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
+  const bool is_operand = tensor < operands;
+  return str(is_operand ? "operand " : "result ", is_operand ? tensor : tensor - operands, " dim ", dim);
 }
 
 bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
@@ -30,9 +33,7 @@ class Tracer {
 
   // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
   std::vector<AxisOrigin> origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
-    std::vector<AxisOrigin> found;
-    AxisOrigin origin{.axis = axis, .axis_text = {}, .dim = static_cast<int64_t>(dim), .origin = {}, .path = {}};
-    trace(holder, dim, time, std::move(origin), found);
+    std::vector<AxisOrigin> found = trace({.holder = holder, .dim = dim, .axis = axis, .time = time}, dim);
     std::vector<AxisOrigin> merged;
     for (AxisOrigin& one : found) {
       if (!merged.empty() && can_merge(merged.back().axis, one.axis) && same_way(merged.back(), one)) {
@@ -80,63 +81,125 @@ class Tracer {
     annotation.location = context_.location_text(op.loc);
   }
 
-  void trace(const Holder& holder, size_t dim, size_t time, AxisOrigin origin, std::vector<AxisOrigin>& found) {
-    const size_t arrival = history_.arrival(holder, dim, origin.axis, time);
-    if (arrival == history_.now()) return finish(annotation_of(holder), std::move(origin), found);
-    const PropagationStep& step = history_.steps()[arrival];
-    if (step.round == PropagationStep::kByPriority) return finish(annotation_of(holder), std::move(origin), found);
-    if (step.op && module_.op(step.op).def->traits.sharding_group) {
-      return trace_group(arrival, dim, std::move(origin), found);
+  static constexpr size_t kNoLink = std::numeric_limits<size_t>::max();
+
+  // An axis that somebody had before `time`, to be followed further back.
+  struct Spot {
+    Holder holder;
+    size_t dim = 0;
+    AxisRef axis;
+    size_t time = 0;
+    size_t link = kNoLink;  // the last of the way so far
+  };
+  // A step on the way, in numbers: the texts are written once the way is known to lead to an origin.
+  struct Link {
+    size_t previous = kNoLink;  // nearer to the value that was asked about
+    size_t step = 0;
+    AxisSource source;
+    size_t dim = 0;
+    size_t operands = 0;  // of the rule
+  };
+
+  // A way may be as long as the program, so it is followed with a stack of its own.
+  std::vector<AxisOrigin> trace(const Spot& start, size_t dim) {
+    std::vector<AxisOrigin> found;
+    std::vector<Link> links;
+    std::vector<Spot> stack{start};
+    while (!stack.empty()) {
+      const Spot at = stack.back();
+      stack.pop_back();
+      const size_t first = stack.size();
+      if (const std::optional<Annotation> end = step_back(at, links, stack)) {
+        found.push_back(AxisOrigin{.axis = at.axis,
+                                   .axis_text = {},
+                                   .dim = static_cast<int64_t>(dim),
+                                   .origin = *end,
+                                   .path = path_of(links, at.link)});
+      }
+      std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
     }
-    if (step.op && module_.op(step.op).def->flow != nullptr) {
-      return finish(annotation_of(step.op), std::move(origin), found);
-    }
-    const std::vector<AxisSource> sources = history_.sources(arrival, dim, origin.axis);
-    if (sources.empty()) return finish(annotation_of(holder), std::move(origin), found);
-    const ShardingRule rule = history_.project(step.op, arrival, step.op ? 0 : step.tensor).rule();
-    const size_t begin = history_.visit_begin(arrival);
-    for (const AxisSource& source : sources) {
-      AxisOrigin next = origin;
-      next.axis = source.axis;
-      if (!source.own && step.op) next.path.push_back(entry(step, rule, source, dim));
-      trace(source.holder, source.dim, begin, std::move(next), found);
-    }
+    return found;
   }
+
+  // The annotation that the axis comes from, or, on the stack, who had it before.
+  std::optional<Annotation> step_back(const Spot& at, std::vector<Link>& links, std::vector<Spot>& stack) {
+    const size_t arrival = history_.arrival(at.holder, at.dim, at.axis, at.time);
+    if (arrival == history_.now()) return annotation_of(at.holder);
+    const PropagationStep& step = history_.steps()[arrival];
+    if (step.round == PropagationStep::kByPriority) return annotation_of(at.holder);
+    if (is_group(step.op)) {
+      const std::optional<Spot> member = other_member(at, arrival);
+      if (!member) return annotation_of(at.holder);
+      links.push_back({.previous = at.link, .step = arrival, .source = {}, .dim = at.dim});
+      stack.push_back(*member);
+      stack.back().link = links.size() - 1;
+      return std::nullopt;
+    }
+    if (step.op && module_.op(step.op).def->flow != nullptr) return annotation_of(step.op);
+    const std::vector<AxisSource> sources = history_.sources(arrival, at.dim, at.axis);
+    if (sources.empty()) return annotation_of(at.holder);
+    const size_t begin = history_.visit_begin(arrival);
+    const size_t operands = step.op ? module_.operands(step.op).size() : 0;
+    for (const AxisSource& source : sources) {
+      stack.push_back(
+          {.holder = source.holder, .dim = source.dim, .axis = source.axis, .time = begin, .link = at.link});
+      if (source.own || !step.op) continue;
+      links.push_back({.previous = at.link, .step = arrival, .source = source, .dim = at.dim, .operands = operands});
+      stack.back().link = links.size() - 1;
+    }
+    return std::nullopt;
+  }
+
+  bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
 
   // The members of a group begin with the sharding of those that had one.
-  void trace_group(size_t arrival, size_t dim, AxisOrigin origin, std::vector<AxisOrigin>& found) {
+  std::optional<Spot> other_member(const Spot& at, size_t arrival) {
     const PropagationStep& step = history_.steps()[arrival];
-    const int64_t id = module_.attrs(step.op).get_int("group_id");
-    for (uint32_t i = 1; i < module_.op_count(); ++i) {
-      const OpId other{i};
-      if (!module_.op(other).def->traits.sharding_group || module_.attrs(other).get_int("group_id") != id) continue;
-      const Holder member{module_.operands(other)[0], 0};
-      if (member.value == step.value || !history_.has(history_.at(member, arrival), dim, origin.axis)) continue;
-      origin.path.push_back(PathEntry{.op = step.op,
-                                      .name = std::string(module_.op(step.op).def->name),
-                                      .location = context_.location_text(module_.op(step.op).loc),
-                                      .from = str("another member, dim ", dim),
-                                      .to = str("a member, dim ", dim),
-                                      .factor = {}});
-      return trace(member, dim, arrival, std::move(origin), found);
+    if (members_.empty()) {
+      for (uint32_t i = 1; i < module_.op_count(); ++i) {
+        const OpId op{i};
+        if (is_group(op)) members_[module_.attrs(op).get_int("group_id")].push_back(module_.operands(op)[0]);
+      }
     }
-    finish(annotation_of(Holder{step.value, 0}), std::move(origin), found);
+    for (const ValueId value : members_[module_.attrs(step.op).get_int("group_id")]) {
+      const Holder member{value, 0};
+      if (value == step.value || !history_.has(history_.at(member, arrival), at.dim, at.axis)) continue;
+      return Spot{.holder = member, .dim = at.dim, .axis = at.axis, .time = arrival};
+    }
+    return std::nullopt;
   }
 
-  PathEntry entry(const PropagationStep& step, const ShardingRule& rule, const AxisSource& source, size_t dim) const {
+  std::vector<PathEntry> path_of(const std::vector<Link>& links, size_t last) const {
+    std::vector<PathEntry> path;
+    for (size_t link = last; link != kNoLink; link = links[link].previous) path.push_back(entry(links[link]));
+    return path;
+  }
+
+  PathEntry entry(const Link& link) const {
+    const PropagationStep& step = history_.steps()[link.step];
     const OpId op = shown(step.op);
     const bool is_edge = op != step.op;
-    const std::vector<Holder> tensors = is_edge ? history_.tensors(step.op) : std::vector<Holder>();
-    return PathEntry{
-        .op = op,
-        .name = std::string(module_.op(op).def->name),
-        .location = context_.location_text(module_.op(op).loc),
-        .from =
-            is_edge ? place_text(op, source.holder.value, source.dim) : tensor_text(rule, source.tensor, source.dim),
-        .to = is_edge ? place_text(op, tensors[step.tensor].value, dim) : tensor_text(rule, step.tensor, dim),
-        .factor = factor_symbol(source.factor),
-        .round = step.round,
-        .priority = step.priority};
+    PathEntry entry{.op = op,
+                    .name = std::string(module_.op(op).def->name),
+                    .location = context_.location_text(module_.op(op).loc),
+                    .from = {},
+                    .to = {},
+                    .factor = {},
+                    .round = step.round,
+                    .priority = step.priority};
+    if (is_group(op)) {
+      entry.from = str("another member, dim ", link.dim);
+      entry.to = str("a member, dim ", link.dim);
+      entry.round = entry.priority = 0;
+      return entry;
+    }
+    const AxisSource& source = link.source;
+    entry.from = is_edge ? place_text(op, source.holder.value, source.dim)
+                         : tensor_text(link.operands, source.tensor, source.dim);
+    entry.to = is_edge ? place_text(op, history_.tensors(step.op)[step.tensor].value, link.dim)
+                       : tensor_text(link.operands, step.tensor, link.dim);
+    entry.factor = factor_symbol(source.factor);
+    return entry;
   }
 
   // What a value is to an op with regions.
@@ -151,16 +214,11 @@ class Tracer {
     return str("what its region returns, dim ", dim);
   }
 
-  static void finish(Annotation annotation, AxisOrigin origin, std::vector<AxisOrigin>& found) {
-    origin.origin = std::move(annotation);
-    std::ranges::reverse(origin.path);
-    found.push_back(std::move(origin));
-  }
-
   const Module& module_;
   Context& context_;
   AxisHistory& history_;
   const Mesh& mesh_;
+  std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
 };
 
 // Why a tensor of an op did not get an axis that another tensor has on the same factor.
@@ -273,7 +331,7 @@ class Judge {
       if (winner == held.end()) continue;
       const size_t dim = dim_of(rule, t, static_cast<FactorId>(f));
       append(lost.winner, tracer_.origins(tensors[t], dim, *winner, history_.now()));
-      say(lost, "the axis shards " + tensor_text(rule, t, dim),
+      say(lost, "the axis shards " + tensor_text(rule.operand_count(), t, dim),
           t == at.own ? precedence(at, tensors, dim, *winner)
                       : std::string(history_.provenance().basic ? "basic propagation decides no conflict"
                                                                 : "an axis shards one dim of a tensor"));
@@ -354,8 +412,13 @@ class Explainer {
 
   Explanation run() {
     const LocId loc = module_.value(value_).op ? module_.op(module_.value(value_).op).loc : module_.value(value_).loc;
-    Explanation result{
-        .value = value_, .name = context_.name_of(loc), .sharding = {}, .axes = {}, .lost = {}, .suggestion = {}};
+    Explanation result{.value = value_,
+                       .name = context_.name_of(loc),
+                       .sharding = {},
+                       .axes = {},
+                       .lost = {},
+                       .suggestion = {},
+                       .to_change = {}};
     const ShardingId id = module_.value(value_).sharding;
     if (!id) return result;
     const TensorSharding& sharding = context_.sharding(id);
@@ -371,28 +434,15 @@ class Explainer {
     }
     Judge judge(module_, history_, tracer, *mesh_);
     find_lost(judge, tracer, result.lost);
-    if (result.axes.empty() && !history_.initial(Holder{value_, 0})) result.suggestion = suggestion(sharding);
+    if (result.axes.empty()) suggest(tracer, sharding, result);
     return result;
   }
 
  private:
-  // The longest dim over the largest axis that divides it, or over the smallest that does not.
-  std::optional<TensorSharding> suggestion(const TensorSharding& whole) const {
-    const Dims& shape = module_.type(value_).shape;
-    const auto dim = std::ranges::max_element(shape);
-    if (dim == shape.end() || *dim < 2) return std::nullopt;
-    std::optional<AxisRef> best;
-    for (int axis = 0; axis < mesh_->ndim(); ++axis) {
-      const int64_t size = mesh_->axis_size(axis);
-      if (size < 2 || std::ranges::any_of(whole.unreduced, [&](const AxisRef& ref) { return ref.axis == axis; }))
-        continue;
-      const auto rank = [&](int64_t candidate) { return *dim % candidate == 0 ? candidate : -candidate; };
-      if (!best || rank(size) > rank(best->size)) best = full_axis(*mesh_, axis);
-    }
-    if (!best) return std::nullopt;
-    TensorSharding sharding = TensorSharding::fully_replicated(whole.mesh, whole.ndim());
-    sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
-    return sharding;
+  void suggest(const Tracer& tracer, const TensorSharding& now, Explanation& result) const {
+    const ShardingId said = history_.initial(Holder{value_, 0});
+    result.suggestion = suggested_sharding(module_, value_, now, said ? &context_.sharding(said) : nullptr);
+    if (said && result.suggestion) result.to_change = tracer.annotation_of(Holder{value_, 0});
   }
 
   void find_lost(Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {

@@ -66,8 +66,10 @@ struct Explanation {
   std::string sharding;  // final, as text
   std::vector<AxisOrigin> axes;
   std::vector<LostAxis> lost;
-  // Of a value that nothing splits: an annotation of it that would, closed, or none where there is no dim to split.
+  // Of a value that nothing splits: an annotation of it that would (suggested_sharding.h), and the one that it has now
+  // and that this would have to take the place of.
   std::optional<TensorSharding> suggestion;
+  std::optional<Annotation> to_change;
 };
 
 std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
