@@ -19,19 +19,14 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText, live_values, smaller
 from oracle_mechanisms import has_no_rule
-from shardy_oracle import ShardyOracle
+from shardy_oracle import LEVELS, ShardyOracle
 
 from shardwise import _core
 
-# Shardy's module pass -> ours.
-LEVELS = {
-    "sdy-basic-propagate": "propagate-basic",
-    "sdy-aggressive-propagate": "propagate-aggressive",
-    "sdy-op-priority-propagate": "propagate-op-priority",
-    "sdy-user-priority-propagate": "propagate-user-priority",
-}
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (shardy_worker.py)
-PASSES = {**LEVELS, PIPELINE: "propagate"}
+# Shardy's module pass -> ours.
+PASSES = {name: f"propagate-{name.removeprefix('sdy-').removesuffix('-propagate')}" for name in LEVELS}
+PASSES[PIPELINE] = "propagate"
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,
     "special": STEPS + SPECIAL_STEPS,
@@ -43,8 +38,6 @@ KINDS: dict[str, Sequence[tuple[Step, float]]] = {
 def passes_of(index: int, kind: str) -> str:
     """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
     names = [PIPELINE] if kind == "regions" else [*LEVELS, PIPELINE]
-    if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
-        names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
     return names[index % len(names)]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from module_texts import ModuleText, Op
 from oracle_mechanisms import MECHANISMS as RULE_MECHANISMS
-from oracle_runs import LEVELS, propagated
+from oracle_runs import PASSES, propagated
 from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
 from shardy_oracle import ShardyOracle
 
@@ -214,7 +214,7 @@ def text_differences(oracle: ShardyOracle, text: str, passes: str) -> list[Any]:
 
 def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     run.text = reply["text"]
-    result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[LEVELS[run.passes]])
+    result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[PASSES[run.passes]])
     run.counts["programs"] += 1
     kept = {*reply["ops"], "argument"}  # dead ops go, and what Shardy notes on them with them
     edges = result.edges()

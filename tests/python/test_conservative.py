@@ -7,8 +7,8 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from rule_instances import CONSERVATIVE_RULES
-from shardy_oracle import ShardyOracle, canonical_rule, differences, shardings_of
-from test_propagation_oracle import LEVELS, Annotated, annotated_programs
+from shardy_oracle import LEVELS, ShardyOracle, canonical_rule, differences, shardings_of
+from test_propagation_oracle import Annotated, annotated_programs
 
 from shardwise import _core
 

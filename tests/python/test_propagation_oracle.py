@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from op_cases import CASES, OpCase
 from partitioned import record
 from random_programs import Program, programs
-from shardy_oracle import ShardyOracle, canonical_rule, differences, shardings_of
+from shardy_oracle import LEVELS, ShardyOracle, canonical_rule, differences, shardings_of
 from strategies import meshes, shardings
 
 from shardwise import _core
@@ -39,15 +39,6 @@ def annotated_programs(draw: st.DrawFn) -> Annotated:
     program = draw(programs(mesh, min_steps=6, max_steps=18))
     held = [draw(shardings(mesh, x.ndim)) if draw(st.integers(0, 3)) == 0 else None for x in program.expected]
     return program, held
-
-
-# Shardy's module pass -> our strategy and priorities.
-LEVELS = {
-    "sdy-basic-propagate": ("basic", "none"),
-    "sdy-aggressive-propagate": ("aggressive", "none"),
-    "sdy-op-priority-propagate": ("aggressive", "ops"),
-    "sdy-user-priority-propagate": ("aggressive", "user"),
-}
 
 
 def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object = "") -> None:
