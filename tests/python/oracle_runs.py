@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mechanisms import call_of_op, has_other_rule
 from module_drawing import Step
 from module_instance_steps import INSTANCE_STEPS
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
-from module_texts import ModuleText, live_values, smaller
-from oracle_mechanisms import has_no_rule
+from module_texts import ModuleText, Op, live_values, smaller
 from shardy_oracle import LEVELS, ShardyOracle
 
 from shardwise import _core
@@ -27,6 +27,7 @@ PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at
 # Shardy's module pass -> ours.
 PASSES = {name: f"propagate-{name.removeprefix('sdy-').removesuffix('-propagate')}" for name in LEVELS}
 PASSES[PIPELINE] = "propagate"
+_RULE_LINE = re.compile(r'(sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?[)}]>)[,}].* loc\("n(\d+)"\)$', re.MULTILINE)
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,
     "special": STEPS + SPECIAL_STEPS,
@@ -70,19 +71,37 @@ def without_dead_ops(program: ModuleText, differences: list[Any]) -> list[Any]:
     return [row for row in differences if row[1] is not None or row[0].split()[0] not in dead]
 
 
-def text_for_shardy(program: ModuleText) -> str:
-    """With our rules on the ops for which Shardy has none, so that the rest of the program can be compared."""
-    missing = [op for op in program.main.block.ops if has_no_rule(op)]
-    if not missing:
+def symbol(factor: int) -> str:
+    return "ijklmnopqrstuvwxyz"[factor] if factor < 18 else f"z_{factor - 17}"
+
+
+def rule_of_strangers(op: Op) -> str:
+    """Of an op that has no rule here: no two dims have a factor in common."""
+    sizes = [n for v in (*op.operands, *op.results) for n in v.shape]
+    names = iter([symbol(i) for i in range(len(sizes))])
+    sides = ["([" + "], [".join(", ".join(next(names) for _ in v.shape) for v in values) + "])"
+             for values in (op.operands, op.results)]  # fmt: skip
+    rule = "->".join(sides) + " {" + ", ".join(f"{symbol(i)}={n}" for i, n in enumerate(sizes)) + "}"
+    return f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+
+
+def with_our_rules(program: ModuleText) -> str:
+    """Where our rule of an op is not Shardy's, for a reason, both follow ours: the rest of the program is compared.
+
+    Shardy refuses a few of these texts: it puts the constant operand of a commutative CHLO op last, and forgets to turn
+    the rule round with it.
+    """
+    ruled = [op for op in program.ops() if op.operands and has_other_rule(call_of_op(op))]
+    if not ruled:
         return program.text()
-    rules = _core.ir.parse(program.text()).sharding_rules()
-    for op, (name, rule) in zip(program.main.block.ops, rules, strict=True):
-        if op in missing and rule:
-            assert op.name == name
-            op.extra = f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    populated = _core.passes.populate_rules(_core.ir.parse(program.text())).text(locations=True)
+    rules = {number: rule for rule, number in _RULE_LINE.findall(populated)}
+    before = [op.extra for op in ruled]
+    for op in ruled:
+        op.extra = rules.get(str(op.number)) or rule_of_strangers(op)
     text = program.text()
-    for op in missing:
-        op.extra = ""
+    for op, extra in zip(ruled, before):
+        op.extra = extra
     return text
 
 
@@ -91,7 +110,7 @@ def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passe
     runs, requests = [], []
     for program, name in zip(programs, passes, strict=True):
         text = program.text()
-        told = text_for_shardy(program)
+        told = with_our_rules(program)
         run = Run(program, name)
         ours = ""
         try:
