@@ -28,8 +28,9 @@ Shardy in jaxlib, value by value. Where they differ, the difference is one of th
 purpose: Shardy is wrong there, or says nothing. In two Shardy is right and knows more than a rule here does.
 
 The rules of random ops must be Shardy's but for the mechanisms of rules. Programs are compared with our rule on the ops
-of these, and with Shardy's own on all others. A program that still differs is made smaller until nothing can go, and
-what is left must be one of the mechanisms of whole programs; any other difference fails a test.
+of these, with a case in place of an if, and with Shardy's own rule on all other ops. A program that still differs is
+made smaller until nothing can go, and what is left must be one of the mechanisms of whole programs; any other
+difference fails a test.
 
 Three things are no differences of propagation. By default the shardings of uneven arguments and results are kept, and
 `strict_divisible=True` shrinks them as Shardy does; comparisons use it. `unreduced=max{...}` and `min` are not known to

@@ -7,6 +7,7 @@ for run in compare_programs(oracle, [program], ["sdy-basic-propagate"]):
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from module_instance_steps import INSTANCE_STEPS
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
-from module_texts import ModuleText, Op, live_values, smaller
+from module_texts import ModuleText, Op, Value, live_values, smaller
 from shardy_oracle import LEVELS, ShardyOracle
 
 from shardwise import _core
@@ -85,12 +86,27 @@ def rule_of_strangers(op: Op) -> str:
     return f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
 
 
+def with_cases(program: ModuleText) -> ModuleText:
+    """Each stablehlo.if as the case of two that it is, for which Shardy has edges."""
+    if not any(op.name == "stablehlo.if" for op in program.ops()):
+        return program
+    program = copy.deepcopy(program)
+    for block in list(program.blocks()):
+        for op in [op for op in block.ops if op.name == "stablehlo.if"]:
+            index = Value(f"%if{op.number}", (), "i32")
+            block.ops.insert(block.ops.index(op), Op(-1, "stablehlo.convert", op.operands, [index]))
+            op.name, op.operands = "stablehlo.case", [index]
+    return program
+
+
 def with_our_rules(program: ModuleText) -> str:
     """Where our rule of an op is not Shardy's, for a reason, both follow ours: the rest of the program is compared.
+    An if is told as a case.
 
     Shardy refuses a few of these texts: it puts the constant operand of a commutative CHLO op last, and forgets to turn
     the rule round with it.
     """
+    program = with_cases(program)
     ruled = [op for op in program.ops() if op.operands and has_other_rule(call_of_op(op))]
     if not ruled:
         return program.text()

@@ -22,7 +22,7 @@ from mechanisms import (
 )
 from module_drawing import random_module
 from module_texts import Block, Function, ModuleText, Op, Value, smaller
-from oracle_runs import KINDS, compare_programs, passes_of, shrunk, with_our_rules
+from oracle_runs import KINDS, compare_programs, passes_of, shrunk, with_cases, with_our_rules
 from shardy_oracle import ShardyOracle
 
 from shardwise import _core
@@ -87,6 +87,18 @@ def test_a_program_tells_shardy_our_rules_of_ops_of_a_mechanism() -> None:
     rule = " {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>}"
     assert [a.replace(rule, "") for a in after] == before
     assert [rule in a for a in after if "= " in a.partition(rule)[0]] == [True, False]
+
+
+def test_a_program_tells_shardy_cases_of_branches() -> None:
+    program = next(p for p in (drawn(f"if:{i}", "regions") for i in range(200)) if "if" in p.features)
+    before, after = Counter(op.name for op in program.ops()), Counter(op.name for op in with_cases(program).ops())
+    assert before["stablehlo.if"] > 0
+    assert after["stablehlo.if"] == 0
+    assert after["stablehlo.case"] == before["stablehlo.case"] + before["stablehlo.if"]
+    assert [op.name for op in program.ops()].count("stablehlo.if") == before["stablehlo.if"]
+    text = with_our_rules(program)
+    assert '"stablehlo.if"' not in text
+    _core.ir.parse(text).verify()
 
 
 def test_programs_are_made_smaller() -> None:
