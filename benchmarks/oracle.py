@@ -4,7 +4,7 @@
     python -m benchmarks.oracle --programs 20000 --seed 7 --workers 2
 
 Prints how many programs were valid, how often each op and each feature was met, the differences by mechanism
-(tests/python/oracle_mechanisms.py), and each difference that no mechanism explains as a small program. Shardy runs in
+(tests/python/mechanisms.py), and each difference that no mechanism explains as a small program. Shardy runs in
 worker processes; one that dies is counted apart and started again.
 """
 
@@ -26,8 +26,8 @@ from benchmarks.report import table, write
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
+from mechanisms import mechanism_of
 from module_drawing import random_module
-from oracle_mechanisms import mechanism_of
 from oracle_runs import KINDS, Run, compare_programs, passes_of, shrunk
 from shardy_oracle import ShardyOracle
 

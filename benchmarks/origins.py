@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
 from module_drawing import random_module
 from module_texts import ModuleText
-from oracle_runs import KINDS, LEVELS
+from oracle_runs import KINDS
 from origin_runs import compare_origins
-from shardy_oracle import ShardyOracle
+from shardy_oracle import LEVELS, ShardyOracle
 from suggestion_runs import SuggestionTally, try_suggestions
 
 BATCH = 50
@@ -58,10 +58,9 @@ def drawn(seed: str, kind: str, index: int) -> ModuleText:
     return program
 
 
-def level_of(kind: str, index: int) -> str:
-    """Shardy does not know that some instances are elementwise, which decides their round."""
-    names = list(LEVELS)[:2] if kind == "instances" else list(LEVELS)
-    return names[index // 2 % len(names)]
+def level_of(index: int) -> str:
+    """Each for two programs in turn, of which the second has no annotated ops."""
+    return list(LEVELS)[index // 2 % len(LEVELS)]
 
 
 def batches(programs: int, seed: str) -> Iterator[tuple[list[ModuleText], list[str]]]:
@@ -69,7 +68,7 @@ def batches(programs: int, seed: str) -> Iterator[tuple[list[ModuleText], list[s
         count = round(programs * share)
         for first in range(0, count, BATCH):
             indices = range(first, min(first + BATCH, count))
-            yield [drawn(seed, kind, i) for i in indices], [level_of(kind, i) for i in indices]
+            yield [drawn(seed, kind, i) for i in indices], [level_of(i) for i in indices]
 
 
 def run(programs: int, seed: str) -> Tally:

@@ -4,7 +4,7 @@
     python -m benchmarks.rules --instances 200 --seed 7
 
 Prints a row per op: how many rules are equal up to the names of their factors, and how many differ by a mechanism
-(tests/python/rule_mechanisms.py); the exit status is 1 if one differs without. Once with Shardy's rules for
+(tests/python/mechanisms.py); the exit status is 1 if one differs without. Once with Shardy's rules for
 conservative propagation, too.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/shardy_differences.md from the tables that the comparisons with Shardy use.
+"""Writes docs/shardy_differences.md from the table that the comparisons with Shardy use.
 
-The tables are `MECHANISMS` in tests/python/oracle_mechanisms.py (programs) and rule_mechanisms.py (single ops). Tests
-prove each row against jaxlib, and that the page is what this writes.
+The table is `MECHANISMS` in tests/python/mechanisms.py. Tests prove each row against jaxlib, and that the page is what
+this writes.
 """
 
 from __future__ import annotations
@@ -11,28 +11,32 @@ import contextlib
 import io
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
 
-import oracle_mechanisms
-import rule_mechanisms
-from rule_instance import module_text
+from mechanisms import MECHANISMS, Mechanism
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "shardy_differences.md"
 HEAD = """# Where shardings are not Shardy's
 
 Propagation gives each value the sharding that Shardy gives it: random programs and random ops are compared with the
-Shardy in jaxlib, value by value. Where they differ on purpose, the difference is one of the mechanisms on this page.
-There is no other: a program that differs is made smaller until nothing can go, and what is left must be one of these.
+Shardy in jaxlib, value by value. Where they differ, the difference is one of the mechanisms on this page. Most are on
+purpose: Shardy is wrong there, or says nothing. In two Shardy is right and knows more than a rule here does.
+
+The rules of random ops must be Shardy's but for the mechanisms of rules. Programs are compared with our rule on the ops
+of these, with a case in place of an if, and with Shardy's own rule on all other ops. A program that still differs is
+made smaller until nothing can go, and what is left must be one of the mechanisms of whole programs; any other
+difference fails a test.
 
 Three things are no differences of propagation. By default the shardings of uneven arguments and results are kept, and
 `strict_divisible=True` shrinks them as Shardy does; comparisons use it. `unreduced=max{...}` and `min` are not known to
 the Shardy in jaxlib. And on some texts it ends its process; then there is nothing to compare with.
 
-The page is written by `python tools/make_differences.py` from the tables that those comparisons use. A test runs every
+The page is written by `python tools/make_differences.py` from the table that those comparisons use. A test runs every
 example in Shardy, and another one in Shardwise.
 
 ```python
@@ -42,27 +46,32 @@ def rules(text):
     for name, rule in sw.parse(text).sharding_rules():
         print(name, rule)
 ```
-
-## All of them
-
 """
-PROGRAMS = """
-## In programs
+SECTIONS = (
+    (
+        "Where Shardy has no rule, or a wrong one",
+        "These are differences of the rule of one op, and of nothing else.",
+        lambda m: m.rule and not m.shardy_knows_more,
+    ),
+    (
+        "Where Shardy hands on less",
+        "These are found in whole programs. The rules of all their ops are the same.",
+        lambda m: not m.rule,
+    ),
+    (
+        "Where Shardy knows more",
+        "Here Shardy is right, and we are weaker: a rule of Shardy looks at the ops before its own. No sharding "
+        "differs by it, but here an op may need more of its operands than it has to.",
+        lambda m: m.shardy_knows_more,
+    ),
+)
 
-Each is found in whole programs, with regions and several ops.
-"""
-OPS = """
-## In the rules of single ops
 
-Random instances of every op are compared by the rules alone. Some of the differences above show up again, some only
-here, because no sharding can tell them.
-"""
-
-
-def table(title: str, rows: list[tuple[str, str]]) -> str:
-    """Rows of a name and two cells."""
-    lines = [f"| {title} | what Shardy does | what happens here |", "|---|---|---|"]
-    return "\n".join(lines + [f"| {name} | {both} |" for name, both in rows]) + "\n"
+def table(rows: Sequence[Mechanism]) -> str:
+    """Of one section."""
+    lines = ["| what | what Shardy does | what happens here |", "|---|---|---|"]
+    lines += [f"| {m.name} | {f'`{m.shardy}`' if m.shardy else 'no rule'} | `{m.ours}` |" for m in rows]
+    return "\n".join(lines) + "\n"
 
 
 def shown(code: str) -> str:
@@ -79,40 +88,23 @@ def call(text: str, whole: bool) -> str:
     return f'text = """{text}"""\n' + ("print(sw.parse(text).propagate())\n" if whole else "rules(text)\n")
 
 
-def program_section(mechanism: oracle_mechanisms.Mechanism) -> str:
-    """Of one whole program."""
-    of_rule = mechanism.passes == oracle_mechanisms.RULES
-    says = "Shardy's rule" if of_rule else "What Shardy leaves"
-    theirs = "no rule" if mechanism.shardy == "[None]" else f"`{mechanism.shardy.removesuffix('>')}`"
-    code = call("\n" + mechanism.text.strip("\n") + "\n", whole=not of_rule)
-    return f"\n### {mechanism.name}\n\n{textwrap.fill(mechanism.why, 118)}\n\n{shown(code)}\n{says} has {theirs}.\n"
-
-
-def op_section(mechanism: rule_mechanisms.Mechanism) -> str:
-    """Of one op on arguments."""
-    theirs = "Shardy has no rule." if mechanism.shardy is None else f"Shardy's rule is `{mechanism.shardy}`."
-    code = call("\n" + module_text([mechanism.shown_by]), whole=False)
-    return f"\n### {mechanism.name} (one op)\n\n{textwrap.fill(mechanism.why, 118)}\n\n{shown(code)}\n{theirs}\n"
-
-
-def cell(text: str) -> str:
-    """Without the end of an attribute."""
-    return f"`{text.removesuffix('>')}`"
+def section(mechanism: Mechanism) -> str:
+    """The reason, and a program with what both make of it."""
+    if mechanism.rule:
+        theirs = f"Shardy's rule is `{mechanism.shardy}`." if mechanism.shardy else "Shardy has no rule."
+    else:
+        theirs = f"What Shardy leaves has `{mechanism.shardy}`."
+    code = call("\n" + mechanism.text.strip("\n") + "\n", whole=not mechanism.rule)
+    return f"\n### {mechanism.name}\n\n{textwrap.fill(mechanism.why, 118)}\n\n{shown(code)}\n{theirs}\n"
 
 
 def page() -> str:
     """The whole page."""
-    programs = [
-        (m.name, f"{'no rule' if m.shardy == '[None]' else cell(m.shardy)} | {cell(m.ours)}")
-        for m in oracle_mechanisms.MECHANISMS
-    ]
-    ops = [
-        (m.name, f"{'no rule' if m.shardy is None else cell(m.shardy)} | {cell(m.ours)}")
-        for m in rule_mechanisms.MECHANISMS
-    ]
-    parts = [HEAD, table("in programs", programs), "\n", table("in rules of ops", ops), PROGRAMS]
-    parts += [program_section(m) for m in oracle_mechanisms.MECHANISMS]
-    parts += [OPS, *(op_section(m) for m in rule_mechanisms.MECHANISMS)]
+    parts = [HEAD]
+    for title, text, belongs in SECTIONS:
+        rows = [m for m in MECHANISMS if belongs(m)]
+        parts.append(f"\n## {title}\n\n{textwrap.fill(text, 118)}\n\n{table(rows)}")
+        parts += [section(m) for m in rows]
     return "".join(parts)
 
 

@@ -7,31 +7,28 @@ for run in compare_programs(oracle, [program], ["sdy-basic-propagate"]):
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mechanisms import call_of_op, has_other_rule
 from module_drawing import Step
 from module_instance_steps import INSTANCE_STEPS
 from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
-from module_texts import ModuleText, live_values, smaller
-from oracle_mechanisms import has_no_rule
-from shardy_oracle import ShardyOracle
+from module_texts import ModuleText, Op, Value, live_values, smaller
+from shardy_oracle import LEVELS, ShardyOracle
 
 from shardwise import _core
 
-# Shardy's module pass -> ours.
-LEVELS = {
-    "sdy-basic-propagate": "propagate-basic",
-    "sdy-aggressive-propagate": "propagate-aggressive",
-    "sdy-op-priority-propagate": "propagate-op-priority",
-    "sdy-user-priority-propagate": "propagate-user-priority",
-}
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (shardy_worker.py)
-PASSES = {**LEVELS, PIPELINE: "propagate"}
+# Shardy's module pass -> ours.
+PASSES = {name: f"propagate-{name.removeprefix('sdy-').removesuffix('-propagate')}" for name in LEVELS}
+PASSES[PIPELINE] = "propagate"
+_RULE_LINE = re.compile(r'(sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?[)}]>)[,}].* loc\("n(\d+)"\)$', re.MULTILINE)
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,
     "special": STEPS + SPECIAL_STEPS,
@@ -41,11 +38,11 @@ KINDS: dict[str, Sequence[tuple[Step, float]]] = {
 
 
 def passes_of(index: int, kind: str) -> str:
-    """The whole pipeline for programs with regions, which the levels alone do not look into; both for others."""
+    """The levels and the whole pipeline in turn; of programs with regions, for which it does most, every other one."""
     names = [*LEVELS, PIPELINE]
-    if kind == "instances":  # Shardy does not know that some of them are elementwise, which decides their round
-        names = ["sdy-basic-propagate", "sdy-aggressive-propagate"]
-    return names[index % len(names)]
+    if kind == "regions" and index % 2:
+        return PIPELINE
+    return names[index // 2 % len(names)] if kind == "regions" else names[index % len(names)]
 
 
 def propagated(text: str, passes: str) -> str:
@@ -77,19 +74,52 @@ def without_dead_ops(program: ModuleText, differences: list[Any]) -> list[Any]:
     return [row for row in differences if row[1] is not None or row[0].split()[0] not in dead]
 
 
-def text_for_shardy(program: ModuleText) -> str:
-    """With our rules on the ops for which Shardy has none, so that the rest of the program can be compared."""
-    missing = [op for op in program.main.block.ops if has_no_rule(op)]
-    if not missing:
+def symbol(factor: int) -> str:
+    return "ijklmnopqrstuvwxyz"[factor] if factor < 18 else f"z_{factor - 17}"
+
+
+def rule_of_strangers(op: Op) -> str:
+    """Of an op that has no rule here: no two dims have a factor in common."""
+    sizes = [n for v in (*op.operands, *op.results) for n in v.shape]
+    names = iter([symbol(i) for i in range(len(sizes))])
+    sides = ["([" + "], [".join(", ".join(next(names) for _ in v.shape) for v in values) + "])"
+             for values in (op.operands, op.results)]  # fmt: skip
+    rule = "->".join(sides) + " {" + ", ".join(f"{symbol(i)}={n}" for i, n in enumerate(sizes)) + "}"
+    return f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+
+
+def with_cases(program: ModuleText) -> ModuleText:
+    """Each stablehlo.if as the case of two that it is, for which Shardy has edges."""
+    if not any(op.name == "stablehlo.if" for op in program.ops()):
+        return program
+    program = copy.deepcopy(program)
+    for block in list(program.blocks()):
+        for op in [op for op in block.ops if op.name == "stablehlo.if"]:
+            index = Value(f"%if{op.number}", (), "i32")
+            block.ops.insert(block.ops.index(op), Op(-1, "stablehlo.convert", op.operands, [index]))
+            op.name, op.operands = "stablehlo.case", [index]
+    return program
+
+
+def with_our_rules(program: ModuleText) -> str:
+    """Where our rule of an op is not Shardy's, for a reason, both follow ours: the rest of the program is compared.
+    An if is told as a case.
+
+    Shardy refuses a few of these texts: it puts the constant operand of a commutative CHLO op last, and forgets to turn
+    the rule round with it.
+    """
+    program = with_cases(program)
+    ruled = [op for op in program.ops() if op.operands and has_other_rule(call_of_op(op))]
+    if not ruled:
         return program.text()
-    rules = _core.ir.parse(program.text()).sharding_rules()
-    for op, (name, rule) in zip(program.main.block.ops, rules, strict=True):
-        if op in missing and rule:
-            assert op.name == name
-            op.extra = f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    populated = _core.passes.populate_rules(_core.ir.parse(program.text())).text(locations=True)
+    rules = {number: rule for rule, number in _RULE_LINE.findall(populated)}
+    before = [op.extra for op in ruled]
+    for op in ruled:
+        op.extra = rules.get(str(op.number)) or rule_of_strangers(op)
     text = program.text()
-    for op in missing:
-        op.extra = ""
+    for op, extra in zip(ruled, before):
+        op.extra = extra
     return text
 
 
@@ -98,7 +128,7 @@ def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passe
     runs, requests = [], []
     for program, name in zip(programs, passes, strict=True):
         text = program.text()
-        told = text_for_shardy(program)
+        told = with_our_rules(program)
         run = Run(program, name)
         ours = ""
         try:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from module_texts import ModuleText, Op
-from oracle_mechanisms import MECHANISMS as RULE_MECHANISMS
-from oracle_runs import LEVELS, propagated
+from oracle_runs import PASSES, propagated, with_our_rules
 from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
 from shardy_oracle import ShardyOracle
 
@@ -42,7 +41,7 @@ class OriginRun:
     passes: str
     # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
     # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
-    # (oracle_mechanisms.py); "invalid": refused by Shardy, "died": it ended
+    # (mechanisms.py); "invalid": refused by Shardy, "died": it ended
     outcome: str = "equal"
     edges_only: bool = False
     text: str = ""  # what both were given
@@ -136,23 +135,6 @@ def compare_edges(ours: list[Any], theirs: list[Any], counts: Counter[str]) -> l
     return found
 
 
-def symbol(factor: int) -> str:
-    return "ijklmnopqrstuvwxyz"[factor] if factor < 18 else f"z_{factor - 17}"
-
-
-def rule_of_strangers(op: Op) -> str:
-    """Of an op that has no rule here: no two dims have a factor in common."""
-    sizes = [n for v in (*op.operands, *op.results) for n in v.shape]
-    names = iter([symbol(i) for i in range(len(sizes))])
-    sides = ["([" + "], [".join(", ".join(next(names) for _ in v.shape) for v in values) + "])"
-             for values in (op.operands, op.results)]  # fmt: skip
-    return "->".join(sides) + " {" + ", ".join(f"{symbol(i)}={n}" for i, n in enumerate(sizes)) + "}"
-
-
-def has_other_rule(op: Op) -> bool:
-    return any(m.of_op is not None and m.of_op(op) for m in RULE_MECHANISMS)
-
-
 def cannot_be_ruled(op: Op) -> bool:
     """Whether Shardy takes no rule of ours for it."""
     return op.name.startswith("chlo.broadcast_") or (op.name.startswith("chlo.") and not op.operands)
@@ -163,29 +145,11 @@ def text_for_both(program: ModuleText) -> str:
     return "\n".join(line for line in with_our_rules(program).splitlines() if "sdy.sharding_group" not in line)
 
 
-def with_our_rules(program: ModuleText) -> str:
-    """Where Shardy's rule of an op is not ours, for a reason, both follow ours: this is about who carried what."""
-    ruled = [op for op in program.main.block.ops if has_other_rule(op)]
-    if not ruled:
-        return program.text()
-    before = {op.number: op.extra for op in ruled}
-    rules = _core.ir.parse(program.text()).sharding_rules()
-    for op, (name, rule) in zip(program.main.block.ops, rules, strict=True):
-        if op in ruled:
-            assert op.name == name
-            op.extra = f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule or rule_of_strangers(op)}>"
-    text = program.text()
-    for op in ruled:
-        op.extra = before[op.number]
-    return text
-
-
 def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes: Sequence[str]) -> list[OriginRun]:
     """Each program under one of Shardy's module passes; of those with annotated ops Shardy is asked for edges alone."""
     runs = [OriginRun(p, name, edges_only=has_annotated_ops(p)) for p, name in zip(programs, passes, strict=True)]
     for run in runs:
-        top = run.program.main.block.ops
-        if any(cannot_be_ruled(op) if op in top else has_other_rule(op) for op in run.program.ops()):
+        if any(cannot_be_ruled(op) for op in run.program.ops()):
             run.outcome = "ruled"
     asked = [run for run in runs if run.outcome != "ruled"]
     requests = [
@@ -214,7 +178,7 @@ def text_differences(oracle: ShardyOracle, text: str, passes: str) -> list[Any]:
 
 def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     run.text = reply["text"]
-    result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[LEVELS[run.passes]])
+    result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[PASSES[run.passes]])
     run.counts["programs"] += 1
     kept = {*reply["ops"], "argument"}  # dead ops go, and what Shardy notes on them with them
     edges = result.edges()

@@ -182,6 +182,7 @@ POINTWISE_TARGETS = (
 MIXING_TARGETS = (
     "Cholesky", "CompactWyHelper", "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular",
 )  # fmt: skip
+APPROXIMATE_TARGETS = ("ApproxTopK", "PartialReduce")
 SILENT_TARGETS = ("sdy_testonly", "tpu_custom_call", "xla_python_cpu_callback", "xla.debug.Log", "unheard_of")
 
 
@@ -210,7 +211,7 @@ def custom_call(rng: Rng) -> Instance:
     elif kind == "approx":
         shape = dims(rng, 1, 3, smallest=2)
         few = (*shape[:-1], rng.randint(1, shape[-1]))
-        target = rng.choice(["ApproxTopK", "PartialReduce"])
+        target = rng.choice(APPROXIMATE_TARGETS)
         operands = tensor(shape), tensor(shape, "i32"), tensor(()), tensor((), "i32")
         results = tensor(few), tensor(few, "i32")
     elif kind == "combine":

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mechanisms import RULES, call_of_instance, judge
 from rule_calls import (
     after_all,
     all_gather,
@@ -91,12 +92,10 @@ from rule_instance import (
     module_text,
     tensor,
 )
-from rule_mechanisms import judge
 from shardy_oracle import OracleDiedError, ShardyOracle
 
 from shardwise import _core
 
-RULES = "func.func(sdy-populate-op-sharding-rules)"
 CONSERVATIVE_RULES = "func.func(sdy-populate-op-sharding-rules{conservative-propagation=true})"
 
 COMPARE_LESS = "comparison_direction = #chlo<comparison_direction LT>"
@@ -281,7 +280,7 @@ def compare_op(oracle: ShardyOracle, op: str, count: int, seed: int, conservativ
         ours = _core.ir.parse(module_text(batch)).sharding_rules(conservative)
         for instance, (_, our), their in zip(batch, ours, theirs, strict=True):
             row.instances += 1
-            verdict = judge(instance, our, their)
+            verdict = judge(call_of_instance(instance), our, their)
             if verdict is None:
                 row.equal += 1
             elif verdict:

@@ -18,6 +18,13 @@ from typing import Any
 
 import pytest
 
+# Shardy's module pass -> our strategy and priorities.
+LEVELS = {
+    "sdy-basic-propagate": ("basic", "none"),
+    "sdy-aggressive-propagate": ("aggressive", "none"),
+    "sdy-op-priority-propagate": ("aggressive", "ops"),
+    "sdy-user-priority-propagate": ("aggressive", "user"),
+}
 WORKER = pathlib.Path(__file__).with_name("shardy_worker.py")
 
 

@@ -43,7 +43,12 @@ WHOLE = re.compile(rf"#sdy\.sharding{_WHOLE}|#sdy\.sharding_per_value<\[({_WHOLE
 ALONE = "sdy-propagation"  # not a name of Shardy's
 RESHARDS = re.compile(r"func\.func\(sdy-insert-explicit-reshards\{[^}]*\}\),|sdy-insert-func-call-reshards,")
 MERGER = "func.func(sdy-constant-or-scalar-merger),"
-RENAMED = {"sdy.constant": "stablehlo.constant", "sdy.reshard": "sdy.sharding_constraint"}  # on the way out
+# On the way out, and in (oracle_runs.with_cases).
+RENAMED = {
+    "sdy.constant": "stablehlo.constant",
+    "sdy.reshard": "sdy.sharding_constraint",
+    "stablehlo.if": "stablehlo.case",
+}
 EFFECTS = tuple(
     f"stablehlo.{name}"
     for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",

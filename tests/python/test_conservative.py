@@ -7,8 +7,8 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from rule_instances import CONSERVATIVE_RULES
-from shardy_oracle import ShardyOracle, canonical_rule, differences, shardings_of
-from test_propagation_oracle import LEVELS, Annotated, annotated_programs
+from shardy_oracle import LEVELS, ShardyOracle, canonical_rule, differences, shardings_of
+from test_propagation_oracle import Annotated, annotated_programs
 
 from shardwise import _core
 
@@ -46,7 +46,7 @@ def test_parts_of_axes_stay_where_they_are(
 def test_conservative_propagation_is_that_of_shardy(shardy: ShardyOracle, drawn: Annotated, name: str) -> None:
     program, held = drawn
     module = program.record(held)
-    # Where a rule differs by a mechanism (rule_mechanisms.py), so may what comes of it.
+    # Where a rule differs by a mechanism (mechanisms.py), so may what comes of it.
     theirs_of_ops = shardy.run(module.text(), CONSERVATIVE_RULES)["rules"]
     for (_, rule), their in zip(module.sharding_rules(True), theirs_of_ops, strict=True):
         assume(their is None or canonical_rule(rule) == canonical_rule(their))

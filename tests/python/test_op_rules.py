@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardy_oracle import ShardyOracle, differences, shardings_of, shardy  # noqa: F401 - a fixture
+from shardy_oracle import LEVELS, ShardyOracle, differences, shardings_of, shardy  # noqa: F401 - a fixture
 
 import shardwise as sw
 
@@ -143,12 +143,6 @@ ON_OPS: list[tuple[str, str, dict[str, Any]]] = [
     ("stablehlo.dot_general", "i j, k j -> i k", {"reduction": "j"}),
     ("stablehlo.dot_general", "(a i) j, j k -> (a i) k", {"reduction": "j", "a": 2}),
 ]
-LEVELS = {
-    "sdy-basic-propagate": ("basic", "none"),
-    "sdy-aggressive-propagate": ("aggressive", "none"),
-    "sdy-op-priority-propagate": ("aggressive", "ops"),
-    "sdy-user-priority-propagate": ("aggressive", "user"),
-}
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -11,10 +11,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from mechanisms import (
+    MECHANISMS,
+    RULES,
+    WHOLE,
+    Mechanism,
+    calls_of_text,
+    judge,
+    mechanism_of,
+)
 from module_drawing import random_module
-from module_texts import ModuleText, smaller
-from oracle_mechanisms import MECHANISMS, RULES, Mechanism, mechanism_of
-from oracle_runs import KINDS, compare_programs, passes_of, shrunk
+from module_texts import Block, Function, ModuleText, Op, Value, smaller
+from oracle_runs import KINDS, compare_programs, passes_of, shrunk, with_cases, with_our_rules
 from shardy_oracle import ShardyOracle
 
 from shardwise import _core
@@ -53,16 +61,44 @@ def test_random_programs_are_propagated_as_by_shardy(worker: ShardyOracle, first
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_mechanisms_show_what_shardy_gives(shardy: ShardyOracle, mechanism: Mechanism) -> None:
     assert len(mechanism.text.strip().splitlines()) <= 10
-    if mechanism.passes == RULES:
-        theirs = str(shardy.run(mechanism.text, RULES)["rules"])
-        ours = str(_core.ir.parse(mechanism.text).sharding_rules())
+    module = _core.ir.parse(mechanism.text)
+    if mechanism.rule:
+        theirs = shardy.run(mechanism.text, RULES)["rules"][-1]
+        ours = module.sharding_rules()[-1][1]
+        assert theirs == (f"#sdy.op_sharding_rule<{mechanism.shardy}>" if mechanism.shardy else None)
+        assert ours == mechanism.ours
+        assert judge(calls_of_text(module.text(generic=True))[-1], ours, theirs) == mechanism.name
     else:
-        theirs = shardy.after(mechanism.text, mechanism.passes)
-        ours = _core.passes.run_passes(_core.ir.parse(mechanism.text), ["propagate"]).text()
-    assert mechanism.shardy in theirs
-    assert mechanism.shardy not in ours
-    assert mechanism.ours in ours
-    assert mechanism.ours not in theirs
+        theirs = shardy.after(mechanism.text, WHOLE)
+        ours = _core.passes.run_passes(module, ["propagate"]).text()
+        assert mechanism.shardy in theirs
+        assert mechanism.shardy not in ours
+        assert mechanism.ours in ours
+        assert mechanism.ours not in theirs
+
+
+def test_a_program_tells_shardy_our_rules_of_ops_of_a_mechanism() -> None:
+    program = ModuleText([], [Function("main", Block([Value("%x", (8,), "f32")], terminator="func.return"), [None])])
+    block = program.main.block
+    for number, name in enumerate(("chlo.erf", "stablehlo.tanh")):
+        block.ops.append(Op(number, name, [block.arguments[0]], [Value(f"%{number}", (8,), "f32")]))
+    before = program.text().splitlines()
+    after = with_our_rules(program).splitlines()
+    rule = " {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>}"
+    assert [a.replace(rule, "") for a in after] == before
+    assert [rule in a for a in after if "= " in a.partition(rule)[0]] == [True, False]
+
+
+def test_a_program_tells_shardy_cases_of_branches() -> None:
+    program = next(p for p in (drawn(f"if:{i}", "regions") for i in range(200)) if "if" in p.features)
+    before, after = Counter(op.name for op in program.ops()), Counter(op.name for op in with_cases(program).ops())
+    assert before["stablehlo.if"] > 0
+    assert after["stablehlo.if"] == 0
+    assert after["stablehlo.case"] == before["stablehlo.case"] + before["stablehlo.if"]
+    assert [op.name for op in program.ops()].count("stablehlo.if") == before["stablehlo.if"]
+    text = with_our_rules(program)
+    assert '"stablehlo.if"' not in text
+    _core.ir.parse(text).verify()
 
 
 def test_programs_are_made_smaller() -> None:

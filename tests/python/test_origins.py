@@ -16,10 +16,9 @@ from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
-from oracle_runs import LEVELS
 from origin_mechanisms import MECHANISMS, OriginMechanism
 from origin_runs import compare_origins
-from shardy_oracle import ShardyOracle
+from shardy_oracle import LEVELS, ShardyOracle
 from suggestion_runs import SuggestionTally, try_suggestions
 
 from shardwise import _core

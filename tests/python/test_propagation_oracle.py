@@ -9,10 +9,11 @@ import pytest
 from example_programs import EXAMPLES, traced_example
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from mechanisms import RULES, calls_of_text, judge
 from op_cases import CASES, OpCase
 from partitioned import record
 from random_programs import Program, programs
-from shardy_oracle import ShardyOracle, canonical_rule, differences, shardings_of
+from shardy_oracle import LEVELS, ShardyOracle, differences, shardings_of
 from strategies import meshes, shardings
 
 from shardwise import _core
@@ -20,16 +21,6 @@ from shardwise import _core
 PHASES = (Phase.explicit, Phase.generate)  # shrinking would ask Shardy thousands of times
 MESHES = meshes(max_axes=3, sizes=(2, 3, 4, 6, 8, 5, 7), max_devices=400)
 Annotated = tuple[Program, list[Any]]
-# Where the factors are Shardy's but what they need is not. A rule here does not look at the ops before its own.
-# - pad: one that moves a dim without changing its size (low 1, high -1) passes through for Shardy, which would then not
-#   move what crosses a border; here it is a permutation.
-# - dynamic_update_slice: at constant starts, Shardy lets the update's own factors pass through.
-# - concatenate: of slices, Shardy makes a permutation of it.
-OTHER_NEEDS = ("stablehlo.pad", "stablehlo.dynamic_update_slice", "stablehlo.concatenate")
-# - scatter: a window as large as its dim passes through for Shardy even where its start is computed; what leaves the
-#   dim is dropped element by element, which parts of the dim cannot tell. The label of that application of the op.
-CUT_WINDOWS = "cut rows"
-RULES = "func.func(sdy-populate-op-sharding-rules)"
 
 
 @st.composite
@@ -41,15 +32,6 @@ def annotated_programs(draw: st.DrawFn) -> Annotated:
     return program, held
 
 
-# Shardy's module pass -> our strategy and priorities.
-LEVELS = {
-    "sdy-basic-propagate": ("basic", "none"),
-    "sdy-aggressive-propagate": ("aggressive", "none"),
-    "sdy-op-priority-propagate": ("aggressive", "ops"),
-    "sdy-user-priority-propagate": ("aggressive", "user"),
-}
-
-
 def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object = "") -> None:
     ours = shardings_of(oracle.run(_core.passes.propagate(module, *LEVELS[name]).text()))
     theirs = shardings_of(oracle.run(module.text(), name))
@@ -57,18 +39,15 @@ def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object
     assert not found, "\n".join([name, *found, module.text(), str(what)])
 
 
-def check_rules(oracle: ShardyOracle, module: Any, other_needs: tuple[str, ...] = OTHER_NEEDS) -> int:
+def check_rules(oracle: ShardyOracle, module: Any) -> int:
     """Compares the rules of all ops for which Shardy has one; their number."""
-    reply = oracle.run(module.text(), RULES)
+    theirs_of_ops = oracle.run(module.text(), RULES)["rules"]
+    calls = calls_of_text(module.text(generic=True))
     count = 0
-    for i, ((name, ours), theirs) in enumerate(zip(module.sharding_rules(), reply["rules"], strict=True)):
-        if theirs is None:
-            continue
-        got, want = canonical_rule(ours), canonical_rule(theirs)
-        if name in other_needs:
-            got, want = got.partition("}")[0], want.partition("}")[0]
-        assert got == want, f"op {i} {name}: {ours}, Shardy {theirs}\n{module.text()}"
-        count += 1
+    for i, (call, (name, ours), theirs) in enumerate(zip(calls, module.sharding_rules(), theirs_of_ops, strict=True)):
+        assert call.name == name
+        assert judge(call, ours, theirs) != "", f"op {i} {name}: {ours}, Shardy {theirs}\n{module.text()}"
+        count += theirs is not None
     return count
 
 
@@ -90,8 +69,7 @@ def test_rules_of_op_cases_are_those_of_shardy(shardy: ShardyOracle, case: OpCas
     count = instances = 0
     for n in (8, 7, 1, 0):
         for application in case.applications(n, case.dtypes[0]):
-            needs = (*OTHER_NEEDS, case.name) if application.label == CUT_WINDOWS else OTHER_NEEDS
-            count += check_rules(shardy, record(case, application, case.dtypes[0]), needs)
+            count += check_rules(shardy, record(case, application, case.dtypes[0]))
             instances += 1
     # Shardy has no rule for what has no operands, for what data flows through along edges, and none for chlo.
     edges = ("stablehlo.optimization_barrier",)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from several_mesh_programs import random_program
-from shardy_oracle import OracleError, ShardyOracle, differences, shardings_of, shardy  # noqa: F401 - a fixture
+from shardy_oracle import LEVELS, OracleError, ShardyOracle, differences, shardings_of, shardy  # noqa: F401 - a fixture
 
 import shardwise as sw
 
@@ -57,12 +57,6 @@ PROGRAMS = {
     "inline twice": program(x='mesh<["x"=2]>, [{"x", ?}, {?}]', y='mesh<["x"=2]>, [{?}, {?}]'),
     "inline and equal symbol": program(x='mesh<["x"=2, "y"=2]>, [{"x", ?}, {?}]', y='@mesh, [{?}, {"y", ?}]'),
     "inline and another": program(x='mesh<["x"=2, "y"=8]>, [{"x", ?}, {?}]', y='@mesh, [{?}, {"y", ?}]'),
-}
-LEVELS = {
-    "sdy-basic-propagate": ("basic", "none"),
-    "sdy-aggressive-propagate": ("aggressive", "none"),
-    "sdy-op-priority-propagate": ("aggressive", "ops"),
-    "sdy-user-priority-propagate": ("aggressive", "user"),
 }
 
 

@@ -17,6 +17,11 @@ namespace {
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
 // The bits of one element may be several elements of the other side, along a last dim that stays whole.
+// Between widths it makes another dim, and is no longer one of the ops that go first.
+Precedence precedence_of_bitcast_convert(const OpView& op) {
+  return op.operand_type(0).ndim() == op.result_type().ndim() ? Precedence::kEarly : Precedence::kInTurn;
+}
+
 ShardingRule rule_bitcast_convert(const OpView& op) {
   RuleBuilder rule(op);
   const size_t result = rule.result_tensor(0);
@@ -188,6 +193,7 @@ using enum TileCode;
 
 constexpr OpDef bitcast_row(OpDef def) {
   def.rule = rule_bitcast_convert;
+  def.precedence = precedence_of_bitcast_convert;
   def.kernel = kernel_bitcast_convert;
   return def;
 }

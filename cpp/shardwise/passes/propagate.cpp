@@ -295,7 +295,7 @@ class Propagation {
     const ShardingRule& op_rule = rule(id);
     if (op_rule.empty()) return;
     begin_visit();
-    const uint32_t* after = propagated(op_rule, part, op.def->traits.elementwise || op.def->traits.constraint);
+    const uint32_t* after = propagated(op_rule, part, is_elementwise(OpView(module_, id)) || op.def->traits.constraint);
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const ShardingId grown{after[t]};
       if (grown != before_[t]) set_sharding(id, t, grown);

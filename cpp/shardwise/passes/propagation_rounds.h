@@ -27,6 +27,9 @@ struct Participation {
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
+// One factor per dim, and nothing in its attributes that puts it elsewhere.
+bool is_elementwise(const OpView& op);
+
 // `shares_operands`: whether an operand other than a scalar has another use. A barrier speaks in every round, in the
 // one direction that it allows.
 Participation participation(const OpView& op, int round, bool shares_operands);

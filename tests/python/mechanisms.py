@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Shardwise does not give what Shardy gives, on purpose: each with its reason and a reproducer.
+
+One table for the comparisons of rules, of programs and of origins, and for docs/shardy_differences.md:
+
+    judge(call_of_instance(instance), ours, theirs)      # rules of one op
+    has_other_rule(call_of_op(op))                       # then programs tell Shardy our rule of the op
+    mechanism_of(program)                                # of a program that has been made small
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from module_texts import ModuleText, Op, Shape
+from rule_calls import APPROXIMATE_TARGETS, MIXING_TARGETS
+from rule_instance import Instance
+from shardy_oracle import canonical_rule
+
+RULES = "func.func(sdy-populate-op-sharding-rules)"
+WHOLE = "sdy-propagation-pipeline"
+# How rules of an op may differ.
+NO_RULE = "no rule"  # in Shardy
+NEEDS = "needs"  # the factors are Shardy's, which of them are reduced, replicated or permuted is not
+FACTORS = "factors"
+COMPOSED = ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
+
+
+@dataclass(frozen=True)
+class Call:
+    """An op as the predicates see it; `makers` are the ops behind its operands, "" for arguments."""
+
+    name: str
+    attributes: str
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+    makers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A difference of rules has `rule` and the predicate `of_op`; `shardy` and `ours` are the rules of the last op of
+    `text`. Any other is found in programs; `shardy` and `ours` are pieces of what the whole propagation leaves.
+    What is `told` excuses no program: Shardy gets a text in which it does as we do (oracle_runs.with_our_rules)."""
+
+    name: str
+    why: str
+    text: str
+    shardy: str  # "" for no rule
+    ours: str
+    rule: str = ""
+    of_op: Callable[[Call], bool] | None = None
+    of_program: Callable[[ModuleText], bool] | None = None
+    told: bool = False
+    shardy_knows_more: bool = False  # Shardy is right, and we are weaker
+
+    def has_op(self, call: Call) -> bool:
+        return self.of_op is not None and self.of_op(call)
+
+
+# ---- ops of three kinds as calls -------------------------------------------------------------------------------------
+
+
+def shape_of(kind: str) -> Shape:
+    found = re.match(r"tensor<((?:\d+x)*)", kind)
+    return tuple(int(n) for n in found[1].split("x")[:-1]) if found else ()
+
+
+def shapes_of(types: str) -> tuple[Shape, ...]:
+    return tuple(shape_of(kind) for kind in re.findall(r"tensor<[^<>]*(?:<[^<>]*>)?>|!stablehlo\.token", types))
+
+
+def call_of_op(op: Op) -> Call:
+    return Call(op.name, op.attrs, tuple(v.shape for v in op.operands), tuple(v.shape for v in op.results))
+
+
+def call_of_instance(instance: Instance) -> Call:
+    operands, results = ([shape_of(kind) for kind in types] for types in (instance.operands, instance.results))
+    return Call(instance.op, instance.attributes, tuple(operands), tuple(results))
+
+
+def calls_of_text(generic: str) -> list[Call]:
+    """The ops of main's body, of a module in generic form."""
+    found: list[Call] = []
+    makers: dict[str, str] = {}
+    lines = iter(generic[generic.index("@main(") :].splitlines()[1:])
+    for line in lines:
+        if line == "  }":
+            break
+        head = re.match(r' {4}(?:(%\w+)\S* = )?"([\w.-]+)"\(([^)]*)\)', line)
+        if head is None:
+            continue
+        names = [name.partition("#")[0] for name in re.findall(r"%[\w#]+", head[3])]
+        end = line
+        while end.endswith("({") or not (end == line or end.startswith("    })")):
+            end = next(lines)
+        operands, results = end.rpartition(" : ")[2].split(" -> ")
+        attributes = line[head.end() :].partition(" : (")[0]
+        origin = tuple(makers.get(name, "") for name in names)
+        found.append(Call(head[2], attributes, shapes_of(operands), shapes_of(results), origin))
+        if head[1]:
+            makers[head[1]] = head[2]
+    return found
+
+
+# ---- which ops, which programs ---------------------------------------------------------------------------------------
+
+
+def numbers(attributes: str, name: str) -> list[int]:
+    found = re.search(rf"{name} = (?:\[|array<i64: )([-\d, ]*)", attributes)
+    return [int(n) for n in found[1].split(",")] if found and found[1] else []
+
+
+def cuts_windows(call: Call) -> bool:
+    """A scatter with a window as large as its dim at a computed start."""
+    if call.name != "stablehlo.scatter":
+        return False
+    count = (len(call.operands) - 1) // 2
+    x, update = call.operands[0], call.operands[count + 1]
+    skipped = numbers(call.attributes, "inserted_window_dims") + numbers(call.attributes, "input_batching_dims")
+    window = [i for i in range(len(x)) if i not in skipped]
+    sizes = dict(zip(window, (update[i] for i in numbers(call.attributes, "update_window_dims")), strict=True))
+    return any(i in sizes and sizes[i] == x[i] for i in numbers(call.attributes, "scatter_dims_to_operand_dims"))
+
+
+def moves_without_resizing(call: Call) -> bool:
+    """A pad that shifts a dim: what enters on one side leaves on the other."""
+    if call.name != "stablehlo.pad":
+        return False
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    rows = zip(*(numbers(call.attributes, name) for name in names), strict=True)
+    return any(any(row) and n == m for row, n, m in zip(rows, call.operands[0], call.results[0]))
+
+
+def mixes(call: Call) -> bool:
+    found = re.search(r'call_target_name = "(.*?)"', call.attributes)
+    return found is not None and found[1] in (*MIXING_TARGETS, "Eigh", *APPROXIMATE_TARGETS)
+
+
+def joins_slices(call: Call) -> bool:
+    return call.name == "stablehlo.concatenate" and set(call.makers) == {"stablehlo.slice"}
+
+
+def starts_at_constants(call: Call) -> bool:
+    return call.name == "stablehlo.dynamic_update_slice" and set(call.makers[2:]) == {"stablehlo.constant"}
+
+
+def has(name: str) -> Callable[[ModuleText], bool]:
+    return lambda program: any(op.name == name for op in program.ops())
+
+
+def shares_replicated_axes(program: ModuleText) -> bool:
+    """A member of a sharding group of which only replicated axes are known."""
+    members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
+    annotated = [pair for op in program.ops() for pair in zip(op.results, op.shardings or ())]
+    annotated += [(op.results[0], op.attrs) for op in program.ops() if op.name == "sdy.sharding_constraint"]
+    for op in program.ops():  # what a loop carries is sharded as its result
+        annotated += [pair for block in op.blocks for pair in zip(block.arguments, op.shardings or ())]
+    for function in program.functions:
+        annotated += zip(function.block.arguments, function.argument_shardings)
+    return any(
+        id(value) in members and "replicated" in text and not re.search(r'\{"', text.partition("replicated")[0])
+        for value, text in annotated
+        if text
+    )
+
+
+def groups_results_of_manual(program: ModuleText) -> bool:
+    members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
+    manual = [value for op in program.ops() if op.name == "sdy.manual_computation" for value in op.results]
+    return any(id(value) in members for value in manual)
+
+
+def groups_what_a_loop_carries(program: ModuleText) -> bool:
+    members = {id(op.operands[0]) for op in program.ops() if op.name == "sdy.sharding_group"}
+    return any(id(value) in members for op in program.ops() for block in op.blocks for value in block.arguments)
+
+
+def passes_on_what_is_used_later(program: ModuleText) -> bool:
+    """An op that hands an operand to an argument of its region, or function, where a later op uses that operand too."""
+    for block in program.blocks():
+        for i, op in enumerate(block.ops):
+            if op.name not in ("func.call", "sdy.manual_computation"):
+                continue
+            handed = {id(value) for value in op.operands}
+            if any(id(value) in handed for later in block.ops[i + 1 :] for value in later.operands):
+                return True
+    return False
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def one_op(arguments: str, result: str, op: str) -> str:
+    return f"\nfunc.func @main({arguments}) -> {result} {{\n  %0 = {op}\n  return %0 : {result}\n}}"
+
+
+MECHANISMS = (
+    Mechanism(
+        name="windows of a scatter at computed starts",
+        why=(
+            "A window as large as its dim is cut where its start is not 0, element by element. Shardy lets that "
+            "dim pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins "
+            "later."
+        ),
+        text="""
+func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2],
+      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    "stablehlo.return"(%b) : (tensor<f32>) -> ()
+  }) : (tensor<4x8xf32>, tensor<2x1xi32>, tensor<4x2x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}""",
+        shardy="([i, k], [j, l], [i, j, k])->([i, k]) {i=4, j=2, k=8, l=1} need_replication={j, l}",
+        ours="([i, k], [j, l], [i, j, k])->([i, k]) {i=4, j=2, k=8, l=1} need_replication={i, j, l}",
+        rule=NEEDS,
+        of_op=cuts_windows,
+    ),
+    Mechanism(
+        name="pads that shift a dim",
+        why=(
+            "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
+            "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
+        ),
+        text=one_op(
+            "%x: tensor<8xf32>, %v: tensor<f32>",
+            "tensor<8xf32>",
+            "stablehlo.pad %x, %v, low = [1], high = [-1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> "
+            "tensor<8xf32>",
+        ),
+        shardy="([i], [])->([i]) {i=8}",
+        ours="([i], [])->([i]) {i=8} permutation={i}",
+        rule=NEEDS,
+        of_op=moves_without_resizing,
+    ),
+    Mechanism(
+        name="ops that stand for others",
+        why=(
+            "Shardy has no rule for CHLO, map, broadcast, einsum and batch norm's training and gradient, which XLA "
+            "takes apart before; shardings stop there. Here they go on by the rule of the ops that each stands for."
+        ),
+        text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
+        shardy="",
+        ours="([i])->([i]) {i=8}",
+        rule=NO_RULE,
+        of_op=lambda call: call.name.startswith("chlo.") or call.name.removeprefix("stablehlo.") in COMPOSED,
+    ),
+    Mechanism(
+        name="ops without operands",
+        why=(
+            "There is nobody whom a constant or an iota could tell, so Shardy has no rule for them. The rule here "
+            "says what a device can make of it; it hands on nothing."
+        ),
+        text=one_op("", "tensor<8xi32>", "stablehlo.iota dim = 0 : tensor<8xi32>"),
+        shardy="",
+        ours="()->([i]) {i=8}",
+        rule=NO_RULE,
+        of_op=lambda call: call.name in ("stablehlo.constant", "stablehlo.iota"),
+    ),
+    Mechanism(
+        name="holes between the elements of a window's operand",
+        why=(
+            "With a base dilation of 2, holes make 7 elements of 4: element 1 stands at place 2, not on its "
+            "shard. Shardy looks at window, stride and padding alone, and exchanges nothing."
+        ),
+        text="""
+func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
+  %0 = "stablehlo.reduce_window"(%x, %v) <{window_dimensions = array<i64: 1>, base_dilations = array<i64: 2>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    "stablehlo.return"(%b) : (tensor<f32>) -> ()
+  }) : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>
+  return %0 : tensor<7xf32>
+}""",
+        shardy="([i], [])->([i]) {i=7}",
+        ours="([i], [])->([i]) {i=7} permutation={i}",
+        rule=NEEDS,
+        of_op=(
+            lambda call: (
+                call.name == "stablehlo.reduce_window"
+                and any(n > 1 for n in numbers(call.attributes, "base_dilations"))
+            )
+        ),
+    ),
+    Mechanism(
+        name="sorted dims counted from the end",
+        why=(
+            "The dim -2 of a matrix is its dim 0. Shardy takes no dim for the sorted one and lets all of them "
+            "pass: each shard would be sorted by itself."
+        ),
+        text="""
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = "stablehlo.sort"(%x) <{dimension = -2 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}""",
+        shardy="([i, j])->([i, j]) {i=4, j=8}",
+        ours="([i, j])->([i, j]) {i=4, j=8} need_replication={i}",
+        rule=NEEDS,
+        of_op=lambda call: call.name == "stablehlo.sort" and "dimension = -" in call.attributes,
+    ),
+    Mechanism(
+        name="operands of one all_reduce",
+        why=(
+            "Its operands have nothing to do with each other. Shardy takes the first one's dims for all of them: "
+            "3 elements would be sharded like 2, and operands of another rank are an error."
+        ),
+        text="""
+func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+  %0:2 = "stablehlo.all_reduce"(%x, %y) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %a : tensor<f32>
+  }) : (tensor<2xf32>, tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>)
+  return %0#0, %0#1 : tensor<2xf32>, tensor<3xf32>
+}""",
+        shardy="([i], [i])->([i], [i]) {i=2}",
+        ours="([i], [j])->([i], [j]) {i=2, j=3}",
+        rule=FACTORS,
+        of_op=lambda call: call.name == "stablehlo.all_reduce" and len(set(call.operands)) > 1,
+    ),
+    Mechanism(
+        name="factorisations and partial top-k",
+        why=(
+            "What these calls compute mixes the dims that Shardy lets pass: half of a matrix has other factors, "
+            "and the largest of a part are not those of the whole."
+        ),
+        text=one_op(
+            "%x: tensor<8x8xf32>",
+            "tensor<8x8xf32>",
+            "stablehlo.custom_call @Cholesky(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>",
+        ),
+        shardy="([i, j])->([i, j]) {i=8, j=8}",
+        ours="([i, j])->([i, j]) {i=8, j=8} need_replication={i, j}",
+        rule=NEEDS,
+        of_op=mixes,
+    ),
+    Mechanism(
+        name="branches of if",
+        why=(
+            "Shardy gives edges to case and not to if, which is a case of two: shardings stop there. Here both go on."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    stablehlo.return %x : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i1>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""",
+        shardy="}) : (tensor<i1>)",
+        ours='}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : (tensor<i1>)',
+        told=True,
+    ),
+    Mechanism(
+        name="constants like another",
+        why=(
+            "Before it propagates, Shardy makes a constant of a chlo.constant_like, and forgets what was written of "
+            "it. Here it is an op as any other, and its annotation reaches its operand."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "chlo.constant_like"(%x) <{value = 1.5 : f32}> {
+    sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""",
+        shardy="%arg0: tensor<8xf32>)",
+        ours='%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}',
+        of_program=has("chlo.constant_like"),
+    ),
+    Mechanism(
+        name="replicated axes of a group",
+        why=(
+            "All members share what the user wrote of one. Shardy shares axes of dims only; replicated ones are lost."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
+                %y: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.negate %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"a"}>]>} : tensor<8xf32>
+  %1 = stablehlo.tanh %x : tensor<8xf32>
+  sdy.sharding_group %0 group_id=0 : tensor<8xf32>
+  sdy.sharding_group %1 group_id=0 : tensor<8xf32>
+  %2 = stablehlo.divide %0, %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}""",
+        shardy='stablehlo.negate %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>}',
+        ours="-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
+        of_program=shares_replicated_axes,
+    ),
+    Mechanism(
+        name="groups with results of manual computations",
+        why=(
+            "All members of a group have one sharding. What comes from inside a manual computation reaches the "
+            "other members in Shardy without the manual axes of the result."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a", "b"}]>] out_shardings=[<@mesh, [{"a", ?}]>]
+      manual_axes={"a"} (%z: tensor<4xf32>) {
+    sdy.return %z : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  sdy.sharding_group %0 group_id=0 : tensor<8xf32>   sdy.sharding_group %y group_id=0 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}""",
+        shardy='%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}',
+        ours='%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}]>}',
+        of_program=groups_results_of_manual,
+    ),
+    Mechanism(
+        name="groups of what a loop carries",
+        why=(
+            "What a loop carries is one value with its result. Shardy tells a group with the value inside nothing of "
+            "what the result gets, and the members end up different."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>, %p: tensor<i1>) -> tensor<8xf32> {
+  %0 = stablehlo.while(%s = %x) : tensor<8xf32> cond { stablehlo.return %p : tensor<i1> }
+    do { sdy.sharding_group %s group_id=0 : tensor<8xf32>   stablehlo.return %s : tensor<8xf32> }
+  sdy.sharding_group %y group_id=0 : tensor<8xf32>
+  %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}""",
+        shardy="%arg1: tensor<8xf32>, %arg2",
+        ours='%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}, %arg2',
+        of_program=groups_what_a_loop_carries,
+    ),
+    Mechanism(
+        name="arguments that hear late",
+        why=(
+            "What reaches the operand of a call, or of a manual computation, from an op behind it goes on into "
+            "the function. Shardy looks at arguments once a round only: what comes in the last round stays "
+            "outside."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8x4xf32>, %v: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) ->
+    (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = func.call @f(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.broadcast_in_dim %v, dims = [0] : (tensor<8xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.add %x, %1 : tensor<8x4xf32>
+  return %0, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.tanh %y : tensor<8x4xf32>   return %0 : tensor<8x4xf32> }""",
+        shardy="@f(%arg0: tensor<8x4xf32>)",
+        ours='@f(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>})',
+        of_program=passes_on_what_is_used_later,
+    ),
+    Mechanism(
+        name="concatenations of slices",
+        why=(
+            "Shardy looks at the ops before a concatenation, and exchanges neighbours where all are slices. A "
+            "rule here looks at its own op alone, and so needs the dim whole; shardings are handed on alike."
+        ),
+        text="""
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.slice %x [1:8] : (tensor<8xf32>) -> tensor<7xf32>
+  %1 = stablehlo.slice %x [0:1] : (tensor<8xf32>) -> tensor<1xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<7xf32>, tensor<1xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}""",
+        shardy="([i], [i])->([i]) {i=8} permutation={i}",
+        ours="([i], [i])->([i]) {i=8} need_replication={i}",
+        rule=NEEDS,
+        of_op=joins_slices,
+        shardy_knows_more=True,
+    ),
+    Mechanism(
+        name="updates at constant starts",
+        why=(
+            "Where the starts of a dynamic_update_slice are constants, Shardy lets the update's own dims pass "
+            "through. A rule here looks at its own op alone, and needs them whole; shardings are handed on alike."
+        ),
+        text="""
+func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<4> : tensor<i32>
+  %1 = stablehlo.dynamic_update_slice %x, %u, %0 : (tensor<8xf32>, tensor<2xf32>, tensor<i32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}""",
+        shardy="([i], [j], [])->([i]) {i=8, j=2}",
+        ours="([i], [j], [])->([i]) {i=8, j=2} need_replication={j}",
+        rule=NEEDS,
+        of_op=starts_at_constants,
+        shardy_knows_more=True,
+    ),
+)
+
+
+def has_other_rule(call: Call) -> bool:
+    return any(mechanism.has_op(call) for mechanism in MECHANISMS)
+
+
+def factors_only(rule: str) -> str:
+    return re.sub(r" (reduction|need_replication|permutation|blocked_propagation)\{[^}]*\}", "", rule)
+
+
+def judge(call: Call, ours: str, theirs: str | None) -> str | None:
+    """None where both rules agree, the mechanism by which they may differ, or "" where they must not."""
+    got, want = canonical_rule(ours), canonical_rule(theirs or "")
+    if got == want:
+        return None
+    kind = FACTORS
+    if theirs is None:
+        kind = NO_RULE
+    elif factors_only(got) == factors_only(want):
+        kind = NEEDS
+    return next((m.name for m in MECHANISMS if m.rule == kind and m.has_op(call)), "")
+
+
+def mechanism_of(program: ModuleText) -> Mechanism | None:
+    """The one that explains a difference in this program, which is already small and has our rules on its ops."""
+    return next((m for m in MECHANISMS if m.of_program is not None and m.of_program(program)), None)
