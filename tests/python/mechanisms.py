@@ -364,10 +364,11 @@ func.func @main(%x: tensor<8x8xf32>, %y: tensor<8x8xf32> {sdy.sharding = #sdy.sh
         of_program=has(*LATE),
     ),
     Mechanism(
-        name="constants like another",
+        name="constants of CHLO",
         why=(
-            "Before it propagates, Shardy makes a constant of a chlo.constant_like, and forgets what was written of "
-            "it. Here it is an op as any other, and its annotation reaches its operand."
+            "Before it propagates, Shardy makes a chlo.constant of a chlo.constant_like, and forgets what was written "
+            "of it. Here that is an op as any other, and its annotation reaches its operand. Users of a chlo.constant "
+            "have one sharding of it in Shardy; here each has a copy, as of a stablehlo.constant."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -378,7 +379,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }""",
         shardy="%arg0: tensor<8xf32>)",
         ours='%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}',
-        of_program=has("chlo.constant_like"),
+        of_program=has("chlo.constant", "chlo.constant_like"),
     ),
     Mechanism(
         name="replicated axes of a group",
