@@ -54,8 +54,8 @@ SECTIONS = (
         lambda m: m.rule and not m.shardy_knows_more,
     ),
     (
-        "Where Shardy hands on less",
-        "These are found in whole programs. The rules of all their ops are the same.",
+        "Where whole programs differ",
+        "These are found in programs, with the same rule on each of their ops.",
         lambda m: not m.rule,
     ),
     (

@@ -25,7 +25,11 @@ WHOLE = "sdy-propagation-pipeline"
 NO_RULE = "no rule"  # in Shardy
 NEEDS = "needs"  # the factors are Shardy's, which of them are reduced, replicated or permuted is not
 FACTORS = "factors"
-COMPOSED = ("map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad")
+# In Shardy, beside all of CHLO.
+WITHOUT_RULE = (
+    "map", "broadcast", "einsum", "unary_einsum", "batch_norm_training", "batch_norm_grad", "constant", "iota",
+)  # fmt: skip
+LATE = ("chlo.mulhi", "chlo.next_after", "chlo.polygamma", "chlo.zeta")  # not elementwise to Shardy
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,8 @@ def starts_at_constants(call: Call) -> bool:
     return call.name == "stablehlo.dynamic_update_slice" and set(call.makers[2:]) == {"stablehlo.constant"}
 
 
-def has(name: str) -> Callable[[ModuleText], bool]:
-    return lambda program: any(op.name == name for op in program.ops())
+def has(*names: str) -> Callable[[ModuleText], bool]:
+    return lambda program: any(op.name in names for op in program.ops())
 
 
 def shares_replicated_axes(program: ModuleText) -> bool:
@@ -237,28 +241,17 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
         of_op=moves_without_resizing,
     ),
     Mechanism(
-        name="ops that stand for others",
+        name="ops without a rule",
         why=(
             "Shardy has no rule for CHLO, map, broadcast, einsum and batch norm's training and gradient, which XLA "
-            "takes apart before; shardings stop there. Here they go on by the rule of the ops that each stands for."
+            "takes apart before; shardings stop there. Here they go on by the rule of the ops that each stands for. "
+            "Nor has it one for constants and iota, which hand on nothing; the rule here says what a device can make."
         ),
         text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
         shardy="",
         ours="([i])->([i]) {i=8}",
         rule=NO_RULE,
-        of_op=lambda call: call.name.startswith("chlo.") or call.name.removeprefix("stablehlo.") in COMPOSED,
-    ),
-    Mechanism(
-        name="ops without operands",
-        why=(
-            "There is nobody whom a constant or an iota could tell, so Shardy has no rule for them. The rule here "
-            "says what a device can make of it; it hands on nothing."
-        ),
-        text=one_op("", "tensor<8xi32>", "stablehlo.iota dim = 0 : tensor<8xi32>"),
-        shardy="",
-        ours="()->([i]) {i=8}",
-        rule=NO_RULE,
-        of_op=lambda call: call.name in ("stablehlo.constant", "stablehlo.iota"),
+        of_op=lambda call: call.name.startswith("chlo.") or call.name.removeprefix("stablehlo.") in WITHOUT_RULE,
     ),
     Mechanism(
         name="holes between the elements of a window's operand",
@@ -359,10 +352,31 @@ func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<
         told=True,
     ),
     Mechanism(
-        name="constants like another",
+        name="elementwise ops of CHLO",
         why=(
-            "Before it propagates, Shardy makes a constant of a chlo.constant_like, and forgets what was written of "
-            "it. Here it is an op as any other, and its annotation reaches its operand."
+            "Elementwise ops come in the first round of priorities of ops. Shardy does not know that mulhi, "
+            "next_after, polygamma and zeta are elementwise, as it knows of others; it lets products come before."
+        ),
+        text="""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8x8xf32>, %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) ->
+    (tensor<8x8xf32>, tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}) {
+  %0 = stablehlo.dot %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = chlo.next_after %0, %0 {
+    sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [i, j])->([i, j]) {i=8, j=8}>
+  } : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}""",
+        shardy='%0 = stablehlo.dot %arg1, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {}]>]>}',
+        ours='%0 = stablehlo.dot %arg1, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"a"}]>]>}',
+        of_program=has(*LATE),
+    ),
+    Mechanism(
+        name="constants of CHLO",
+        why=(
+            "Before it propagates, Shardy makes a chlo.constant of a chlo.constant_like, and forgets what was written "
+            "of it. Here that is an op as any other, and its annotation reaches its operand. Users of a chlo.constant "
+            "have one sharding of it in Shardy; here each has a copy, as of a stablehlo.constant."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -373,7 +387,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }""",
         shardy="%arg0: tensor<8xf32>)",
         ours='%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}',
-        of_program=has("chlo.constant_like"),
+        of_program=has("chlo.constant", "chlo.constant_like"),
     ),
     Mechanism(
         name="replicated axes of a group",
