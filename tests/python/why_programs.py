@@ -105,11 +105,23 @@ RESULT = (
   return %x : {T}
 }}"""
 )
+SQUARES = (
+    dot(sharded('{"a"}, {?}'), sharded('{?}, {"a"}'))
+    .replace("8x16", "8x8")
+    .replace("16x64", "8x8")
+    .replace("8x64", "8x8")
+)
+SAME_SIZE = "of two factors that want an axis, and whose axes come from tensors of the same size, "
 PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
 IN_COMMON = "tensors that disagree about a dim keep what they have in common"
 LOST = (
     LostCase("the larger source", CONFLICT, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "of two factors that want an axis, the one whose axes come from the larger tensor goes first",
+             winner="argument %arg1"),
+    LostCase("the first of two sources of one size", SQUARES, "%0", 1, '"a"', "the axis shards result 0 dim 0",
+             SAME_SIZE + "that of operand 0 goes before that of operand 1", winner="argument %arg0"),
+    LostCase("more shards from a source of the same size", add(sharded('{"a", ?}, {?}'), sharded('{?}, {"a", "b"}')),
+             "%0", 0, '"a"', "the axis shards result 0 dim 1", SAME_SIZE + "the one with more shards goes first",
              winner="argument %arg1"),
     LostCase("basic", CONFLICT, "%0", 1, '"a"', "the axis shards operand 0 dim 0",
              "basic propagation decides no conflict", winner="argument %arg0", strategy="basic"),
@@ -128,6 +140,8 @@ LOST = (
              '"a"', "the tensors of the op disagree", IN_COMMON, winner="argument %arg1"),
     LostCase("a priority", add(sharded('{"a"}p1, {?}'), sharded('{?}, {"a"}')), "%0", 0, '"a"',
              "the axis shards result 0 dim 1", "priority 0 goes before 1", winner="argument %arg1"),
+    LostCase("a large priority", add(sharded('{"a"}p70000, {?}'), sharded('{?}, {"a"}p66000')), "%0", 0, '"a"',
+             "the axis shards result 0 dim 1", "priority 66000 goes before 70000", winner="argument %arg1"),
     LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "round 1 goes before round 2 of this op", winner="argument %arg1"),
     LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "the op hands on shardings the other way only",

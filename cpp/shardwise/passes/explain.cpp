@@ -13,9 +13,12 @@
 namespace shardwise {
 namespace {
 
+std::string side_text(size_t operands, size_t tensor) {
+  return tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
+}
+
 std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
-  const bool is_operand = tensor < operands;
-  return str(is_operand ? "operand " : "result ", is_operand ? tensor : tensor - operands, " dim ", dim);
+  return str(side_text(operands, tensor), " dim ", dim);
 }
 
 bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
@@ -186,11 +189,12 @@ class Tracer {
                     .to = {},
                     .factor = {},
                     .round = step.round,
-                    .priority = step.priority};
+                    .priority = history_.priority(link.step)};
     if (is_group(op)) {
       entry.from = str("another member, dim ", link.dim);
       entry.to = str("a member, dim ", link.dim);
-      entry.round = entry.priority = 0;
+      entry.round = 0;
+      entry.priority = 0;
       return entry;
     }
     const AxisSource& source = link.source;
@@ -350,17 +354,63 @@ class Judge {
     const size_t seen = history_.visit_begin(won);
     if (history_.has(history_.at(tensors[at.other], seen), other_dim, at.axis)) {
       if (step.op == at.op) {
-        return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+        if (std::optional<std::string> order = order_of_factors(at, won, dim, winner)) return *order;
       }
       const int round = first_round(at.op, rule.factors()[at.factor]);
       if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
     } else if (const PropagationStep* late = first_offer(tensors[at.other], other_dim, at.axis, seen)) {
-      if (late->priority != step.priority) return str("priority ", step.priority, " goes before ", late->priority);
+      const int64_t mine = history_.priority(won),
+                    other = history_.priority(static_cast<size_t>(late - history_.steps().data()));
+      if (mine != other) return str("priority ", mine, " goes before ", other);
       if (late->round != PropagationStep::kByPriority && late->round != step.round) {
         return str("round ", int{step.round}, " goes before round ", int{late->round});
       }
     }
     return str("the first to come stays: it came in round ", int{step.round});
+  }
+
+  // Which factor an op looks at first: propagate_factors.h.
+  std::optional<std::string> order_of_factors(const Case& at, size_t won, size_t dim, const AxisRef& winner) {
+    const std::vector<AxisSource> sources = history_.sources(won, dim, winner);
+    const auto source = std::ranges::find(sources, false, &AxisSource::own);
+    if (source == sources.end()) return std::nullopt;
+    const FactorProjection& seen = history_.project(at.op, history_.visit_begin(won), at.result);
+    const Offer first = largest_offer(seen, source->factor, winner), second = largest_offer(seen, at.factor, at.axis);
+    if (first.size > second.size) {
+      return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+    }
+    if (first.size < second.size) return std::nullopt;
+    const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
+    const Traits& traits = module_.op(at.op).def->traits;
+    if ((traits.elementwise || traits.constraint) && first.shards != second.shards) {
+      return equal + "the one with more shards goes first";
+    }
+    if (first.tensor >= second.tensor) return std::nullopt;
+    const size_t operands = seen.rule().operand_count();
+    return equal + str("that of ", side_text(operands, first.tensor), " goes before that of ",
+                       side_text(operands, second.tensor));
+  }
+
+  // The largest tensor, the first of several, that has the axis on the factor.
+  struct Offer {
+    int64_t size = 0;
+    int64_t shards = 1;
+    size_t tensor = 0;
+  };
+  static Offer largest_offer(const FactorProjection& projection, FactorId factor, const AxisRef& axis) {
+    Offer found;
+    const auto factors = projection.rule().factors();
+    for (size_t t = 0; t < projection.tensor_count(); ++t) {
+      const FactorSharding* sharding = projection.find(t, factor);
+      if (sharding == nullptr || !overlaps(sharding->axes, axis)) continue;
+      Offer offer{.size = 1, .shards = 1, .tensor = t};
+      for (size_t f = 0; f < factors.size(); ++f) {
+        if (projection.find(t, static_cast<FactorId>(f)) != nullptr) offer.size *= factors[f].size;
+      }
+      for (const AxisRef& own : sharding->axes) offer.shards *= own.size;
+      if (offer.size > found.size) found = offer;
+    }
+    return found;
   }
 
   const PropagationStep* first_offer(const Holder& holder, size_t dim, const AxisRef& axis, size_t from) const {

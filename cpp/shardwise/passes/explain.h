@@ -25,9 +25,9 @@ struct PathEntry {
   std::string location;  // "train.py:9", or ""
   std::string from;      // "operand 0 dim 1", "result 0 dim 0"
   std::string to;
-  std::string factor;  // of the op's rule, as its text calls it: "i"
-  int round = 0;       // propagation_rounds.h
-  int priority = 0;    // a user's
+  std::string factor;    // of the op's rule, as its text calls it: "i"
+  int round = 0;         // propagation_rounds.h
+  int64_t priority = 0;  // a user's
 };
 
 // What a user said about a value, or about a result of main.
