@@ -335,3 +335,25 @@ def test_a_large_priority_is_named() -> None:
     (value,) = sw.parse(text).why("%0").values
     assert [step.priority for axis in value.axes for step in axis.path] == [66000]
     assert "in the turn of priority 66000" in str(value)
+
+
+def test_a_constraint_of_a_group_whose_members_disagree_is_said_to_be_of_the_group() -> None:
+    module = sw.parse(DISAGREEING)
+    for name in ("%0", "%1"):
+        (value,) = module.why(name).values
+        step = value.axes[0].path[0]
+        assert (step.name, step.from_, step.to) == (
+            "sdy.sharding_group", "a member of group 3, which disagrees, dim 0", "its users, dim 0",
+        )  # fmt: skip
+    lost = [lost for value in module.why("%arg0").values for lost in value.lost]
+    assert {one.op for one in lost} == {"sdy.sharding_group 3 (its members disagree)"}
+
+
+def test_a_constraint_that_the_user_wrote_behind_such_a_group_is_the_users() -> None:
+    text = DISAGREEING.replace(
+        "return %0, %1", "%2 = sdy.sharding_constraint %1 <@mesh, [{?}, {?}]> : tensor<8x8xf32>\n  return %0, %2"
+    )
+    (value,) = sw.parse(text).why("%2").values
+    assert [step.name for step in value.axes[0].path] == [
+        "sdy.sharding_group", "stablehlo.tanh", "sdy.sharding_constraint",
+    ]  # fmt: skip

@@ -77,6 +77,23 @@ BARRIER = (
   return %0 : {T}
 }}"""
 )
+BEHIND = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a"}, {}')}) -> {T} {{
+  %0 = sdy.propagation_barrier %x allowed_direction=BACKWARD : {T}
+  %1 = stablehlo.tanh %0 : {T}
+  %2 = stablehlo.transpose %1, dims = [1, 0] : ({T}) -> {T}
+  return %2 : {T}
+}}"""
+)
+SHUT = (
+    MESH
+    + f"""func.func @main(%x: {T}) -> ({sharded('{"a"}, {}')}) {{
+  %0 = stablehlo.transpose %x, dims = [1, 0] : ({T}) -> {T}
+  %1 = sdy.propagation_barrier %0 allowed_direction=NONE : {T}
+  return %1 : {T}
+}}"""
+)
 RESHAPE = (
     MESH
     + f"""func.func @main(%x: {sharded('{"b", "a"}', "32")}) -> tensor<8x4xf32> {{
@@ -144,8 +161,14 @@ LOST = (
              "the axis shards result 0 dim 1", "priority 66000 goes before 70000", winner="argument %arg1"),
     LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "round 1 goes before round 2 of this op", winner="argument %arg1"),
-    LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "the op hands on shardings the other way only",
+    LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "it lets nothing through in this direction",
              "the direction that the op allows"),
+    LostCase("a direction, from further off", BEHIND, "%2", 1, '"a"',
+             "it lets nothing through in this direction, and the value is behind it",
+             "the direction that the op allows"),
+    LostCase("no direction", SHUT, "%0", 0, '"a"', "it lets nothing through", "the direction that the op allows"),
+    LostCase("no direction, from further off", SHUT, "%arg0", 1, '"a"',
+             "it lets nothing through, and the value is behind it", "the direction that the op allows"),
     LostCase("a blocked factor", SORT, "%0", 0, '"a"', "the op does not propagate along this dim",
              "the op's sharding rule"),
     LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",
