@@ -55,7 +55,7 @@ class PathStep:
     def __str__(self) -> str:
         where = f" ({shown(self.location)})" if self.location else ""
         along = f", factor {self.factor}" if self.factor else ""
-        when = f", after priority {self.priority - 1}" if self.priority else ""
+        when = f", in the turn of priority {self.priority}" if self.priority else ""
         return f"{self.name}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"
 
 
@@ -196,8 +196,19 @@ class ValueExplanation:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
             yield 1, str(one)
-        if self.counterfactuals == ():
-            yield 1, "No annotation decides it."
+        if self.counterfactuals is not None:
+            yield from ((1, text) for text in self._untried({one.without for one in self.counterfactuals}))
+
+    def _untried(self, tried: set[Annotation]) -> Iterator[str]:
+        """Of annotations that belong to what an op computes there is no program without."""
+        axes = [*self.axes, *(axis for lost in self.lost for axis in lost.winner)]
+        decided = [Annotation(axis.origin, axis.location, axis.name) for axis in axes]
+        decided += [lost.closed_by for lost in self.lost if lost.closed_by is not None]
+        if not decided:
+            yield "No annotation decides it."
+        for one in dict.fromkeys(decided):
+            if one not in tried:
+                yield f"There is no such program without what {one} says: it belongs to what it computes."
 
     def __str__(self) -> str:
         return _indented(self._lines())

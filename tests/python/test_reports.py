@@ -97,7 +97,7 @@ def test_explanation_reads_like_prose() -> None:
         'h (train.py:10) is tensor<16x64xf32>, sharded [{"data"}, {}] by conservative aggressive propagation.\n'
         '  dim 0 is split over "data": it comes from argument 0 at train.py:8\n'
         "    through stablehlo.tanh (train.py:10): operand 0 dim 0 → result 0 dim 0, factor i, round 2, "
-        "after priority 0\n"
+        "in the turn of priority 1\n"
         '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed\n'
         "    said by argument 0 at train.py:8\n"
         "    rule: closed dims take no further axes\n"
@@ -143,7 +143,7 @@ def test_explanation_is_a_tree_and_html() -> None:
     assert "<ul><li>dim 0 is split over &quot;data&quot;: it comes from argument 0 at train.py:8<ul><li>through" in text
     assert text.count("<ul>") == text.count("</ul>") == 3
     assert text.count("<li>") == text.count("</li>")
-    assert "No annotation decides it." in text
+    assert "There is no such program without what argument 0 at train.py:8 says" in text
 
 
 def test_program_explains_a_value_and_its_collectives() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,28 @@ def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
     (value,) = module.why("manual_computation", counterfactual=True).values
     assert {axis.origin for axis in value.axes} == {"sdy.manual_computation"}
     assert value.counterfactuals == ()
-    assert "No annotation decides it." in str(value)
+    said = "There is no such program without what sdy.manual_computation says: it belongs to what it computes."
+    assert str(value).splitlines()[-1].strip() == said
+
+
+def test_without_the_annotation_of_a_while_its_results_lose_it() -> None:
+    text = re.sub(r" \{sdy\.sharding = [^}]*\}(, \{[^}]*\})*\]>\}", "", WHILE)
+    assert "sdy.sharding =" not in text
+    types = ": tensor<i32>, tensor<8x8xf32>\n"
+    assert types in text
+    said = '#sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"a"}, {}]>]>'
+    text = text.replace(types, types.rstrip() + f" attributes {{sdy.sharding = {said}}}\n", 1)
+    module = sw.parse(text)
+    for name in ("%arg0", "dot_general", "transpose"):
+        (value,) = module.why(name, counterfactual=True).values
+        assert value.counterfactuals is not None
+        found = [(one.without.origin, one.sharding) for one in value.counterfactuals]
+        assert found == [("stablehlo.while", "[{}, {}]")]
+
+
+def test_what_nothing_decides_says_so() -> None:
+    (value,) = sw.parse(CONFLICT.replace('{"a"}', "{?}")).why("%0", counterfactual=True).values
+    assert str(value).endswith("No annotation decides it.")
 
 
 def test_without_its_last_annotation_a_program_is_on_no_mesh() -> None:
@@ -274,7 +296,7 @@ def test_the_path_has_factors_rounds_and_priorities() -> None:
     (value,) = sw.parse(text).why("%0").values
     (step,) = value.axes[0].path
     assert (step.factor, step.round, step.priority) == ("i", 0, 1)
-    assert str(step) == "stablehlo.add: operand 0 dim 0 → result 0 dim 0, factor i, round 0, after priority 0"
+    assert str(step) == "stablehlo.add: operand 0 dim 0 → result 0 dim 0, factor i, round 0, in the turn of priority 1"
 
 
 def chain(length: int) -> str:
@@ -306,3 +328,32 @@ def test_a_short_path_is_printed_whole(length: int) -> None:
     (value,) = sw.parse(chain(length)).why(f"%{length - 1}").values
     assert str(value).count("through stablehlo.tanh") == length
     assert "more" not in str(value)
+
+
+def test_a_large_priority_is_named() -> None:
+    text = LOST[[case.name for case in LOST].index("a large priority")].text
+    (value,) = sw.parse(text).why("%0").values
+    assert [step.priority for axis in value.axes for step in axis.path] == [66000]
+    assert "in the turn of priority 66000" in str(value)
+
+
+def test_a_constraint_of_a_group_whose_members_disagree_is_said_to_be_of_the_group() -> None:
+    module = sw.parse(DISAGREEING)
+    for name in ("%0", "%1"):
+        (value,) = module.why(name).values
+        step = value.axes[0].path[0]
+        assert (step.name, step.from_, step.to) == (
+            "sdy.sharding_group", "a member of group 3, which disagrees, dim 0", "its users, dim 0",
+        )  # fmt: skip
+    lost = [lost for value in module.why("%arg0").values for lost in value.lost]
+    assert {one.op for one in lost} == {"sdy.sharding_group 3 (its members disagree)"}
+
+
+def test_a_constraint_that_the_user_wrote_behind_such_a_group_is_the_users() -> None:
+    text = DISAGREEING.replace(
+        "return %0, %1", "%2 = sdy.sharding_constraint %1 <@mesh, [{?}, {?}]> : tensor<8x8xf32>\n  return %0, %2"
+    )
+    (value,) = sw.parse(text).why("%2").values
+    assert [step.name for step in value.axes[0].path] == [
+        "sdy.sharding_group", "stablehlo.tanh", "sdy.sharding_constraint",
+    ]  # fmt: skip

@@ -77,6 +77,23 @@ BARRIER = (
   return %0 : {T}
 }}"""
 )
+BEHIND = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a"}, {}')}) -> {T} {{
+  %0 = sdy.propagation_barrier %x allowed_direction=BACKWARD : {T}
+  %1 = stablehlo.tanh %0 : {T}
+  %2 = stablehlo.transpose %1, dims = [1, 0] : ({T}) -> {T}
+  return %2 : {T}
+}}"""
+)
+SHUT = (
+    MESH
+    + f"""func.func @main(%x: {T}) -> ({sharded('{"a"}, {}')}) {{
+  %0 = stablehlo.transpose %x, dims = [1, 0] : ({T}) -> {T}
+  %1 = sdy.propagation_barrier %0 allowed_direction=NONE : {T}
+  return %1 : {T}
+}}"""
+)
 RESHAPE = (
     MESH
     + f"""func.func @main(%x: {sharded('{"b", "a"}', "32")}) -> tensor<8x4xf32> {{
@@ -105,11 +122,23 @@ RESULT = (
   return %x : {T}
 }}"""
 )
+SQUARES = (
+    dot(sharded('{"a"}, {?}'), sharded('{?}, {"a"}'))
+    .replace("8x16", "8x8")
+    .replace("16x64", "8x8")
+    .replace("8x64", "8x8")
+)
+SAME_SIZE = "of two factors that want an axis, and whose axes come from tensors of the same size, "
 PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
 IN_COMMON = "tensors that disagree about a dim keep what they have in common"
 LOST = (
     LostCase("the larger source", CONFLICT, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "of two factors that want an axis, the one whose axes come from the larger tensor goes first",
+             winner="argument %arg1"),
+    LostCase("the first of two sources of one size", SQUARES, "%0", 1, '"a"', "the axis shards result 0 dim 0",
+             SAME_SIZE + "that of operand 0 goes before that of operand 1", winner="argument %arg0"),
+    LostCase("more shards from a source of the same size", add(sharded('{"a", ?}, {?}'), sharded('{?}, {"a", "b"}')),
+             "%0", 0, '"a"', "the axis shards result 0 dim 1", SAME_SIZE + "the one with more shards goes first",
              winner="argument %arg1"),
     LostCase("basic", CONFLICT, "%0", 1, '"a"', "the axis shards operand 0 dim 0",
              "basic propagation decides no conflict", winner="argument %arg0", strategy="basic"),
@@ -128,10 +157,18 @@ LOST = (
              '"a"', "the tensors of the op disagree", IN_COMMON, winner="argument %arg1"),
     LostCase("a priority", add(sharded('{"a"}p1, {?}'), sharded('{?}, {"a"}')), "%0", 0, '"a"',
              "the axis shards result 0 dim 1", "priority 0 goes before 1", winner="argument %arg1"),
+    LostCase("a large priority", add(sharded('{"a"}p70000, {?}'), sharded('{?}, {"a"}p66000')), "%0", 0, '"a"',
+             "the axis shards result 0 dim 1", "priority 66000 goes before 70000", winner="argument %arg1"),
     LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "round 1 goes before round 2 of this op", winner="argument %arg1"),
-    LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "the op hands on shardings the other way only",
+    LostCase("a direction", BARRIER, "%arg0", 0, '"a"', "it lets nothing through in this direction",
              "the direction that the op allows"),
+    LostCase("a direction, from further off", BEHIND, "%2", 1, '"a"',
+             "it lets nothing through in this direction, and the value is behind it",
+             "the direction that the op allows"),
+    LostCase("no direction", SHUT, "%0", 0, '"a"', "it lets nothing through", "the direction that the op allows"),
+    LostCase("no direction, from further off", SHUT, "%arg0", 1, '"a"',
+             "it lets nothing through, and the value is behind it", "the direction that the op allows"),
     LostCase("a blocked factor", SORT, "%0", 0, '"a"', "the op does not propagate along this dim",
              "the op's sharding rule"),
     LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",

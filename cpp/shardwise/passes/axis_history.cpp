@@ -2,10 +2,17 @@
 #include "shardwise/passes/axis_history.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 
 #include "shardwise/ops/manual.h"
 
 namespace shardwise {
+namespace {
+
+constexpr int64_t kLargePriority = std::numeric_limits<uint16_t>::max();  // and above
+
+}  // namespace
 
 size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
@@ -19,11 +26,35 @@ AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
   for (size_t s = 0; s < steps().size(); ++s) {
     const PropagationStep& step = steps()[s];
     (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
+    if (step.round == PropagationStep::kByPriority && step.priority == kLargePriority) {
+      large_turns_.emplace_back(s, released_at(step));
+    }
   }
   if (!provenance.edges_are_sunk) return;
   for (const auto& [op, edge] : provenance.edges) {
     if (edge.target_inside && edge.outside) arguments_.emplace(edge.owner, &edge);
   }
+}
+
+// The priority of a dim that the step gave back what its annotation says.
+int64_t AxisHistory::released_at(const PropagationStep& step) const {
+  const ShardingId said = initial({step.value, step.value ? 0 : step.tensor});
+  if (!said || !step.before) return kLargePriority;
+  const TensorSharding& before = module_.context().sharding(step.before);
+  const TensorSharding& after = module_.context().sharding(step.after);
+  int64_t found = kLargePriority;
+  const auto& dims = module_.context().sharding(said).dims;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t priority = dims[d].priority.value_or(0);
+    if (priority >= kLargePriority && before.dims[d] != after.dims[d]) found = priority;
+  }
+  return found;
+}
+
+int64_t AxisHistory::priority(size_t s) const {
+  if (steps()[s].priority < kLargePriority) return steps()[s].priority;
+  const auto turn = std::ranges::upper_bound(large_turns_, s, {}, [](const auto& known) { return known.first; });
+  return turn == large_turns_.begin() ? kLargePriority : std::prev(turn)->second;
 }
 
 const std::vector<size_t>& AxisHistory::steps_of(const Holder& holder) const {

@@ -66,6 +66,8 @@ class AxisHistory {
   bool has(ShardingId id, size_t dim, const AxisRef& axis) const;
   // The step before `time` that gave the holder `axis` on `dim`; now() when it had it from the start.
   size_t arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const;
+  // The user's priority in whose turn step `s` was; a step has room for the small ones only.
+  int64_t priority(size_t s) const;
   // The first step of the visit that step `s` belongs to.
   size_t visit_begin(size_t s) const;
   // Who had the digits of `axis` that step `s` left on `dim`.
@@ -79,6 +81,7 @@ class AxisHistory {
   const DataFlowEdge* edge_of(OpId op) const;
 
  private:
+  int64_t released_at(const PropagationStep& step) const;
   const std::vector<size_t>& steps_of(const Holder& holder) const;
   const ShardingRule& rule(OpId op, uint32_t result);
   const ShardingRule& identity_rule(const Dims& shape, size_t operands);
@@ -92,6 +95,7 @@ class AxisHistory {
   std::unordered_map<uint32_t, std::vector<size_t>> by_value_, by_result_;
   std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, said to be sharded as outside
   std::map<std::pair<Dims, size_t>, std::unique_ptr<ShardingRule>> identities_;
+  std::vector<std::pair<size_t, int64_t>> large_turns_;  // of priorities that steps have no room for: where they begin
   FactorProjection projection_, grown_;
   std::vector<Holder> tensors_;  // of the projection
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "shardwise/ir/attribute.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
@@ -12,22 +13,28 @@
 namespace shardwise {
 namespace {
 
-// Whether there was such an annotation to take away.
-bool remove(Module& module, const Annotation& annotation) {
+// Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
+// made is what the user said of the owner.
+bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
   if (annotation.op) {
     if (annotation.op.index >= module.op_count() || !module.op(annotation.op).def->traits.constraint) return false;
   }
-  const ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
+  ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
   if (!value) {
     std::vector<ShardingId>& shardings = module.main().result_shardings;
     if (annotation.holder.result >= shardings.size()) return false;
     shardings[annotation.holder.result] = {};
     return true;
   }
+  if (value.index >= module.value_count()) {
+    const OpId made = propagated.value(value).op;
+    if (!made || !propagated.op(made).def->traits.data_flow_edge) return false;
+    value = propagated.operands(made)[0];
+  }
   if (value.index >= module.value_count() || !module.value(value).sharding) return false;
   const OpId op = module.value(value).op;
   const OpId owner = op ? op : module.region(module.value(value).region).op;
-  if (owner && module.op(owner).def->flow != nullptr) return false;
+  if (owner && module.attrs(owner).find<AxesAttr>("manual_axes") != nullptr) return false;
   ShardingId& sharding = module.value(value).sharding;
   const TensorSharding said = module.context().sharding(sharding);
   const bool is_constraint = op && module.op(op).def->traits.constraint;
@@ -89,7 +96,7 @@ ValueId counterpart(const Module& before, const Module& propagated, const Module
 std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
                                       const Annotation& annotation, ValueId value) {
   Program program{.module = module, .options = options};
-  if (!remove(program.module, annotation)) return std::nullopt;
+  if (!remove(program.module, propagated, annotation)) return std::nullopt;
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0};
   const auto first_made = static_cast<uint32_t>(module.value_count());
   Context& context = program.module.context();

@@ -2,8 +2,9 @@
 #include "shardwise/passes/explain.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -13,218 +14,16 @@
 namespace shardwise {
 namespace {
 
-std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
-  const bool is_operand = tensor < operands;
-  return str(is_operand ? "operand " : "result ", is_operand ? tensor : tensor - operands, " dim ", dim);
+constexpr std::string_view kBarrierRule = "the direction that the op allows";
+
+std::string_view kept_back(Direction allowed) {
+  return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
 }
-
-bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
-  return a.dim == b.dim && a.origin == b.origin &&
-         std::ranges::equal(a.path, b.path, [](const PathEntry& x, const PathEntry& y) {
-           return x.op == y.op && x.from == y.from && x.to == y.to && x.factor == y.factor;
-         });
-}
-
-// Follows axes back to what a user wrote.
-class Tracer {
- public:
-  Tracer(const Module& module, AxisHistory& history, const Mesh& mesh)
-      : module_(module), context_(module.context()), history_(history), mesh_(mesh) {}
-
-  // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
-  std::vector<AxisOrigin> origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
-    std::vector<AxisOrigin> found = trace({.holder = holder, .dim = dim, .axis = axis, .time = time}, dim);
-    std::vector<AxisOrigin> merged;
-    for (AxisOrigin& one : found) {
-      if (!merged.empty() && can_merge(merged.back().axis, one.axis) && same_way(merged.back(), one)) {
-        merged.back().axis.size *= one.axis.size;
-      } else {
-        merged.push_back(std::move(one));
-      }
-    }
-    for (AxisOrigin& one : merged) one.axis_text = axis_text(mesh_, one.axis);
-    return merged;
-  }
-
-  Annotation annotation_of(const Holder& holder) const {
-    Annotation found{.holder = holder, .op = {}, .text = {}, .location = {}};
-    if (!holder.value) {
-      found.text = str("result ", holder.result, " of ", module_.main().name);
-    } else if (const Value& value = module_.value(holder.value); value.op) {
-      describe(module_.op(value.op), found);
-    } else if (const OpId owner = module_.region(value.region).op) {
-      describe(module_.op(owner), found);
-    } else {
-      found.text = argument_text(module_, holder.value);
-      found.location = context_.location_text(value.loc);
-    }
-    return found;
-  }
-
-  Annotation annotation_of(OpId op) const {
-    Annotation found{.holder = {}, .op = op, .text = {}, .location = {}};
-    describe(module_.op(op), found);
-    return found;
-  }
-
-  // What an edge's op hands on, said of the op that it belongs to.
-  OpId shown(OpId op) const {
-    const DataFlowEdge* edge = op ? history_.edge_of(op) : nullptr;
-    if (edge == nullptr) return op;
-    const Value& owner = module_.value(edge->owner);
-    return owner.op ? owner.op : module_.region(owner.region).op;
-  }
-
- private:
-  void describe(const Operation& op, Annotation& annotation) const {
-    annotation.text = op.def->name;
-    annotation.location = context_.location_text(op.loc);
-  }
-
-  static constexpr size_t kNoLink = std::numeric_limits<size_t>::max();
-
-  // An axis that somebody had before `time`, to be followed further back.
-  struct Spot {
-    Holder holder;
-    size_t dim = 0;
-    AxisRef axis;
-    size_t time = 0;
-    size_t link = kNoLink;  // the last of the way so far
-  };
-  // A step on the way, in numbers: the texts are written once the way is known to lead to an origin.
-  struct Link {
-    size_t previous = kNoLink;  // nearer to the value that was asked about
-    size_t step = 0;
-    AxisSource source;
-    size_t dim = 0;
-    size_t operands = 0;  // of the rule
-  };
-
-  // A way may be as long as the program, so it is followed with a stack of its own.
-  std::vector<AxisOrigin> trace(const Spot& start, size_t dim) {
-    std::vector<AxisOrigin> found;
-    std::vector<Link> links;
-    std::vector<Spot> stack{start};
-    while (!stack.empty()) {
-      const Spot at = stack.back();
-      stack.pop_back();
-      const size_t first = stack.size();
-      if (const std::optional<Annotation> end = step_back(at, links, stack)) {
-        found.push_back(AxisOrigin{.axis = at.axis,
-                                   .axis_text = {},
-                                   .dim = static_cast<int64_t>(dim),
-                                   .origin = *end,
-                                   .path = path_of(links, at.link)});
-      }
-      std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
-    }
-    return found;
-  }
-
-  // The annotation that the axis comes from, or, on the stack, who had it before.
-  std::optional<Annotation> step_back(const Spot& at, std::vector<Link>& links, std::vector<Spot>& stack) {
-    const size_t arrival = history_.arrival(at.holder, at.dim, at.axis, at.time);
-    if (arrival == history_.now()) return annotation_of(at.holder);
-    const PropagationStep& step = history_.steps()[arrival];
-    if (step.round == PropagationStep::kByPriority) return annotation_of(at.holder);
-    if (is_group(step.op)) {
-      const std::optional<Spot> member = other_member(at, arrival);
-      if (!member) return annotation_of(at.holder);
-      links.push_back({.previous = at.link, .step = arrival, .source = {}, .dim = at.dim});
-      stack.push_back(*member);
-      stack.back().link = links.size() - 1;
-      return std::nullopt;
-    }
-    if (step.op && module_.op(step.op).def->flow != nullptr) return annotation_of(step.op);
-    const std::vector<AxisSource> sources = history_.sources(arrival, at.dim, at.axis);
-    if (sources.empty()) return annotation_of(at.holder);
-    const size_t begin = history_.visit_begin(arrival);
-    const size_t operands = step.op ? module_.operands(step.op).size() : 0;
-    for (const AxisSource& source : sources) {
-      stack.push_back(
-          {.holder = source.holder, .dim = source.dim, .axis = source.axis, .time = begin, .link = at.link});
-      if (source.own || !step.op) continue;
-      links.push_back({.previous = at.link, .step = arrival, .source = source, .dim = at.dim, .operands = operands});
-      stack.back().link = links.size() - 1;
-    }
-    return std::nullopt;
-  }
-
-  bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
-
-  // The members of a group begin with the sharding of those that had one.
-  std::optional<Spot> other_member(const Spot& at, size_t arrival) {
-    const PropagationStep& step = history_.steps()[arrival];
-    if (members_.empty()) {
-      for (uint32_t i = 1; i < module_.op_count(); ++i) {
-        const OpId op{i};
-        if (is_group(op)) members_[module_.attrs(op).get_int("group_id")].push_back(module_.operands(op)[0]);
-      }
-    }
-    for (const ValueId value : members_[module_.attrs(step.op).get_int("group_id")]) {
-      const Holder member{value, 0};
-      if (value == step.value || !history_.has(history_.at(member, arrival), at.dim, at.axis)) continue;
-      return Spot{.holder = member, .dim = at.dim, .axis = at.axis, .time = arrival};
-    }
-    return std::nullopt;
-  }
-
-  std::vector<PathEntry> path_of(const std::vector<Link>& links, size_t last) const {
-    std::vector<PathEntry> path;
-    for (size_t link = last; link != kNoLink; link = links[link].previous) path.push_back(entry(links[link]));
-    return path;
-  }
-
-  PathEntry entry(const Link& link) const {
-    const PropagationStep& step = history_.steps()[link.step];
-    const OpId op = shown(step.op);
-    const bool is_edge = op != step.op;
-    PathEntry entry{.op = op,
-                    .name = std::string(module_.op(op).def->name),
-                    .location = context_.location_text(module_.op(op).loc),
-                    .from = {},
-                    .to = {},
-                    .factor = {},
-                    .round = step.round,
-                    .priority = step.priority};
-    if (is_group(op)) {
-      entry.from = str("another member, dim ", link.dim);
-      entry.to = str("a member, dim ", link.dim);
-      entry.round = entry.priority = 0;
-      return entry;
-    }
-    const AxisSource& source = link.source;
-    entry.from = is_edge ? place_text(op, source.holder.value, source.dim)
-                         : tensor_text(link.operands, source.tensor, source.dim);
-    entry.to = is_edge ? place_text(op, history_.tensors(step.op)[step.tensor].value, link.dim)
-                       : tensor_text(link.operands, step.tensor, link.dim);
-    entry.factor = factor_symbol(source.factor);
-    return entry;
-  }
-
-  // What a value is to an op with regions.
-  std::string place_text(OpId op, ValueId value, size_t dim) const {
-    const Value& known = module_.value(value);
-    const auto operands = module_.operands(op);
-    if (known.op == op) return str("result ", known.index, " dim ", dim);
-    if (!known.op && module_.region(known.region).op == op)
-      return str("argument ", known.index, " of its region, dim ", dim);
-    const auto it = std::ranges::find(operands, value);
-    if (it != operands.end()) return str("operand ", it - operands.begin(), " dim ", dim);
-    return str("what its region returns, dim ", dim);
-  }
-
-  const Module& module_;
-  Context& context_;
-  AxisHistory& history_;
-  const Mesh& mesh_;
-  std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
-};
 
 // Why a tensor of an op did not get an axis that another tensor has on the same factor.
 class Judge {
  public:
-  Judge(const Module& module, AxisHistory& history, Tracer& tracer, const Mesh& mesh)
+  Judge(const Module& module, AxisHistory& history, AxisTracer& tracer, const Mesh& mesh)
       : module_(module), history_(history), tracer_(tracer), mesh_(mesh) {}
 
   struct Case {
@@ -312,9 +111,7 @@ class Judge {
     if (direction == Direction::kBoth || direction == (is_operand ? Direction::kBackward : Direction::kForward)) {
       return false;
     }
-    say(lost,
-        direction == Direction::kNone ? "the op hands on nothing" : "the op hands on shardings the other way only",
-        "the direction that the op allows");
+    say(lost, std::string(kept_back(direction)), std::string(kBarrierRule));
     return true;
   }
 
@@ -350,17 +147,63 @@ class Judge {
     const size_t seen = history_.visit_begin(won);
     if (history_.has(history_.at(tensors[at.other], seen), other_dim, at.axis)) {
       if (step.op == at.op) {
-        return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+        if (std::optional<std::string> order = order_of_factors(at, won, dim, winner)) return *order;
       }
       const int round = first_round(at.op, rule.factors()[at.factor]);
       if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
     } else if (const PropagationStep* late = first_offer(tensors[at.other], other_dim, at.axis, seen)) {
-      if (late->priority != step.priority) return str("priority ", step.priority, " goes before ", late->priority);
+      const int64_t mine = history_.priority(won),
+                    other = history_.priority(static_cast<size_t>(late - history_.steps().data()));
+      if (mine != other) return str("priority ", mine, " goes before ", other);
       if (late->round != PropagationStep::kByPriority && late->round != step.round) {
         return str("round ", int{step.round}, " goes before round ", int{late->round});
       }
     }
     return str("the first to come stays: it came in round ", int{step.round});
+  }
+
+  // Which factor an op looks at first: propagate_factors.h.
+  std::optional<std::string> order_of_factors(const Case& at, size_t won, size_t dim, const AxisRef& winner) {
+    const std::vector<AxisSource> sources = history_.sources(won, dim, winner);
+    const auto source = std::ranges::find(sources, false, &AxisSource::own);
+    if (source == sources.end()) return std::nullopt;
+    const FactorProjection& seen = history_.project(at.op, history_.visit_begin(won), at.result);
+    const Offer first = largest_offer(seen, source->factor, winner), second = largest_offer(seen, at.factor, at.axis);
+    if (first.size > second.size) {
+      return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+    }
+    if (first.size < second.size) return std::nullopt;
+    const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
+    const Traits& traits = module_.op(at.op).def->traits;
+    if ((traits.elementwise || traits.constraint) && first.shards != second.shards) {
+      return equal + "the one with more shards goes first";
+    }
+    if (first.tensor >= second.tensor) return std::nullopt;
+    const size_t operands = seen.rule().operand_count();
+    return equal + str("that of ", side_text(operands, first.tensor), " goes before that of ",
+                       side_text(operands, second.tensor));
+  }
+
+  // The largest tensor, the first of several, that has the axis on the factor.
+  struct Offer {
+    int64_t size = 0;
+    int64_t shards = 1;
+    size_t tensor = 0;
+  };
+  static Offer largest_offer(const FactorProjection& projection, FactorId factor, const AxisRef& axis) {
+    Offer found;
+    const auto factors = projection.rule().factors();
+    for (size_t t = 0; t < projection.tensor_count(); ++t) {
+      const FactorSharding* sharding = projection.find(t, factor);
+      if (sharding == nullptr || !overlaps(sharding->axes, axis)) continue;
+      Offer offer{.size = 1, .shards = 1, .tensor = t};
+      for (size_t f = 0; f < factors.size(); ++f) {
+        if (projection.find(t, static_cast<FactorId>(f)) != nullptr) offer.size *= factors[f].size;
+      }
+      for (const AxisRef& own : sharding->axes) offer.shards *= own.size;
+      if (offer.size > found.size) found = offer;
+    }
+    return found;
   }
 
   const PropagationStep* first_offer(const Holder& holder, size_t dim, const AxisRef& axis, size_t from) const {
@@ -401,7 +244,7 @@ class Judge {
 
   const Module& module_;
   AxisHistory& history_;
-  Tracer& tracer_;
+  AxisTracer& tracer_;
   const Mesh& mesh_;
 };
 
@@ -424,7 +267,7 @@ class Explainer {
     const TensorSharding& sharding = context_.sharding(id);
     result.sharding = short_text(sharding);
     mesh_ = sharding.mesh.get();
-    Tracer tracer(module_, history_, *mesh_);
+    AxisTracer tracer(module_, history_, *mesh_);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       for (const AxisRef& axis : sharding.dims[d].axes) {
         for (AxisOrigin& origin : tracer.origins(Holder{value_, 0}, d, axis, history_.now())) {
@@ -434,18 +277,19 @@ class Explainer {
     }
     Judge judge(module_, history_, tracer, *mesh_);
     find_lost(judge, tracer, result.lost);
+    if (result.axes.empty() && result.lost.empty()) find_barriers(tracer, result.lost);
     if (result.axes.empty()) suggest(tracer, sharding, result);
     return result;
   }
 
  private:
-  void suggest(const Tracer& tracer, const TensorSharding& now, Explanation& result) const {
+  void suggest(const AxisTracer& tracer, const TensorSharding& now, Explanation& result) const {
     const ShardingId said = history_.initial(Holder{value_, 0});
     result.suggestion = suggested_sharding(module_, value_, now, said ? &context_.sharding(said) : nullptr);
     if (said && result.suggestion) result.to_change = tracer.annotation_of(Holder{value_, 0});
   }
 
-  void find_lost(Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {
+  void find_lost(Judge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
     std::vector<OpId> ops;
     if (const OpId op = module_.value(value_).op) ops.push_back(op);
     collect_users(module_.main().body, ops);
@@ -465,7 +309,7 @@ class Explainer {
     }
   }
 
-  void find_lost_at(OpId op, uint32_t result, Judge& judge, Tracer& tracer, std::vector<LostAxis>& lost) {
+  void find_lost_at(OpId op, uint32_t result, Judge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
     const std::vector<Holder> tensors = history_.tensors(op, result);
     const auto found = std::ranges::find(tensors, Holder{value_, 0});
     if (found == tensors.end() || !has_common_mesh(tensors)) return;
@@ -483,6 +327,90 @@ class Explainer {
     }
   }
 
+  // A dim of a value that nothing splits, and the dim of the value asked about that it would hand its axes to.
+  struct Place {
+    ValueId value;
+    size_t dim = 0;
+    size_t asked = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  // What a barrier keeps from a value may have had ops to go through behind it: they are searched from the value on.
+  void find_barriers(const AxisTracer& tracer, std::vector<LostAxis>& lost) {
+    std::unordered_map<ValueId, std::vector<OpId>> neighbours;
+    if (!collect_neighbours(module_.main().body, neighbours)) return;
+    for (const auto& [op, edge] : history_.provenance().edges) {
+      for (const Holder& tensor : history_.tensors(op)) neighbours[tensor.value].push_back(op);
+    }
+    std::vector<Place> stack;
+    for (size_t d = module_.type(value_).shape.size(); d-- > 0;) stack.push_back({value_, d, d});
+    std::set<Place> seen(stack.begin(), stack.end());
+    while (!stack.empty()) {
+      const Place place = stack.back();
+      stack.pop_back();
+      for (const OpId op : neighbours[place.value]) {
+        const std::vector<Holder> tensors = history_.tensors(op);
+        if (!has_common_mesh(tensors)) continue;
+        for (size_t own = 0; own < tensors.size(); ++own) {
+          if (tensors[own] != Holder{place.value, 0}) continue;
+          for (const Place& next : heard_by(place, op, own, tracer, lost)) {
+            if (seen.insert(next).second) stack.push_back(next);
+          }
+        }
+      }
+    }
+  }
+
+  // By value: the ops that make and use it; whether there are barriers among them.
+  bool collect_neighbours(RegionId region, std::unordered_map<ValueId, std::vector<OpId>>& found) const {
+    bool any = false;
+    for (const OpId op : module_.region(region).ops) {
+      any = any || module_.op(op).def->traits.barrier;
+      for (const ValueId operand : module_.operands(op)) found[operand].push_back(op);
+      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) found[module_.result(op, i)].push_back(op);
+      for (const RegionId inner : module_.regions(op)) any = collect_neighbours(inner, found) || any;
+    }
+    return any;
+  }
+
+  // The dims that tensor `own` of the op would get axes from; what a barrier has on its other side goes to `lost`.
+  std::vector<Place> heard_by(const Place& place, OpId op, size_t own, const AxisTracer& tracer,
+                              std::vector<LostAxis>& lost) {
+    std::vector<Place> found;
+    const FactorProjection& projection = history_.project(op, history_.now());
+    const ShardingRule& rule = projection.rule();
+    if (rule.empty()) return found;
+    const Direction direction = participation(OpView(module_, op), kLastRound, false).direction;
+    const bool hears = direction == Direction::kBoth ||
+                       direction == (own < rule.operand_count() ? Direction::kBackward : Direction::kForward);
+    const std::vector<Holder> tensors = history_.tensors(op);
+    for (const FactorId factor : rule.dim(own, place.dim)) {
+      if (rule.factors()[factor].blocked) continue;
+      for (size_t t = 0; t < tensors.size(); ++t) {
+        const FactorSharding* theirs = projection.find(t, factor);
+        if (t == own || theirs == nullptr) continue;
+        if (hears) {
+          if (theirs->axes.empty()) found.push_back({tensors[t].value, dim_of(rule, t, factor), place.asked});
+        } else if (!theirs->axes.empty()) {
+          lost.push_back(behind_barrier(tracer.shown(op), direction, place, theirs->axes.front()));
+        }
+      }
+    }
+    return found;
+  }
+
+  LostAxis behind_barrier(OpId barrier, Direction direction, const Place& place, const AxisRef& axis) const {
+    return {.axis = axis,
+            .axis_text = axis_text(*mesh_, axis),
+            .dim = static_cast<int64_t>(place.asked),
+            .op = std::string(module_.op(barrier).def->name),
+            .location = context_.location_text(module_.op(barrier).loc),
+            .reason = str(kept_back(direction), ", and the value is behind it"),
+            .rule = std::string(kBarrierRule),
+            .winner = {},
+            .closed_by = {}};
+  }
+
   bool has_common_mesh(const std::vector<Holder>& tensors) const {
     return std::ranges::all_of(tensors, [&](const Holder& tensor) {
       const ShardingId id = history_.at(tensor, history_.now());
@@ -491,7 +419,7 @@ class Explainer {
   }
 
   // The first axis that the other tensor has on the factor and this one has not.
-  void compare(Judge::Case at, const FactorProjection& projection, Judge& judge, Tracer& tracer,
+  void compare(Judge::Case at, const FactorProjection& projection, Judge& judge, AxisTracer& tracer,
                std::vector<LostAxis>& lost) const {
     const FactorSharding& mine = *projection.find(at.own, at.factor);
     const FactorSharding& theirs = *projection.find(at.other, at.factor);
@@ -501,7 +429,7 @@ class Explainer {
       const bool has = std::ranges::any_of(mine.axes, [&](const AxisRef& ref) { return contains(ref, axis); });
       if (has) continue;
       at.axis = axis;
-      const OpId op = tracer.shown(at.op);
+      const OpId group = tracer.disagreeing_group(at.op), op = group ? group : tracer.shown(at.op);
       LostAxis entry{
           .axis = axis,
           .axis_text = axis_text(*mesh_, axis),
@@ -512,6 +440,7 @@ class Explainer {
           .rule = {},
           .winner = {},
           .closed_by = {}};
+      if (group) entry.op += str(" ", module_.attrs(group).get_int("group_id"), " (its members disagree)");
       const bool known = std::ranges::any_of(lost, [&](const LostAxis& one) {
         return one.axis == axis && one.dim == entry.dim && one.op == entry.op && one.location == entry.location;
       });
@@ -530,12 +459,6 @@ class Explainer {
 };
 
 }  // namespace
-
-std::string argument_text(const Module& module, ValueId argument) {
-  const Value& value = module.value(argument);
-  const std::string name = module.context().name_of(value.loc);
-  return "argument " + (name.empty() ? std::to_string(value.index) : name);
-}
 
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value) {
   return Explainer(module, provenance, value).run();

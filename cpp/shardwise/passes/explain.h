@@ -14,38 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/passes/axis_history.h"
+#include "shardwise/passes/axis_tracer.h"
 
 namespace shardwise {
-
-// One op on the way of an axis, the nearest to its origin first.
-struct PathEntry {
-  OpId op;               // none: a result annotation of main
-  std::string name;      // "stablehlo.dot_general"
-  std::string location;  // "train.py:9", or ""
-  std::string from;      // "operand 0 dim 1", "result 0 dim 0"
-  std::string to;
-  std::string factor;  // of the op's rule, as its text calls it: "i"
-  int round = 0;       // propagation_rounds.h
-  int priority = 0;    // a user's
-};
-
-// What a user said about a value, or about a result of main.
-struct Annotation {
-  Holder holder;         // neither value nor op: a result of main
-  OpId op;               // that says how its operands are sharded
-  std::string text;      // "argument x", "sdy.sharding_constraint", "result 1 of main"
-  std::string location;  // of it, or ""
-  friend bool operator==(const Annotation& a, const Annotation& b) { return a.holder == b.holder && a.op == b.op; }
-};
-
-struct AxisOrigin {
-  AxisRef axis;
-  std::string axis_text;  // "x" or "x":(1)2, in quotes as in MLIR
-  int64_t dim = 0;
-  Annotation origin;
-  std::vector<PathEntry> path;
-};
 
 // An axis that a neighbour has on the same factor, and that this value did not get.
 struct LostAxis {
@@ -71,8 +42,6 @@ struct Explanation {
   std::optional<TensorSharding> suggestion;
   std::optional<Annotation> to_change;
 };
-
-std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
 
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value);
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Follows axes back to what a user wrote: the annotation that an axis comes from, and the ops between.
+//
+//   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
+//   %1 = tanh %0
+//
+//   AxisTracer tracer(module, history, mesh);
+//   tracer.origins({%1}, 0, data, history.now())
+//       argument %x (train.py:8)      path: dot_general operand 0, factor i (train.py:9); tanh (train.py:10)
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/passes/axis_history.h"
+
+namespace shardwise {
+
+// One op on the way of an axis, the nearest to its origin first.
+struct PathEntry {
+  OpId op;               // none: a result annotation of main
+  std::string name;      // "stablehlo.dot_general"
+  std::string location;  // "train.py:9", or ""
+  std::string from;      // "operand 0 dim 1", "result 0 dim 0"
+  std::string to;
+  std::string factor;    // of the op's rule, as its text calls it: "i"
+  int round = 0;         // propagation_rounds.h
+  int64_t priority = 0;  // a user's
+};
+
+// What a user said about a value, or about a result of main.
+struct Annotation {
+  Holder holder;         // neither value nor op: a result of main
+  OpId op;               // that says how its operands are sharded
+  std::string text;      // "argument x", "sdy.sharding_constraint", "result 1 of main"
+  std::string location;  // of it, or ""
+  friend bool operator==(const Annotation& a, const Annotation& b) { return a.holder == b.holder && a.op == b.op; }
+};
+
+struct AxisOrigin {
+  AxisRef axis;
+  std::string axis_text;  // "x" or "x":(1)2, in quotes as in MLIR
+  int64_t dim = 0;
+  Annotation origin;
+  std::vector<PathEntry> path;
+};
+
+std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
+std::string side_text(size_t operands, size_t tensor);              // of an op: "operand 0", "result 0"
+std::string tensor_text(size_t operands, size_t tensor, size_t dim);
+
+class AxisTracer {
+ public:
+  AxisTracer(const Module& module, AxisHistory& history, const Mesh& mesh)
+      : module_(module), context_(module.context()), history_(history), mesh_(mesh) {}
+
+  // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
+  std::vector<AxisOrigin> origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time);
+
+  Annotation annotation_of(const Holder& holder) const;
+
+  Annotation annotation_of(OpId op) const;
+
+  // The group whose members disagree, of a constraint that propagation put between a member and its users.
+  OpId disagreeing_group(OpId op);
+
+  // What an edge's op hands on, said of the op that it belongs to.
+  OpId shown(OpId op) const;
+
+ private:
+  void describe(const Operation& op, Annotation& annotation) const;
+
+  static constexpr size_t kNoLink = std::numeric_limits<size_t>::max();
+
+  // An axis that somebody had before `time`, to be followed further back.
+  struct Spot {
+    Holder holder;
+    size_t dim = 0;
+    AxisRef axis;
+    size_t time = 0;
+    size_t link = kNoLink;  // the last of the way so far
+  };
+  // A step on the way, in numbers: the texts are written once the way is known to lead to an origin.
+  struct Link {
+    size_t previous = kNoLink;  // nearer to the value that was asked about
+    size_t step = 0;
+    AxisSource source;
+    size_t dim = 0;
+    size_t operands = 0;  // of the rule
+  };
+
+  // A way may be as long as the program, so it is followed with a stack of its own.
+  std::vector<AxisOrigin> trace(const Spot& start, size_t dim);
+
+  // The annotation that the axis comes from, or, on the stack, who had it before.
+  std::optional<Annotation> step_back(const Spot& at, std::vector<Link>& links, std::vector<Spot>& stack);
+
+  void find_groups();
+  bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
+
+  // The members of a group begin with the sharding of those that had one.
+  std::optional<Spot> other_member(const Spot& at, size_t arrival);
+
+  std::vector<PathEntry> path_of(const std::vector<Link>& links, size_t last);
+
+  PathEntry entry(const Link& link);
+
+  // What a value is to an op with regions.
+  std::string place_text(OpId op, ValueId value, size_t dim) const;
+
+  const Module& module_;
+  Context& context_;
+  AxisHistory& history_;
+  const Mesh& mesh_;
+  std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
+  std::unordered_map<ValueId, OpId> groups_;         // the first group of each member
+  bool knows_groups_ = false;
+};
+
+}  // namespace shardwise
