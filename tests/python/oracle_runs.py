@@ -128,10 +128,10 @@ def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passe
     runs, requests = [], []
     for program, name in zip(programs, passes, strict=True):
         text = program.text()
-        told = with_our_rules(program)
         run = Run(program, name)
-        ours = ""
+        told, ours = text, ""  # what we refuse, Shardy should
         try:
+            told = with_our_rules(program)
             ours = propagated(text, name)
         except _core.error.Error as error:
             run.outcome, run.detail = "unread", str(error)

@@ -204,6 +204,13 @@ class ConstraintApplier {
       uses_.at(replacement).push_back(use);
     }
     uses_.at(value) = std::move(kept);
+    Region& region = module_.region(module_.op(tail).parent);
+    if (!region.op) return;  // what main returns stays
+    for (ValueId& returned : region.results) {
+      if (returned != value) continue;
+      returned = replacement;
+      --returned_[value.index], ++returned_[replacement.index];
+    }
   }
 
   Module& module_;
