@@ -196,6 +196,25 @@ def test_a_counterfactual_of_a_copied_constant() -> None:
     assert told['[{"b"}, {}]'] == [("argument %arg1", "[{}, {}]")]
 
 
+def test_counterfactuals_of_copied_constants_that_are_returned_or_annotated() -> None:
+    said = """{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>}"""
+    text = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, {sharded('{"b"}', "8")}, tensor<8xf32>) {{
+  %c = stablehlo.constant dense<1.0> : tensor<8xf32>
+  %d = stablehlo.constant {said} dense<2.0> : tensor<8xf32>
+  %0 = stablehlo.add %x, %c : tensor<8xf32>
+  %1 = stablehlo.add %c, %d : tensor<8xf32>
+  return %1, %c, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}}"""
+    told = set()
+    for value in sw.parse(text).why("constant", counterfactual=True).values:
+        for axis in value.axes:
+            assert [one.without.origin for one in value.counterfactuals or ()] == [axis.origin]
+            told |= {(one.without.origin, one.sharding) for one in value.counterfactuals or ()}
+    assert ("result 1 of main", "[{}]") in told
+    assert ("stablehlo.constant", "[{}]") in told
+
+
 def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
     module = sw.parse(MANUAL)
     (value,) = module.why("manual_computation", counterfactual=True).values

@@ -2,6 +2,7 @@
 #include "shardwise/passes/counterfactual.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "shardwise/ir/attribute.h"
@@ -13,38 +14,11 @@
 namespace shardwise {
 namespace {
 
-// Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
-// made is what the user said of the owner.
-bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
-  if (annotation.op) {
-    if (annotation.op.index >= module.op_count() || !module.op(annotation.op).def->traits.constraint) return false;
-  }
-  ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
-  if (!value) {
-    std::vector<ShardingId>& shardings = module.main().result_shardings;
-    if (annotation.holder.result >= shardings.size()) return false;
-    shardings[annotation.holder.result] = {};
-    return true;
-  }
-  if (value.index >= module.value_count()) {
-    const OpId made = propagated.value(value).op;
-    if (!made || !propagated.op(made).def->traits.data_flow_edge) return false;
-    value = propagated.operands(made)[0];
-  }
-  if (value.index >= module.value_count() || !module.value(value).sharding) return false;
-  const OpId op = module.value(value).op;
-  const OpId owner = op ? op : module.region(module.value(value).region).op;
-  if (owner && module.attrs(owner).find<AxesAttr>("manual_axes") != nullptr) return false;
-  ShardingId& sharding = module.value(value).sharding;
-  const TensorSharding said = module.context().sharding(sharding);
-  const bool is_constraint = op && module.op(op).def->traits.constraint;
-  sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
-  return true;
-}
-
+// Operand `operand` of an op, or what a region returns there.
 struct Use {
   OpId op;
   size_t operand = 0;
+  RegionId region = {};
 };
 
 // By value that propagation made: its first use.
@@ -53,9 +27,13 @@ void find_first_uses(const Module& module, RegionId region, uint32_t first_made,
   for (const OpId op : module.region(region).ops) {
     const auto operands = module.operands(op);
     for (size_t k = 0; k < operands.size(); ++k) {
-      if (operands[k].index >= first_made) uses.try_emplace(operands[k], Use{op, k});
+      if (operands[k].index >= first_made) uses.try_emplace(operands[k], Use{op, k, {}});
     }
     for (const RegionId inner : module.regions(op)) find_first_uses(module, inner, first_made, uses);
+  }
+  const std::vector<ValueId>& results = module.region(region).results;
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (results[k].index >= first_made) uses.try_emplace(results[k], Use{{}, k, region});
   }
 }
 
@@ -72,23 +50,55 @@ ValueId counterpart(const Module& before, const Module& propagated, const Module
     const ValueId constrained = propagated.operands(maker)[0];
     return is_made(constrained) ? ValueId{} : constrained;
   }
-  std::vector<size_t> way;  // of operands, from an op that both programs have to the value
-  OpId user;
+  std::vector<size_t> way;  // of operands, from an op or region that both programs have to the value
+  Use use;
   do {
-    const auto use = uses.find(value);
-    if (use == uses.end()) return {};
-    way.push_back(use->second.operand);
-    user = use->second.op;
-    if (user.index < before.op_count()) break;
-    value = propagated.result(user);
+    const auto found = uses.find(value);
+    if (found == uses.end()) return {};
+    use = found->second;
+    way.push_back(use.operand);
+    if (!use.op || use.op.index < before.op_count()) break;
+    value = propagated.result(use.op);
   } while (is_made(value));
+  OpId user = use.op;
   for (;; way.pop_back()) {
-    if (way.back() >= other.operands(user).size()) return {};
-    value = other.operands(user)[way.back()];
+    const std::span<const ValueId> operands =
+        user ? other.operands(user) : std::span<const ValueId>(other.region(use.region).results);
+    if (way.back() >= operands.size()) return {};
+    value = operands[way.back()];
     if (way.size() == 1) return value;
     user = other.value(value).op;
     if (!user) return {};
   }
+}
+
+// Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
+// made is what the user said of the owner; of a copied constant, what was said of the constant.
+bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
+  if (annotation.op) {
+    if (annotation.op.index >= module.op_count() || !module.op(annotation.op).def->traits.constraint) return false;
+  }
+  ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
+  if (!value) {
+    std::vector<ShardingId>& shardings = module.main().result_shardings;
+    if (annotation.holder.result >= shardings.size()) return false;
+    shardings[annotation.holder.result] = {};
+    return true;
+  }
+  if (value.index >= module.value_count()) {
+    const OpId made = propagated.value(value).op;
+    const bool is_edge = made && propagated.op(made).def->traits.data_flow_edge;
+    value = is_edge ? propagated.operands(made)[0] : counterpart(module, propagated, module, value);
+  }
+  if (!value || value.index >= module.value_count() || !module.value(value).sharding) return false;
+  const OpId op = module.value(value).op;
+  const OpId owner = op ? op : module.region(module.value(value).region).op;
+  if (owner && module.attrs(owner).find<AxesAttr>("manual_axes") != nullptr) return false;
+  ShardingId& sharding = module.value(value).sharding;
+  const TensorSharding said = module.context().sharding(sharding);
+  const bool is_constraint = op && module.op(op).def->traits.constraint;
+  sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
+  return true;
 }
 
 }  // namespace
