@@ -183,13 +183,15 @@ def groups_what_a_loop_carries(program: ModuleText) -> bool:
 
 
 def passes_on_what_is_used_later(program: ModuleText) -> bool:
-    """An op that hands an operand to an argument of its region, or function, where a later op uses that operand too."""
+    """An op that hands an operand to an argument of its region, or function, where an op behind it uses that operand
+    too; what a loop carries has the loop's result behind it."""
+    carried = {id(value) for op in program.ops() for block in op.blocks for value in block.arguments}
     for block in program.blocks():
         for i, op in enumerate(block.ops):
             if op.name not in ("func.call", "sdy.manual_computation"):
                 continue
             handed = {id(value) for value in op.operands}
-            if any(id(value) in handed for later in block.ops[i + 1 :] for value in later.operands):
+            if handed & carried or any(id(v) in handed for later in block.ops[i + 1 :] for v in later.operands):
                 return True
     return False
 

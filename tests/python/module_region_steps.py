@@ -101,12 +101,12 @@ def optimization_barrier(d: Drawer) -> bool:
 
 
 def call(d: Drawer) -> bool:
-    """Of a new function, or again of an old one."""
+    """Of a new function, or again of an old one; not in manual regions, whose axes it may use."""
     if d.depth > 1:
         return False
     functions = d.program.functions
     old = [f for f in functions[1:] if f.block.outputs]
-    if old and d.maybe(0.4):
+    if old and not d.manual and d.maybe(0.4):
         function = d.choose(old)
         values = [d.like(v.shape, v.dtype) for v in function.block.arguments]
     else:

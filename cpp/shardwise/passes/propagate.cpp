@@ -363,10 +363,10 @@ class Propagation {
     const std::span<const ValueId> members = classes_.members(value);
     if (members.empty()) return set_sharding(id, tensor, value, sharding);
     for (const ValueId member : members) {
-      if (member == value || !classes_.is_quiet(member)) {
-        set_sharding(id, tensor, member, sharding);
-      } else {
+      if (classes_.is_quiet(member)) {
         assign(id, tensor, member, sharding);
+      } else {
+        set_sharding(id, tensor, member, sharding);
       }
     }
   }

@@ -130,35 +130,34 @@ class GroupSync {
   void set_apart(const std::vector<Member>& members) {
     for (const Member& member : members) {
       const ShardingId sharding = module_.value(member.holder).sharding;
-      if (sharding) constrained_.emplace(member.value, sharding);
+      if (!sharding || !constrained_.emplace(member.value, sharding).second) continue;
+      const Value& value = module_.value(member.value);
+      (value.op ? apart_behind_[value.op] : apart_in_[value.region]).push_back(member.value);
     }
   }
 
-  void constrain(ValueId value, RegionId region, LocId loc) {
-    const auto it = constrained_.find(value);
-    if (it == constrained_.end()) return;
-    const TensorSharding& known = module_.context().sharding(it->second);
-    const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
-    Builder builder(module_, region, loc);
-    replacement_[value] = create_sharding_constraint(builder, value, open);
+  // The constraint of the last member comes first, as in Shardy.
+  void constrain(const std::vector<ValueId>& values, RegionId region) {
+    for (auto value = values.rbegin(); value != values.rend(); ++value) {
+      const Value held = module_.value(*value);
+      const TensorSharding& known = module_.context().sharding(constrained_.at(*value));
+      const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
+      Builder builder(module_, region, held.op ? module_.op(held.op).loc : held.loc);
+      replacement_[*value] = create_sharding_constraint(builder, *value, open);
+    }
   }
 
   void rebuild(RegionId region) {
     if (constrained_.empty()) return;
     std::vector<OpId> ops;
     ops.swap(module_.region(region).ops);
-    const std::vector<ValueId> arguments = module_.region(region).arguments;
-    for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument) {
-      constrain(*argument, region, module_.value(*argument).loc);
-    }
+    if (const auto it = apart_in_.find(region); it != apart_in_.end()) constrain(it->second, region);
     for (const OpId id : ops) {
       for (ValueId& operand : module_.operands(id)) replace(operand);
       module_.region(region).ops.push_back(id);
       const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
       for (const RegionId body : inner) rebuild(body);
-      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
-        constrain(module_.result(id, i), region, module_.op(id).loc);
-      }
+      if (const auto it = apart_behind_.find(id); it != apart_behind_.end()) constrain(it->second, region);
     }
     for (ValueId& result : module_.region(region).results) replace(result);
   }
@@ -171,6 +170,8 @@ class GroupSync {
   std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
+  std::unordered_map<OpId, std::vector<ValueId>> apart_behind_;  // its keys, in the order of their groups
+  std::unordered_map<RegionId, std::vector<ValueId>> apart_in_;
   std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it
 };
 

@@ -44,7 +44,7 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
     quiet_.resize(module.value_count());
     for (const ValueId target : edge.targets) {
       classes.join(edge.owner, target);
-      quiet_[edge.owner.index] = quiet_[target.index] = true;
+      if (target != edge.owner) quiet_[target.index] = true;
     }
   }
   for (const auto& [op, edge] : edges.all()) {

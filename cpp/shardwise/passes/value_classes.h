@@ -25,7 +25,8 @@ class ValueClasses {
   // All values of the class, with `value`; empty when it stands alone.
   std::span<const ValueId> members(ValueId value) const;
   bool empty() const { return begin_.empty(); }
-  // Without an edge op nobody is told when a value changes with another one of its class, in Shardy as well.
+  // Without an edge op only those are told that use the value handed on, in Shardy as well: not those that use the
+  // region's arguments.
   bool is_quiet(ValueId value) const { return !quiet_.empty() && quiet_[value.index]; }
 
  private:
