@@ -66,3 +66,43 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }"""  # noqa: E501
     with pytest.raises(sw.ShapeError, match="the region must see result 0"):
         sw.parse(text).run("propagate-basic")
+
+
+def chain(count: int) -> str:
+    """Functions that call the next one each."""
+    call = "func.func private @f{}(%y: tensor<4xf32>) -> tensor<4xf32> {{ %0 = func.call @f{}(%y) : (tensor<4xf32>) -> tensor<4xf32>\n return %0 : tensor<4xf32> }}\n"  # noqa: E501
+    end = f"func.func private @f{count}(%y: tensor<4xf32>) -> tensor<4xf32> {{ return %y : tensor<4xf32> }}\n"
+    return "".join(call.format(i, i + 1) for i in range(count)) + end
+
+
+def test_functions_called_in_a_manual_region_may_go_deeper_than_a_stack() -> None:
+    text = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%y: tensor<4xf32>) {
+    %1 = func.call @f0(%y) : (tensor<4xf32>) -> tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""  # noqa: E501
+    with pytest.raises(sw.ShardingError, match="must nest at most 256 deep"):
+        sw.parse(text + chain(20_000)).run("propagate")
+
+
+def test_copies_of_constants_are_bounded() -> None:
+    """Functions that double each other make 2^17 ops of one constant, which each of 200 users would copy."""
+    double = "func.func private @d{0}(%y: tensor<4xf32>) -> tensor<4xf32> {{ %0 = func.call @d{1}(%y) : (tensor<4xf32>) -> tensor<4xf32>\n %1 = func.call @d{1}(%y) : (tensor<4xf32>) -> tensor<4xf32>\n %2 = stablehlo.add %0, %1 : tensor<4xf32>\n return %2 : tensor<4xf32> }}\n"  # noqa: E501
+    functions = "".join(double.format(i, i + 1) for i in range(16))
+    functions += "func.func private @d16(%y: tensor<4xf32>) -> tensor<4xf32> { return %y : tensor<4xf32> }\n"
+    users = "".join(f"  %u{i} = stablehlo.add %x, %c : tensor<4xf32>\n" for i in range(200))
+    text = f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %k = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %c = func.call @d0(%k) : (tensor<4xf32>) -> tensor<4xf32>
+{users}  return %x : tensor<4xf32>
+}}
+{functions}"""
+    with pytest.raises(sw.ShardingError, match="copies of constants must come to at most"):
+        sw.parse(text).run("propagate")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
@@ -39,6 +40,11 @@ class ManualVerifier {
                    module_.type(region_.results[i]));
     }
     verify_region(op_.regions()[0]);
+    while (!waiting_.empty()) {
+      const RegionId body = waiting_.back();
+      waiting_.pop_back();
+      verify_region(body);
+    }
   }
 
  private:
@@ -131,11 +137,15 @@ class ManualVerifier {
   void verify_callee(const OpView& call) {
     const std::string& name = callee_of(module_, call.id());
     if (!callees_.insert(name).second) return;
-    const auto callee = std::ranges::find(module_.functions, name, &Function::name);
-    if (callee == module_.functions.end()) return;  // another rule's
-    for (ValueId argument : module_.region(callee->body).arguments) verify_free(call, argument);
-    for (ShardingId result : callee->result_shardings) verify_free(call, result);
-    verify_region(callee->body);
+    if (functions_.empty()) {
+      for (const Function& function : module_.functions) functions_.emplace(function.name, &function);
+    }
+    const auto callee = functions_.find(name);
+    if (callee == functions_.end()) return;  // another rule's
+    const RegionId body = callee->second->body;
+    for (ValueId argument : module_.region(body).arguments) verify_free(call, argument);
+    for (ShardingId result : callee->second->result_shardings) verify_free(call, result);
+    waiting_.push_back(body);  // functions may call each other deeper than a stack is
   }
 
   void verify_free(const OpView& op, ValueId value) const { verify_free(op, module_.value(value).sharding); }
@@ -156,6 +166,8 @@ class ManualVerifier {
   std::vector<const TensorSharding*> shardings_;  // of operands, then of results
   MeshPtr mesh_;
   std::set<std::string> callees_;
+  std::unordered_map<std::string, const Function*> functions_;
+  std::vector<RegionId> waiting_;  // bodies of callees
 };
 
 class IsolationVerifier {

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
 
@@ -149,6 +151,13 @@ class ConstantSplitter {
 
   OpId append_copy(OpId id, const std::vector<ValueId>& operands) {
     const Operation op = module_.op(id);
+    if (static_cast<int64_t>(module_.op_count()) > most_ops_) {
+      ShardingError error(error_message("propagate",
+                                        str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
+                                        "make the constants smaller, or arguments"));
+      error.at(module_.context().location_text(op.loc));
+      throw error;
+    }
     std::vector<TypeId> types;
     for (uint32_t i = 0; i < op.result_count; ++i) types.push_back(module_.value(module_.result(id, i)).type);
     std::vector<RegionId> regions;
@@ -213,6 +222,7 @@ class ConstantSplitter {
   std::unordered_map<OpId, std::vector<OpId>> copies_;     // by original, in the order of their users; not yet placed
   std::unordered_map<ValueId, std::vector<OpId>> groups_;  // sharding_group ops by member
   int64_t count_ = 0;
+  int64_t most_ops_ = static_cast<int64_t>(module_.op_count()) + kMaxCopiedOps;
 };
 
 }  // namespace

@@ -18,7 +18,9 @@
 
 namespace shardwise {
 
-// Returns the number of ops made.
+inline constexpr int64_t kMaxCopiedOps = int64_t{1} << 22;
+
+// Returns the number of ops made; ShardingError beyond this bound, which a short text could exceed by calls.
 int64_t split_constants(Module& module);
 
 }  // namespace shardwise
