@@ -90,6 +90,7 @@ class Module {
   const TensorType& type(ValueId id) const { return context_->type(value(id).type); }
   std::span<ValueId> operands(OpId id);
   std::span<const ValueId> operands(OpId id) const;
+  std::span<const ValueId> operand_pool() const { return operand_pool_; }  // where Operation::operand_begin counts
   std::span<const RegionId> regions(OpId id) const;
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
   const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }

@@ -106,7 +106,7 @@ class Judge {
     }
     if (!at.op) return false;
     const OpView op(module_, at.op);
-    const Direction direction = participation(op, kLastRound, false).direction;
+    const Direction direction = participation(op, kLastRound).direction;
     const bool is_operand = at.own < rule.operand_count();
     if (direction == Direction::kBoth || direction == (is_operand ? Direction::kBackward : Direction::kForward)) {
       return false;
@@ -219,7 +219,7 @@ class Judge {
   int first_round(OpId op, const Factor& factor) const {
     if (!op || history_.edge_of(op) != nullptr) return 0;
     for (int round = 0; round < kLastRound; ++round) {
-      const Participation part = participation(OpView(module_, op), round, false);
+      const Participation part = participation(OpView(module_, op), round);
       const bool speaks = part.direction != Direction::kNone;
       if (speaks && (!part.pass_through_only || factor.kind == FactorKind::kPassThrough)) return round;
     }
@@ -380,7 +380,7 @@ class Explainer {
     const FactorProjection& projection = history_.project(op, history_.now());
     const ShardingRule& rule = projection.rule();
     if (rule.empty()) return found;
-    const Direction direction = participation(OpView(module_, op), kLastRound, false).direction;
+    const Direction direction = participation(OpView(module_, op), kLastRound).direction;
     const bool hears = direction == Direction::kBoth ||
                        direction == (own < rule.operand_count() ? Direction::kBackward : Direction::kForward);
     const std::vector<Holder> tensors = history_.tensors(op);

@@ -2,10 +2,8 @@
 #include "shardwise/passes/propagate.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -18,14 +16,15 @@
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate_factors.h"
+#include "shardwise/passes/propagation_graph.h"
 #include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/remove_size_one_axes.h"
+#include "shardwise/passes/run_cache.h"
 #include "shardwise/passes/sharding_groups.h"
 #include "shardwise/passes/simplify.h"
 #include "shardwise/passes/split_constants.h"
 #include "shardwise/passes/user_priorities.h"
 #include "shardwise/passes/value_classes.h"
-#include "shardwise/passes/visit_cache.h"
 
 namespace shardwise {
 namespace {
@@ -50,17 +49,15 @@ class Propagation {
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
+        graph_(module),
         factors_(strategy),
         conservative_(conservative),
         states_(module.op_count()),
-        rules_(module.op_count(), nullptr),
-        live_uses_(module.value_count(), 0),
-        use_begin_(module.value_count() + 1, 0) {
-    for (const Function& function : module_.functions) collect(function.body);
-    if (has_edges_) edges_ = DataFlowEdges(module);
-    const std::vector<DataFlowEdge> bare = has_flow_ ? bare_edges(module) : std::vector<DataFlowEdge>();
-    if (has_flow_ || has_edges_ || has_groups_) classes_ = ValueClasses(module, edges_, bare);
-    index_uses();
+        rules_(module.op_count(), 0),
+        known_(module.value_count()) {
+    const std::vector<DataFlowEdge> bare = graph_.has_flow() ? bare_edges(module) : std::vector<DataFlowEdge>();
+    settles_ = !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty();
+    if (!settles_) classes_ = ValueClasses(module, graph_.edges(), bare);
     start_edges();
     for (const DataFlowEdge& edge : bare) {
       if (const Value& owner = module.value(edge.owner); owner.op) start(owner.op, edge, owner.sharding);
@@ -74,26 +71,30 @@ class Propagation {
     for (const int64_t priority : user.waiting()) {
       priority_ = priority;
       user.release(priority);
+      for (OpState& state : states_) state.settled = 0;
       run_rounds(priorities);
     }
   }
 
   int64_t visits() const { return visits_; }
-  const std::vector<std::pair<OpId, DataFlowEdge>>& edges() const { return edges_.all(); }
-  int64_t distinct_visits() const {
-    int64_t count = 0;
-    for (const auto& cache : caches_) count += cache ? static_cast<int64_t>(cache->size()) : 0;
-    return count;
-  }
+  const std::vector<std::pair<OpId, DataFlowEdge>>& edges() const { return graph_.edges().all(); }
+  int64_t distinct_visits() const { return static_cast<int64_t>(visit_cache_.size()); }
 
  private:
   struct OpState {
-    bool queued = false;
-    bool dead = false;
+    bool queued : 1 = false;
+    bool dead : 1 = false;
+    bool may_be_unused : 1 = true;
+    uint8_t settled = 0;  // a visit that took part like this would change nothing; 0: it may
   };
+
+  static uint8_t code(Participation part) {
+    return static_cast<uint8_t>(2 * static_cast<int>(part.direction) + (part.pass_through_only ? 1 : 0));
+  }
 
   void run_rounds(Priorities priorities) {
     changed_ = true;
+    for (uint32_t v = 0; v < known_.size(); ++v) known_[v] = module_.value(ValueId{v}).sharding;
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();
@@ -102,80 +103,9 @@ class Propagation {
     }
   }
 
-  // All that has to be known of every op, in one walk: of a million ops, each walk is one through the memory.
-  void collect(RegionId region) {
-    for (OpId id : module_.region(region).ops) {
-      order_.push_back(id);
-      const Traits& traits = module_.op(id).def->traits;
-      has_edges_ = has_edges_ || traits.data_flow_edge;
-      has_groups_ = has_groups_ || traits.sharding_group;
-      has_flow_ = has_flow_ || module_.op(id).def->flow != nullptr;
-      for (ValueId operand : module_.operands(id)) ++live_uses_[operand.index];
-      for (RegionId inner : module_.regions(id)) collect(inner);
-    }
-    for (ValueId result : module_.region(region).results) ++live_uses_[result.index];
-  }
-
-  // A counting sort filled from the back: the users of a value come last one first, which is the order of
-  // notifications.
-  void index_uses() {
-    for_each_use([&](ValueId value, OpId) { ++use_begin_[value.index]; });
-    uint32_t total = 0;
-    for (uint32_t& end : use_begin_) end = total += end;
-    users_.resize(total);
-    for_each_use([&](ValueId value, OpId user) { users_[--use_begin_[value.index]] = user; });
-  }
-
-  // In the order of the program, bodies behind their op.
-  template <class Visit>
-  void for_each_use(Visit visit) const {
-    if (edges_.empty()) {
-      for (OpId id : order_) {
-        for (ValueId operand : static_cast<const Module&>(module_).operands(id)) visit(operand, id);
-      }
-      return;
-    }
-    std::unordered_map<OpId, std::vector<OpId>> edges_of_op;
-    for (const auto& [id, known] : edges_.all()) {
-      const Value& owner = module_.value(known.owner);
-      edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
-    }
-    for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
-  }
-
-  // What an edge hears is used where its op, or the end of a body of it, uses the value.
-  template <class Visit>
-  void for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
-                    Visit& visit) const {
-    const Module& module = module_;
-    for (OpId id : module.region(region).ops) {
-      const DataFlowEdge* own = edge(id);
-      const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
-      if (own == nullptr || is_identity) {
-        for (ValueId operand : module.operands(id)) visit(operand, id);
-      }
-      const auto known = edges_of_op.find(id);
-      const auto hears = [&](std::span<const ValueId> values) {
-        if (known == edges_of_op.end()) return;
-        for (OpId heard_by : known->second) {
-          for (ValueId source : edge(heard_by)->sources) {
-            if (source != edge(heard_by)->owner && std::ranges::find(values, source) != values.end()) {
-              visit(source, heard_by);
-            }
-          }
-        }
-      };
-      hears(module.operands(id));
-      for (RegionId inner : module.regions(id)) {
-        for_each_use(inner, edges_of_op, visit);
-        hears(module.region(inner).results);
-      }
-    }
-  }
-
   // What is known of an edge from the start is known of all that it stands for.
   void start_edges() {
-    for (const auto& [op, edge] : edges_.all()) start(op, edge, module_.value(module_.result(op)).sharding);
+    for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
   }
 
   void start(OpId op, const DataFlowEdge& edge, ShardingId sharding) {
@@ -187,42 +117,41 @@ class Propagation {
     }
   }
 
-  const DataFlowEdge* edge(OpId id) const {
-    return module_.op(id).def->traits.data_flow_edge ? edges_.find(id) : nullptr;
-  }
-
-  // The values that an op hears: its operands, and those that reach the value behind an edge.
-  std::span<const ValueId> sources(OpId id) const {
-    const DataFlowEdge* known = edge(id);
-    return known != nullptr ? std::span<const ValueId>(known->sources)
-                            : static_cast<const Module&>(module_).operands(id);
-  }
-
-  std::span<const OpId> users(ValueId value) const {
-    const uint32_t begin = use_begin_[value.index];
-    return std::span<const OpId>(users_).subspan(begin, use_begin_[value.index + 1] - begin);
-  }
-
   // Top down; the ops that a change brings back go first.
   void sweep() {
     missed_ = false;
-    stack_.clear();
-    for (auto op = order_.rbegin(); op != order_.rend(); ++op) push(*op);
-    while (!stack_.empty()) {
-      const OpId id = stack_.back();
-      stack_.pop_back();
-      states_[id.index].queued = false;
-      if (!states_[id.index].dead && !remove_if_unused(id)) visit(id);
+    for (OpState& state : states_) state.queued = true;
+    for (const OpId next : graph_.order()) {
+      if (!states_[next.index].queued) continue;  // was brought forward
+      take(next);
+      while (!stack_.empty()) {
+        const OpId id = stack_.back();
+        stack_.pop_back();
+        take(id);
+      }
     }
+  }
+
+  // Most ops say nothing in the first rounds: they are passed by without a look at the program.
+  void take(OpId id) {
+    OpState& state = states_[id.index];
+    state.queued = false;
+    if (state.dead || (state.may_be_unused && remove_if_unused(id))) return;
+    state.may_be_unused = false;
+    const PropagationGraph::Role role = graph_.role(id);
+    const Participation part = role.turn.participation(round_);
+    if (part.direction == Direction::kNone || state.settled == code(part)) return;
+    if (round_ == 0 && role.turn.waits_for_shared() && shares_operands(id)) return;
+    visit(id, part);
   }
 
   // An op without users, unless it is a constraint, says nothing any more from the moment the sweep finds it; then the
   // ops before it may be next.
   bool remove_if_unused(OpId id) {
-    const Operation& op = module_.op(id);
-    if (op.result_count == 0) return false;
-    for (uint32_t i = 0; i < op.result_count; ++i) {
-      if (live_uses_[op.first_result + i] != 0) return false;
+    const uint32_t count = graph_.result_count(id);
+    if (count == 0) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (graph_.uses(ValueId{graph_.first_result(id).index + i}) != 0) return false;
     }
     if (has_effect(module_, id, UnusedConstraints::kKeep)) return false;
     remove(id);
@@ -233,14 +162,20 @@ class Propagation {
   void remove(OpId id) {
     states_[id.index].dead = true;
     for (RegionId inner : module_.regions(id)) {
-      for (ValueId result : module_.region(inner).results) --live_uses_[result.index];
+      for (ValueId result : module_.region(inner).results) {
+        graph_.drop_use(result);
+        if (const OpId defining = module_.value(result).op) states_[defining.index].may_be_unused = true;
+      }
       for (OpId op : module_.region(inner).ops) {
         if (!states_[op.index].dead) remove(op);
       }
     }
     for (ValueId operand : module_.operands(id)) {
-      --live_uses_[operand.index];
-      if (const OpId defining = module_.value(operand).op; defining && has_at_most_one_user(operand)) push(defining);
+      graph_.drop_use(operand);
+      const OpId defining = module_.value(operand).op;
+      if (!defining) continue;
+      states_[defining.index].may_be_unused = true;
+      if (has_at_most_one_user(operand)) push(defining);
     }
   }
 
@@ -248,58 +183,85 @@ class Propagation {
   bool has_at_most_one_user(ValueId value) const {
     OpId only;
     uint32_t uses = 0;
-    for (OpId user : users(value)) {
-      if (states_[user.index].dead || module_.op(user).def->traits.data_flow_edge) continue;
+    for (OpId user : graph_.users(value)) {
+      if (states_[user.index].dead || graph_.role(user).is_edge) continue;
       if (only && user != only) return false;
       only = user;
       ++uses;
     }
-    return !only || live_uses_[value.index] <= uses;  // what is left are results of the region
+    return !only || graph_.uses(value) <= uses;  // what is left are results of the region
   }
 
   void push(OpId id) {
     OpState& state = states_[id.index];
+    state.settled = 0;
     if (state.queued || state.dead) return;
     state.queued = true;
     stack_.push_back(id);
   }
 
   bool shares_operands(OpId id) const {
-    return std::ranges::any_of(module_.operands(id), [&](ValueId operand) {
-      return live_uses_[operand.index] > 1 && !module_.type(operand).shape.empty();
+    return std::ranges::any_of(graph_.operands(id), [&](ValueId operand) {
+      return graph_.uses(operand) > 1 && !module_.type(operand).shape.empty();
     });
   }
 
   const ShardingRule& rule(OpId id) {
-    const ShardingRule*& known = rules_[id.index];
-    if (known == nullptr) known = &context_.propagation_rule(OpView(module_, id), conservative_);
-    return *known;
+    uint32_t& known = rules_[id.index];
+    if (known == 0) known = find_rule(id);
+    return *distinct_rules_[known - 1];
   }
 
-  void visit(OpId id) {
-    const Operation& op = module_.op(id);
-    if (op.def->flow != nullptr) return;  // its edges speak
-    const Participation part = participation(OpView(module_, id), round_, round_ == 0 && shares_operands(id));
-    if (part.direction == Direction::kNone) return;
-    if (op.def->traits.data_flow_edge) return visit_edge(id, part);
-    tensors_.clear();
-    bool any = false;
-    for (ValueId operand : module_.operands(id)) tensors_.push_back(operand);
-    for (uint32_t i = 0; i < op.result_count; ++i) tensors_.push_back(module_.result(id, i));
-    before_.clear();
-    for (ValueId tensor : tensors_) {
-      before_.push_back(module_.value(tensor).sharding);
-      any = any || before_.back();
-    }
-    if (!any || tensors_.size() < 2) return;
+  // Of the op at hand: 1 + its place among distinct_rules_. An op with regions may have a rule that looks into them.
+  uint32_t find_rule(OpId id) {
+    const OpView op(module_, id);
+    if (!op.regions().empty()) return add_rule(op);
+    types_.clear();
+    for (size_t t = 0; t < before_.size(); ++t) types_.push_back(module_.value(tensor(t)).type);
+    const uint32_t attrs = module_.op(id).attrs.index;
+    if (const uint32_t* known = rule_cache_.find(&op.def(), attrs, types_)) return *known;
+    const uint32_t made = add_rule(op);
+    return *rule_cache_.insert(&op.def(), attrs, types_, std::span(&made, 1));
+  }
+
+  uint32_t add_rule(const OpView& op) {
+    distinct_rules_.push_back(&context_.propagation_rule(op, conservative_));
+    return static_cast<uint32_t>(distinct_rules_.size());
+  }
+
+  void visit(OpId id, Participation part) {
+    const PropagationGraph::Role role = graph_.role(id);
+    if (role.is_edge) return visit_edge(id, part);
+    states_[id.index].settled = settles_ ? code(part) : 0;
+    if (!look_at(graph_.operands(id), graph_.first_result(id), graph_.result_count(id)) || before_.size() < 2) return;
     const ShardingRule& op_rule = rule(id);
     if (op_rule.empty()) return;
     begin_visit();
-    const uint32_t* after = propagated(op_rule, part, is_elementwise(OpView(module_, id)) || op.def->traits.constraint);
-    for (size_t t = 0; t < tensors_.size(); ++t) {
+    const uint32_t* after = propagated(op_rule, part, role.elementwise);
+    for (size_t t = 0; t < before_.size(); ++t) {
       const ShardingId grown{after[t]};
       if (grown != before_[t]) set_sharding(id, t, grown);
     }
+  }
+
+  // The shardings of an op's tensors; false when none has one.
+  bool look_at(std::span<const ValueId> operands, ValueId first_result, uint32_t result_count) {
+    operands_ = operands;
+    first_result_ = first_result;
+    bool any = false;
+    before_.clear();
+    const auto add = [&](ShardingId sharding) {
+      before_.push_back(sharding);
+      any = any || sharding;
+    };
+    for (ValueId operand : operands) add(known_[operand.index]);
+    for (uint32_t i = 0; i < result_count; ++i) add(known_[first_result.index + i]);
+    return any;
+  }
+
+  ValueId tensor(size_t index) const {
+    if (index < operands_.size()) return operands_[index];
+    return {first_result_.index + static_cast<uint32_t>(index - operands_.size())};
   }
 
   void begin_visit() {
@@ -324,15 +286,12 @@ class Propagation {
 
   // Sources and the edge as an identity. A manual region's inside and outside see the edge differently.
   void visit_edge(OpId id, Participation part) {
-    const DataFlowEdge& edge = *edges_.find(id);
-    tensors_.assign(edge.sources.begin(), edge.sources.end());
-    tensors_.push_back(module_.result(id));
-    before_.clear();
-    for (ValueId tensor : tensors_) before_.push_back(module_.value(tensor).sharding);
+    const DataFlowEdge& edge = *graph_.edge(id);
+    look_at(edge.sources, module_.result(id), 1);
     before_.back() = seen_from_sources(edge, before_.back());
     if (std::ranges::none_of(before_, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
     begin_visit();
-    const ShardingRule& identity = identity_rule(module_.value(tensors_.back()).type, edge.sources.size());
+    const ShardingRule& identity = identity_rule(module_.value(module_.result(id)).type, edge.sources.size());
     const uint32_t* after = propagated(identity, part, false);
     for (size_t t = 0; t < edge.sources.size(); ++t) {
       if (const ShardingId grown{after[t]}; grown != before_[t]) set_sharding(id, t, grown);
@@ -358,31 +317,32 @@ class Propagation {
     return context_.intern(seen_from_outside(context_.sharding(sharding), declared, edge.manual_axes));
   }
 
-  void set_sharding(OpId id, size_t tensor, ShardingId sharding) {
-    const ValueId value = tensors_[tensor];
+  void set_sharding(OpId id, size_t index, ShardingId sharding) {
+    const ValueId value = tensor(index);
     const std::span<const ValueId> members = classes_.members(value);
-    if (members.empty()) return set_sharding(id, tensor, value, sharding);
+    if (members.empty()) return set_sharding(id, index, value, sharding);
     for (const ValueId member : members) {
       if (classes_.is_quiet(member)) {
-        assign(id, tensor, member, sharding);
+        assign(id, index, member, sharding);
       } else {
-        set_sharding(id, tensor, member, sharding);
+        set_sharding(id, index, member, sharding);
       }
     }
   }
 
-  void assign(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
+  void assign(OpId id, size_t index, ValueId target, ShardingId sharding) {
     Value& value = module_.value(target);
-    record(id, target, tensor, value.sharding, sharding);
-    value.sharding = sharding;
+    record(id, target, index, value.sharding, sharding);
+    value.sharding = known_[target.index] = sharding;
     changed_ = true;
   }
 
-  void set_sharding(OpId id, size_t tensor, ValueId target, ShardingId sharding) {
-    assign(id, tensor, target, sharding);
+  void set_sharding(OpId id, size_t index, ValueId target, ShardingId sharding) {
+    assign(id, index, target, sharding);
     const Value& value = module_.value(target);
     if (value.op && value.op != id) push(value.op);
-    for (OpId user : users(target)) {
+    states_[id.index].settled = 0;
+    for (OpId user : graph_.users(target)) {
       if (user == id) continue;
       if (waits_for_next_sweep(user)) {
         missed_ = true;
@@ -394,8 +354,7 @@ class Propagation {
 
   // What stands for an argument of a region hears of the operand behind it when its turn comes, as in Shardy.
   bool waits_for_next_sweep(OpId id) const {
-    const DataFlowEdge* known = edge(id);
-    return known != nullptr && !module_.value(known->owner).op;
+    return graph_.role(id).is_edge && !module_.value(graph_.edge(id)->owner).op;
   }
 
   // What before_ becomes under `rule`.
@@ -403,18 +362,15 @@ class Propagation {
     return propagated(op_rule, part, elementwise, conservative_);
   }
   const uint32_t* propagated(const ShardingRule& op_rule, Participation part, bool elementwise, bool conservative) {
-    const size_t kind =
-        4 * static_cast<size_t>(part.direction) + (part.pass_through_only ? 2 : 0) + (conservative ? 1 : 0);
-    std::optional<VisitCache>& cache = caches_[kind];
-    if (!cache) cache.emplace();
-    if (const uint32_t* known = cache->find(&op_rule, before_)) return known;
-    after_.assign(before_.begin(), before_.end());
+    const uint32_t variant = 4U * code(part) + (elementwise ? 2 : 0) + (conservative ? 1 : 0);
+    if (const uint32_t* known = visit_cache_.find(&op_rule, variant, before_)) return known;
+    after_.clear();
+    for (ShardingId id : before_) after_.push_back(id.index);
     if (const MeshPtr* mesh = common_mesh(context_, before_)) {
       factors_.hand_on_whole_axes_of(conservative ? mesh->get() : nullptr);
       grow(op_rule, *mesh, part, elementwise);
     }
-    cache->insert(&op_rule, before_, after_);
-    return cache->find(&op_rule, before_);
+    return visit_cache_.insert(&op_rule, variant, before_, after_);
   }
 
   void grow(const ShardingRule& op_rule, const MeshPtr& mesh, Participation part, bool elementwise) {
@@ -427,7 +383,7 @@ class Propagation {
       const TensorSharding grown = projection_.sharding(t, mesh);
       const bool has_axes = std::ranges::any_of(grown.dims, [](const DimSharding& dim) { return !dim.axes.empty(); });
       if (before_[t] ? grown == *shardings_[t] : !has_axes) continue;
-      after_[t] = context_.intern(grown);
+      after_[t] = context_.intern(grown).index;
     }
   }
 
@@ -439,8 +395,7 @@ class Propagation {
     const std::vector<ValueId>& results = module_.region(main.body).results;
     main.result_shardings.resize(results.size());
     for (size_t i = 0; i < results.size(); ++i) {
-      tensors_.assign(1, results[i]);
-      before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
+      before_.assign({known_[results[i].index], main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
       first_of_visit_ = true;
       const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true, false);
@@ -455,7 +410,9 @@ class Propagation {
       const std::span<const ValueId> members = classes_.members(results[i]);
       for (const ValueId member : members.empty() ? std::span(&results[i], 1) : members) {
         record({}, member, i, before_[0], value);
-        module_.value(member).sharding = value;
+        module_.value(member).sharding = known_[member.index] = value;
+        if (const OpId defining = module_.value(member).op) states_[defining.index].settled = 0;
+        for (OpId user : graph_.users(member)) states_[user.index].settled = 0;
       }
     }
   }
@@ -472,28 +429,30 @@ class Propagation {
   Module& module_;
   Context& context_;
   std::vector<PropagationStep>& steps_;
-  DataFlowEdges edges_;
+  PropagationGraph graph_;
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
-  bool has_edges_ = false, has_groups_ = false, has_flow_ = false;
+  bool settles_ = true;  // every op hears of every change
   bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
-  std::array<std::optional<VisitCache>, 16> caches_;  // by participation
+  RunCache<ShardingId> visit_cache_;
+  RunCache<TypeId> rule_cache_;
   int round_ = kLastRound;
   int64_t priority_ = 0;
-  std::vector<OpId> order_;                 // the program from top to bottom, bodies behind their op
-  std::vector<OpState> states_;             // by op
-  std::vector<const ShardingRule*> rules_;  // by op
-  std::vector<uint32_t> live_uses_;         // by value
-  std::vector<uint32_t> use_begin_;         // by value, into users_
-  std::vector<OpId> users_;
+  std::vector<OpState> states_;  // by op
+  std::vector<uint32_t> rules_;  // by op: 1 + which of the distinct ones, 0: not asked for yet
+  std::vector<const ShardingRule*> distinct_rules_;
+  std::vector<ShardingId> known_;  // by value: its sharding, in a sixth of the memory that values take
   std::vector<OpId> stack_;
   std::map<std::pair<TypeId, size_t>, std::unique_ptr<ShardingRule>> identities_;  // by type and number of operands
   // Of the visit at hand.
-  std::vector<ValueId> tensors_;
-  std::vector<ShardingId> before_, after_;
+  std::span<const ValueId> operands_;
+  ValueId first_result_;
+  std::vector<ShardingId> before_;
+  std::vector<uint32_t> after_;
+  std::vector<TypeId> types_;
   std::vector<const TensorSharding*> shardings_;
   int64_t visits_ = 0;
   bool first_of_visit_ = true;

@@ -30,8 +30,25 @@ struct Participation {
 // One factor per dim, and nothing in its attributes that puts it elsewhere.
 bool is_elementwise(const OpView& op);
 
-// `shares_operands`: whether an operand other than a scalar has another use. A barrier speaks in every round, in the
-// one direction that it allows.
-Participation participation(const OpView& op, int round, bool shares_operands);
+// What an op's part in every round follows from. A barrier speaks in every round, in the one direction that it allows;
+// for an op that hands values on to regions its edges speak.
+class Turn {
+ public:
+  Turn() = default;
+  explicit Turn(const OpView& op);
+
+  // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
+  // caller knows.
+  Participation participation(int round) const;
+  bool waits_for_shared() const { return kind_ != Kind::kBarrier; }
+
+ private:
+  enum class Kind : uint8_t { kSilent, kBarrier, kEarly, kForwardEarly, kLate };
+  Kind kind_ : 3 = Kind::kLate;
+  Direction allowed_ : 2 = Direction::kBoth;  // by a barrier
+  bool backward_first_ : 1 = false;
+};
+
+inline Participation participation(const OpView& op, int round) { return Turn(op).participation(round); }
 
 }  // namespace shardwise
