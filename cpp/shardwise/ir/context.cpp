@@ -34,7 +34,7 @@ size_t LocationHash::operator()(const Location& location) const {
 size_t Context::RuleKeyHash::operator()(const RuleKey& key) const {
   size_t seed = hash_combine(std::hash<const void*>()(key.def), 2 * size_t{key.attrs.index} + key.from_attribute);
   for (TypeId type : key.types) seed = hash_combine(seed, type.index);
-  for (const void* def : key.region_ops) seed = hash_combine(seed, std::hash<const void*>()(def));
+  for (const void* def : key.defs) seed = hash_combine(seed, std::hash<const void*>()(def));
   return seed;
 }
 
@@ -74,7 +74,7 @@ void Context::append_region_signature(const OpView& op, RuleKey& key) {
     const Region& region = module.region(id);
     const uint32_t base = region.arguments.empty() ? 0 : region.arguments.front().index;
     for (OpId inner : region.ops) {
-      key.region_ops.push_back(module.op(inner).def);
+      key.defs.push_back(module.op(inner).def);
       key.types.push_back(TypeId{module.op(inner).attrs.index});
       for (ValueId operand : module.operands(inner)) key.types.push_back(TypeId{operand.index - base});
     }
@@ -87,6 +87,12 @@ Context::RuleKey Context::rule_key(const OpView& op) {
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
   append_region_signature(op, key);
+  if (op.def().traits.rule_sees_makers) {
+    for (ValueId operand : op.operands()) {
+      const OpId maker = op.module().value(operand).op;
+      key.defs.push_back(maker ? op.module().op(maker).def : nullptr);
+    }
+  }
   return key;
 }
 

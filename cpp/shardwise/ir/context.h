@@ -92,7 +92,7 @@ class Context {
     const void* def;
     AttrsId attrs;
     std::vector<TypeId> types;
-    std::vector<const void*> region_ops;
+    std::vector<const void*> defs;  // of the ops in its regions, or of those that make its operands
     bool from_attribute = false;
     friend bool operator==(const RuleKey&, const RuleKey&) = default;
   };

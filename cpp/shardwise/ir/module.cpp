@@ -103,6 +103,11 @@ void Module::set_blocks(ValueId id, Dims blocks) { blocks_[id] = std::move(block
 
 std::string_view OpView::name() const { return def().name; }
 
+std::string_view OpView::maker(size_t operand) const {
+  const OpId maker = module_->value(this->operand(operand)).op;
+  return maker ? module_->op(maker).def->name : std::string_view();
+}
+
 UseLists::UseLists(const Module& module) : begin_(module.value_count() + 1, 0) {
   // Counting sort by value: first the counts, then the positions.
   size_t total = 0;

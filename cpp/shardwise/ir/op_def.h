@@ -201,6 +201,7 @@ struct Traits {
   Precedence precedence = Precedence::kInTurn;
   bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops and the ops inside do
   bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
+  bool rule_sees_makers = false;     // the rule asks which ops make the operands (OpView::maker)
   CollectiveKind collective = CollectiveKind::kNone;
 };
 

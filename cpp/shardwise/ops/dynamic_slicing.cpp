@@ -151,14 +151,18 @@ void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& res
   results.push_back(result_or_declared(op, operand));
 }
 
+// Where an update begins may differ from shard to shard, unless constants say it.
 ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
+  bool is_known = true;
+  for (size_t i = 2; i < op.operand_count(); ++i) is_known = is_known && op.maker(i) == "stablehlo.constant";
+  const FactorKind apart = is_known ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
   const Dims& whole = op.operand_type(0).shape;
   const Dims& part = op.operand_type(1).shape;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const FactorId factor = rule.factor(whole[dim]);
     const bool is_whole = whole[dim] == part[dim];
-    const FactorId update = is_whole ? factor : rule.need_replication(part[dim]);
+    const FactorId update = is_whole ? factor : rule.factor(part[dim], apart);
     if (!is_whole) rule.positional(factor);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
   }
@@ -263,7 +267,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .batch = batch_dynamic_update_slice,
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-    .traits = {.precedence = Precedence::kForwardEarly, .movement = true},
+    .traits = {.precedence = Precedence::kForwardEarly, .movement = true, .rule_sees_makers = true},
 };
 static_assert(kDynamicUpdateSlice.complete());
 

@@ -234,12 +234,16 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
+// Slices that are joined trade neighbours; anything else has to be whole along the dim.
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
+  bool of_slices = true;
+  for (size_t i = 0; i < op.operand_count(); ++i) of_slices = of_slices && op.maker(i) == "stablehlo.slice";
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorId factor = dim == joined ? rule.need_replication(shape[dim]) : rule.factor(shape[dim]);
+    const FactorKind exchange = of_slices ? FactorKind::kPermutation : FactorKind::kNeedReplication;
+    const FactorId factor = rule.factor(shape[dim], dim == joined ? exchange : FactorKind::kPassThrough);
     if (dim == joined) rule.caution(factor, Caution::kDrop);
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
   }
@@ -328,7 +332,7 @@ constexpr OpDef kConcatenate{
     .batch = batch_concatenate,
     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
     .doc = "Tensors one after another along a dim (StableHLO concatenate).",
-    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true},
+    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true, .rule_sees_makers = true},
 };
 static_assert(kConcatenate.complete());
 

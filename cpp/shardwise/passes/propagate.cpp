@@ -212,10 +212,10 @@ class Propagation {
     return *distinct_rules_[known - 1];
   }
 
-  // Of the op at hand: 1 + its place among distinct_rules_. An op with regions may have a rule that looks into them.
+  // Of the op at hand: 1 + its place among distinct_rules_. Some rules look into regions, or at other ops.
   uint32_t find_rule(OpId id) {
     const OpView op(module_, id);
-    if (!op.regions().empty()) return add_rule(op);
+    if (!op.regions().empty() || op.def().traits.rule_sees_makers) return add_rule(op);
     types_.clear();
     for (size_t t = 0; t < before_.size(); ++t) types_.push_back(module_.value(tensor(t)).type);
     const uint32_t attrs = module_.op(id).attrs.index;
