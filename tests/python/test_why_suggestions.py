@@ -87,7 +87,7 @@ def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
     (why,) = sw.parse(text).why(value).values
     assert (why.axes, why.suggestion, why.to_change.origin if why.to_change else "") == ((), suggestion, to_change)
     if to_change:
-        assert f"Its annotation keeps it so: {to_change}" in str(why)
+        assert f"Its annotation keeps it so: {why.to_change}; changed" in str(why)
         assert f"changed to '{suggestion}' it would split it." in str(why)
     else:
         assert (f"shard({value}, '{suggestion}') would split it." in str(why)) == bool(suggestion)
