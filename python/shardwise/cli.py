@@ -3,7 +3,8 @@
 
 ``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
 FILE.mlir %value`` says where the sharding of a value comes from. ``-`` is standard input. What is wrong with a program
-is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1.
+is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1; what is legal and probably not meant is a line with
+``warning:``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import difflib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 from . import _core
-from .errors import Error, ParseError
+from .errors import Error, ParseError, ShardingWarning
 from .module import parse
 
 __all__ = ["main"]
@@ -118,6 +120,13 @@ def _why(options: argparse.Namespace) -> str:
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
 
 
+def _tell(warned: Sequence[warnings.WarningMessage], file: str) -> None:
+    """Warnings as compilers write them: at the first place in the file that they name."""
+    for one in warned:
+        place = re.search(rf" at {re.escape(file)}:(\d+)", str(one.message))
+        print(f"{file}:{place[1] if place else 1}:1: warning: {one.message}", file=sys.stderr)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardwise",
@@ -181,7 +190,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        sys.stdout.write(options.run(options))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", ShardingWarning)
+            text = options.run(options)
+        _tell(told, _STANDARD_INPUT if options.file == "-" else options.file)
+        sys.stdout.write(text)
         sys.stdout.flush()
     except _RefusedError as refused:
         print(refused, file=sys.stderr)

@@ -103,7 +103,7 @@ def why_none(text: str, row: dict[str, Any]) -> str:
     if not row["sharding"]:
         return "no sharding" if not SHARDING.search(text) else ""
     free = dict.fromkeys(manual_axes(text, row), 0)
-    for listed in re.findall(r"(?:replicated|unreduced)=\{([^}]*)\}", said_text(text, row)):
+    for listed in re.findall(r"unreduced=\{([^}]*)\}", said_text(text, row)):
         for axis, part in re.findall(r'"([^"]+)"(?::\(\d+\)(\d+))?', listed):
             free[axis] = free.get(axis, declared[axis]) // int(part or declared[axis])
     return "" if any(free.get(axis, size) > 1 for axis, size in declared.items()) else "all axes are taken"

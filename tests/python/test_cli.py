@@ -17,6 +17,7 @@ from example_programs import EXAMPLES, traced_example
 from shardy_oracle import ShardyOracle, shardy  # noqa: F401 - the fixture
 from test_data_flow import CALLS, CASE, MANUAL, WHILE
 from test_mutated_text import mutated
+from test_why import DISAGREEING
 
 import shardwise as sw
 from shardwise import _core
@@ -420,6 +421,18 @@ def test_why_of_a_name_that_is_not_there(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "why", file, "%zz")
     assert (code, out) == (1, "")
     assert err == f"{file}:1:1: error: why: no value of the program is called '%zz'; did you mean %z?\n"
+
+
+@pytest.mark.parametrize("command", [["opt", "--passes=propagate"], ["opt", "--passes=propagate-basic"], ["why", "%0"]])
+def test_a_group_whose_members_disagree_is_a_warning(command: list[str], tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "group.mlir"
+    path.write_text(DISAGREEING)
+    code, out, err = run(capsys, command[0], path, *command[1:])
+    assert code == 0
+    assert out
+    said = 'sharding_group 3: members should be annotated alike, got [{"a"}, {}]'
+    assert err.startswith(f"{path}:2:1: warning: {said}")
+    assert err.count("\n") == 1
 
 
 # ---- as a process ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import CONFLICT, LOST, LostCase, sharded
+from why_programs import CONFLICT, LOST, MESH, LostCase, T, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -217,14 +217,35 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, {sharded('{"b"}', "8")}, t
     assert ("stablehlo.constant", "[{}]") in told
 
 
-def test_what_a_manual_computation_says_cannot_be_taken_away() -> None:
-    module = sw.parse(MANUAL)
+def test_the_manual_axes_of_a_manual_computation_cannot_be_taken_away() -> None:
+    text = MANUAL.replace('{"a", "b"}', '{"a", ?}')
+    assert text != MANUAL
+    module = sw.parse(text)
     (value,) = module.why("manual_computation", counterfactual=True).values
     assert {axis.origin for axis in value.axes} == {"sdy.manual_computation"}
     assert value.counterfactuals == ()
-    op = "%p = sdy.manual_computation at program text:4"
+    op = "%3 = sdy.manual_computation at program text:4"
     said = f"There is no such program without what {op} says: it belongs to what it computes."
     assert str(value).splitlines()[-1].strip() == said
+
+
+def test_what_a_manual_computation_says_of_free_axes_can_be_left_out() -> None:
+    types = "(tensor<8x8xf32>) -> tensor<8x8xf32>"
+    text = f"""{MESH}func.func @main(%x: {T}) -> {T} {{
+  %m = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{"a"}}, {{"b"}}]>] out_shardings=[<@mesh, [{{"a"}}, {{?}}]>]
+      manual_axes={{"a"}} (%y: tensor<4x8xf32>) {{
+    %z = stablehlo.tanh %y : tensor<4x8xf32>
+    sdy.return %z : tensor<4x8xf32>
+  }} : {types}
+  return %m : {T}
+}}"""
+    (value,) = sw.parse(text).why("%z", counterfactual=True).values
+    assert value.sharding == '[{}, {"b"}]'
+    (one,) = value.counterfactuals or ()
+    assert (one.without.origin, one.without.name, one.sharding) == ("sdy.manual_computation", "%m", "[{}, {}]")
+    (value,) = sw.parse(text).why("%m", counterfactual=True).values
+    assert {axis.axis for axis in value.axes} == {'"a"', '"b"'}
+    assert '[{"a"}, {}]' in [one.sharding for one in value.counterfactuals or ()]
 
 
 def test_without_the_annotation_of_a_while_its_results_lose_it() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from typing import Any
 
+import numpy as np
 import pytest
 from test_why import DISAGREEING
 from why_programs import CONFLICT, MESH, T, sharded
@@ -211,6 +213,21 @@ def test_a_member_of_such_a_group_is_one_value() -> None:
         (value,) = module.why(name).values
         assert (value.name, value.op) == (name, "")
     assert [value.name for value in module.why("program text:2").values] == ["%x", "%y"]
+
+
+def test_a_compiled_program_warns_of_groups_that_disagree() -> None:
+    def step(x: Any, y: Any) -> Any:
+        a, b = sw.sharding_group((sw.split(x, 0, "data"), sw.split(y, 1, "data")))
+        return np.tanh(a) + np.tanh(b)
+
+    shape = sw.ShapeDtypeStruct((8, 8), np.float32)
+    lowered = sw.jit(step, mesh=sw.Mesh({"data": 4})).lower(shape, shape)
+    with pytest.warns(sw.ShardingWarning, match="members should be annotated alike") as told:
+        lowered.compile()
+    assert len(told) == 1
+    places = re.findall(rf"at {re.escape(__file__)}:(\d+)", str(told[0].message))
+    line = step.__code__.co_firstlineno + 1
+    assert places == [str(line)] * 2
 
 
 # ---- how much an answer holds ---------------------------------------------------------------------------------------

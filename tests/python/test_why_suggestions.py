@@ -78,7 +78,19 @@ OVER_Y = f"""%0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{{"x"}}, 
             "sdy.sharding_constraint",
         ),
         (body("", f"%0 = sdy.sharding_constraint %arg0 <@mesh, [{{}}, {{}}]> : {WIDE}"), "%arg0", '[{}, {"x"}]', ""),
-        (body(said('[{}, {}], replicated={"x", "y", "z"}'), TANH), "%arg0", "", ""),
+        (
+            body(said('[{}, {}], replicated={"x", "y", "z"}'), TANH),
+            "%arg0",
+            '[{}, {"x"}], replicated={"y", "z"}',
+            "argument %arg0",
+        ),
+        (
+            body(said('[{}, {}], replicated={"y"}, unreduced={"x", "z"}'), TANH),
+            "%arg0",
+            '[{}, {"y"}], unreduced={"x", "z"}',
+            "argument %arg0",
+        ),
+        (body(said('[{}, {}], unreduced={"x", "y", "z"}'), TANH), "%arg0", "", ""),
     ],
 )
 def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(

@@ -77,31 +77,30 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   return propagate_program(annotated, strategy, usual_passes(), conservative, false);
 }
 
-// The annotated value's; of an op that says how its operands are sharded, its results'.
-std::string name_of(const Module& module, const Annotation& annotation) {
+// The annotated value's; where an op says how others are sharded, its results'.
+std::string name_of(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   if (annotation.op) return shown_name(module, annotation.op);
   const ValueId value = annotation.holder.value;
   if (!value) return {};
-  const OpId op = module.value(value).op;
-  const OpId owner = op ? OpId{} : module.region(module.value(value).region).op;
-  const std::string name = shown_name(module, value);
-  return owner && name.empty() ? shown_name(module, owner) : name;
+  const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
+  const bool says_it = owner && !is_called_region(module, provenance, owner);
+  return says_it ? shown_name(module, owner) : shown_name(module, value);
 }
 
-py::dict annotation_dict(const Module& module, const Annotation& annotation) {
+py::dict annotation_dict(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   return py::dict(py::arg("origin") = annotation.text, py::arg("location") = annotation.location,
-                  py::arg("name") = name_of(module, annotation));
+                  py::arg("name") = name_of(module, provenance, annotation));
 }
 
 // What explanations have in common is one object in Python, too: paths, and the steps of paths.
 class Rows {
  public:
-  explicit Rows(const Module& module) : module_(module) {}
+  explicit Rows(const Explained& program) : module_(program.propagated), provenance_(program.provenance) {}
 
   py::list axes(const std::vector<AxisOrigin>& origins) {
     py::list axes;
     for (const AxisOrigin& origin : origins) {
-      py::dict row = annotation_dict(module_, origin.origin);
+      py::dict row = annotation_dict(module_, provenance_, origin.origin);
       row["axis"] = origin.axis_text;
       row["dim"] = origin.dim;
       row["path"] = path(*origin.path);
@@ -117,7 +116,7 @@ class Rows {
                    py::arg("value") = entry.value, py::arg("location") = entry.location,
                    py::arg("reason") = entry.reason, py::arg("rule") = entry.rule,
                    py::arg("winner") = axes(entry.winner));
-      if (entry.closed_by) row["closed_by"] = annotation_dict(module_, *entry.closed_by);
+      if (entry.closed_by) row["closed_by"] = annotation_dict(module_, provenance_, *entry.closed_by);
       rows.append(row);
     }
     return rows;
@@ -142,6 +141,7 @@ class Rows {
   }
 
   const Module& module_;
+  const Provenance& provenance_;
   std::unordered_map<const AxisPath*, py::list> paths_;
   std::unordered_map<const PathEntry*, py::dict> steps_;
 };
@@ -165,7 +165,7 @@ py::list calls_around(const Explained& program, ValueId id) {
 py::list counterfactuals_of(const Explained& program, const Explanation& explanation) {
   py::list rows;
   for (const Counterfactual& one : counterfactuals(program.before, program.propagated, program.options, explanation)) {
-    py::dict row = annotation_dict(program.propagated, one.without);
+    py::dict row = annotation_dict(program.propagated, program.provenance, one.without);
     row["sharding"] = one.sharding;
     row["others"] = one.others;
     rows.append(row);
@@ -204,7 +204,7 @@ py::dict explain_value(const Explained& program, ValueId value, bool counterfact
   const Explanation explanation = explain(module, program.provenance, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   const OpId op = module.value(value).op;
-  Rows rows(module);
+  Rows rows(program);
   py::dict row(py::arg("name") = explanation.name, py::arg("file") = source.file, py::arg("line") = source.line,
                py::arg("type") = module.type(value).text(), py::arg("sharding") = explanation.sharding,
                py::arg("op") = op ? shown_op(module, program.provenance, op) : std::string(),
@@ -213,7 +213,7 @@ py::dict explain_value(const Explained& program, ValueId value, bool counterfact
                py::arg("strategy") = program.provenance.basic ? "basic" : "aggressive",
                py::arg("conservative") = program.provenance.conservative);
   row["suggestion"] = explanation.suggestion ? short_text(*explanation.suggestion) : std::string();
-  if (explanation.to_change) row["to_change"] = annotation_dict(module, *explanation.to_change);
+  if (explanation.to_change) row["to_change"] = annotation_dict(module, program.provenance, *explanation.to_change);
   if (counterfactual) row["counterfactuals"] = counterfactuals_of(program, explanation);
   return row;
 }

@@ -87,9 +87,9 @@ LocId OpParser::named(std::string_view names, LocId loc) {
 
 // A location that has no line of its own gets the one of the text.
 LocId OpParser::placed(LocId loc, LocId here) {
-  if (!loc) return here;
+  if (!loc || !here) return loc ? loc : here;
   const Location location = context().location(loc);
-  if (!here || location.kind != Location::Kind::kName) return loc;
+  if (location.kind != Location::Kind::kName) return loc;
   const LocId child = placed(location.child, here);
   return child == location.child ? loc : context().named_location(location.text, child);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "shardwise/ir/attribute.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -72,6 +73,21 @@ ValueId counterpart(const Module& before, const Module& propagated, const Module
   }
 }
 
+// What belongs to what a manual computation computes: the axes that its ops do not see. The rest can be left open.
+TensorSharding manual_part(const TensorSharding& said, const AxesAttr& manual) {
+  const auto is_seen = [&](const AxisRef& axis) {
+    return std::ranges::none_of(manual.axes,
+                                [&](const RawAxisRef& name) { return said.mesh->find_axis(name.name) == axis.axis; });
+  };
+  TensorSharding left = said;
+  for (DimSharding& dim : left.dims) {
+    std::erase_if(dim.axes, is_seen);
+    dim.open = true;
+  }
+  std::erase_if(left.replicated, is_seen);
+  return left;
+}
+
 // Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
 // made is what the user said of the owner; of a copied constant, what was said of the constant.
 bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
@@ -93,9 +109,12 @@ bool remove(Module& module, const Module& propagated, const Annotation& annotati
   if (!value || value.index >= module.value_count() || !module.value(value).sharding) return false;
   const OpId op = module.value(value).op;
   const OpId owner = op ? op : module.region(module.value(value).region).op;
-  if (owner && module.attrs(owner).find<AxesAttr>("manual_axes") != nullptr) return false;
   ShardingId& sharding = module.value(value).sharding;
   const TensorSharding said = module.context().sharding(sharding);
+  if (const auto* manual = owner ? module.attrs(owner).find<AxesAttr>("manual_axes") : nullptr) {
+    const ShardingId left = module.context().intern(manual_part(said, *manual));
+    return std::exchange(sharding, left) != left;
+  }
   const bool is_constraint = op && module.op(op).def->traits.constraint;
   sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
   return true;
