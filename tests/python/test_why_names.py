@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import random
 import re
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from module_drawing import random_module
+from module_region_steps import REGION_STEPS
+from module_special_steps import SPECIAL_STEPS
+from module_steps import STEPS
 from test_why import DISAGREEING
 from why_programs import CONFLICT, MESH, T, sharded
 
 import shardwise as sw
+from shardwise import _core
 
 CALLS = f"""{MESH}func.func @main(%x: {sharded('{"a"}, {?}')}) -> ({T}, {T}) {{
   %0 = func.call @f(%x) : ({T}) -> {T}
@@ -129,6 +135,59 @@ def test_a_program_without_a_text_has_the_names_that_it_is_printed_with() -> Non
     module = sw.Module.from_json(sw.parse(CONFLICT).to_json())
     (value,) = module.why("%0").values
     assert value.axes[0].origin == "argument %arg1"
+
+
+def defined_names(text: str) -> dict[str, int]:
+    """Names of a text that uses each once, with their lines."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        names = re.findall(r"^\s*(%\w+)(?::\d+)? = ", line) + re.findall(r"(%\w+): (?:tensor|!)", line)
+        found |= dict.fromkeys(names, number)
+    return found
+
+
+def program_with_calls(rng: random.Random) -> str:
+    while True:
+        program = random_module(rng, STEPS + SPECIAL_STEPS + REGION_STEPS)
+        if len(program.functions) > 1:
+            return program.text()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_name_of_a_text_is_found_in_its_line(seed: int) -> None:
+    text = program_with_calls(random.Random(f"names:{seed}"))
+    propagated = _core.passes.propagate_program(_core.ir.parse(text, "t.mlir", name_values=True))
+    names = defined_names(text)
+    assert len(names) > 5
+    for name, line in names.items():
+        rows = propagated.explain(name)
+        assert rows or propagated.was_given(name), (name, text)
+        assert {row["line"] for row in rows} <= {line}, (name, text)
+        assert {row["name"].rpartition(" ")[2].partition("#")[0] for row in rows} <= {name}
+
+
+def told_shardings(text: str) -> dict[str, list[str]]:
+    """By the name that loc gives an op of main, and its copies: the shardings of the results."""
+    main = text[text.index("@main") :]
+    main = main[: main.index("\n  }")]
+    found: dict[str, list[str]] = {}
+    for line in main.splitlines():
+        given = re.search(r'loc\("(n\d+)"\)$', line)
+        if given and "sdy.sharding_per_value<" in line:
+            said = line[line.index("sdy.sharding_per_value<") :]
+            found.setdefault(given[1], []).extend(re.findall(r"<@mesh, (\[[^<>]*)>", said))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_is_explained_is_what_propagation_does(seed: int) -> None:
+    """Also where functions are called, which propagation takes as regions."""
+    text = program_with_calls(random.Random(f"told:{seed}"))
+    told = told_shardings(sw.parse(text).propagate().as_text(locations=True))
+    propagated = _core.passes.propagate_program(_core.ir.parse(text))
+    for name, shardings in told.items():
+        assert sorted(row["sharding"] for row in propagated.explain(name)) == sorted(shardings), (name, text)
+    assert told
 
 
 # ---- the propagation that was done ----------------------------------------------------------------------------------
