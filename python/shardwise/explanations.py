@@ -30,6 +30,7 @@ __all__ = [
 Lines = Iterator[tuple[int, str]]  # depth and text
 # Of a longer path its two ends are printed; the data has all of it.
 _LONGEST, _ENDS = 16, 4
+_MEANINGS = 8  # of a name that are listed
 
 
 def _at(location: str) -> str:
@@ -380,7 +381,8 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     """What the extension's program says; KeyError for a name that nothing has, or that several functions use."""
     meanings = program.meanings(name)
     if meanings:
-        raise KeyError(f"why: {name} is a name in several functions; ask for {' or '.join(meanings)}")
+        ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)
+        raise KeyError(f"why: {name} is a name in several functions; ask for {' or '.join(ways)}")
     found = program.explain(name, counterfactual)
     if found:
         return Explanation.of(name, found)

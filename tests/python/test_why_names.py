@@ -68,6 +68,14 @@ def test_a_name_that_several_functions_use_is_asked_for_with_its_function() -> N
     assert (taken.line, taken.op, taken.sharding) == (11, "", '[{"a"}, {}]')
 
 
+def test_of_many_functions_with_a_name_the_first_are_listed() -> None:
+    function = "func.func private @f{0}(%x: tensor<f32>) -> tensor<f32> {{ return %x : tensor<f32> }}"
+    text = "\n".join(["func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"]
+                     + [function.format(i) for i in range(11)])  # fmt: skip
+    with pytest.raises(KeyError, match=r"ask for @main %x or @f0 %x or .* or @f6 %x or 4 more'"):
+        sw.parse(text).why("%x")
+
+
 def test_results_of_calls_are_asked_for_by_their_numbers() -> None:
     module = sw.parse(CALLS)
     assert [value.name for value in module.why("%r").values] == ["%r#0", "%r#1"]
@@ -114,7 +122,8 @@ def test_what_regions_take_is_where_it_is_named() -> None:
   return %r#1 : {T}
 }}"""
     module = sw.parse(text, "w.mlir")
-    assert [value.location for value in module.why("%s").values] == ["w.mlir:4"] * 2
+    (value,) = module.why("%s").values
+    assert (value.location, value.sharding) == ("w.mlir:4", '[{"a"}, {}]')
     assert module.why("%t").values[0].location == "w.mlir:10"
 
 

@@ -169,6 +169,13 @@ std::vector<ValueId> values_of_all(const Module& module) {
   return values;
 }
 
+// A text may name an argument of several regions of an op at once, as stablehlo.while's does: they are one to the user.
+bool is_named_before(const Module& module, ValueId id, std::set<std::pair<OpId, LocId>>& named) {
+  const Value& value = module.value(id);
+  const OpId owner = value.op ? OpId{} : module.region(value.region).op;
+  return owner && text_names(module.context().name_of(value.loc)) && !named.emplace(owner, value.loc).second;
+}
+
 std::vector<ValueId> results_of(const Module& module, const Provenance& provenance, const OpQuery& query) {
   std::vector<ValueId> found;
   size_t index = 0;
@@ -194,7 +201,10 @@ std::vector<ValueId> values_of_main(const Module& module) {
 std::vector<NamedValue> find_values(const Module& module, const Provenance& provenance, const std::string& query) {
   std::vector<NamedValue> found;
   std::vector<ValueId> values = values_of_all(module);
-  std::erase_if(values, [&](ValueId value) { return is_made_constraint(module, provenance, value); });
+  std::set<std::pair<OpId, LocId>> named;
+  std::erase_if(values, [&](ValueId value) {
+    return is_made_constraint(module, provenance, value) || is_named_before(module, value, named);
+  });
   const std::vector<bool> inner = inner_values(module, provenance);
   const auto add = [&](ValueId value) {
     const std::vector<std::string> names = names_of(module, value, inner);
