@@ -290,6 +290,8 @@ def test_a_member_of_such_a_group_is_one_value() -> None:
         (value,) = module.why(name).values
         assert (value.name, value.op) == (name, "")
     assert [value.name for value in module.why("program text:2").values] == ["%x", "%y"]
+    made = module.why("sharding_constraint").values
+    assert [value.title for value in made] == ["result 0 of sdy.sharding_constraint"] * 2
 
 
 def test_a_compiled_program_warns_of_groups_that_disagree() -> None:

@@ -222,7 +222,8 @@ py::list explain_query(const Explained& program, const std::string& query, bool 
   py::list found;
   for (const NamedValue& named : find_values(program.propagated, program.provenance, query)) {
     py::dict row = explain_value(program, named.value, counterfactual);
-    if (row["name"].cast<std::string>().empty()) row["name"] = named.name;
+    const bool is_made = is_made_constraint(program.propagated, program.provenance, named.value);
+    if (!is_made && row["name"].cast<std::string>().empty()) row["name"] = named.name;
     found.append(row);
   }
   return found;

@@ -259,8 +259,9 @@ class Explainer {
   }
 
   Explanation run() {
+    const bool is_made = is_made_constraint(module_, history_.provenance(), value_);
     Explanation result{.value = value_,
-                       .name = shown_name(module_, value_),
+                       .name = is_made ? std::string() : shown_name(module_, value_),
                        .sharding = {},
                        .axes = {},
                        .lost = {},

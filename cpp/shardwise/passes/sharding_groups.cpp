@@ -165,17 +165,9 @@ class GroupSync {
       const Value held = module_.value(*value);
       const TensorSharding& known = module_.context().sharding(constrained_.at(*value));
       const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
-      Builder builder(module_, region, without_names(held.op ? module_.op(held.op).loc : held.loc));
+      Builder builder(module_, region, held.op ? module_.op(held.op).loc : held.loc);
       replacement_[*value] = create_sharding_constraint(builder, *value, open);
     }
-  }
-
-  // The names are the member's.
-  LocId without_names(LocId loc) const {
-    while (loc && module_.context().location(loc).kind == Location::Kind::kName) {
-      loc = module_.context().location(loc).child;
-    }
-    return loc;
   }
 
   void rebuild(RegionId region) {

@@ -26,13 +26,6 @@ LocId call_of(const Module& module, LocId loc) {
   return named ? module.context().location(loc).child : loc;
 }
 
-// Constraints that propagation put behind members of a group that disagree: nobody wrote or named them.
-bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value) {
-  const OpId op = module.value(value).op;
-  return op && module.op(op).def->traits.constraint && value.index >= provenance.initial.size() &&
-         !provenance.initial.empty();
-}
-
 // By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
 // what `v = np.var(x)` stores.
 std::vector<bool> inner_values(const Module& module, const Provenance& provenance) {
@@ -268,6 +261,12 @@ std::string shown_name(const Module& module, OpId op) {
   const std::string given = module.context().name_of(module.op(op).loc);
   const std::optional<TextNames> text = text_names(given);
   return text && text->function == main_symbol(module) ? std::string(text->names) : given;
+}
+
+bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value) {
+  const OpId op = module.value(value).op;
+  return op && module.op(op).def->traits.constraint && value.index >= provenance.initial.size() &&
+         !provenance.initial.empty();
 }
 
 bool is_called_region(const Module& module, const Provenance& provenance, OpId op) {

@@ -45,6 +45,10 @@ std::string shown_name(const Module& module, OpId op);  // of its results: "%a, 
 std::string shown_op(const Module& module, const Provenance& provenance, OpId op);
 bool is_called_region(const Module& module, const Provenance& provenance, OpId op);
 
+// Whether propagation put it behind a member of a group whose members disagree: nobody wrote it, and the name in its
+// location is the member's.
+bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value);
+
 LocId loc_of(const Module& module, ValueId value);
 // Arguments and results of main; those of regions behind those of their op.
 std::vector<ValueId> values_of_main(const Module& module);
