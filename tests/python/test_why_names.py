@@ -278,6 +278,11 @@ def test_a_group_whose_members_disagree_is_warned_of() -> None:
     assert told[0].filename == __file__
     with pytest.warns(sw.ShardingWarning, match="at g.mlir:2 and .* at g.mlir:2"):
         module.propagate()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(3):  # a line is told once
+            module.propagate()
+    assert len(told) == 1
     agreeing = sw.parse(DISAGREEING.replace('{"b"}, {}', '{"a"}, {}'))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -114,11 +114,12 @@ void bind_error(py::module_& module) {
 }
 
 void warn(const std::vector<std::string>& warnings) {
+  static auto* told = new py::dict();  // what Python's filters need to tell a line the same thing only once
   const ResolvedSource source = current_source();
   for (const std::string& text : warnings) {
     const int failed = source.file.empty() ? PyErr_WarnEx(types().warning, text.c_str(), 1)
                                            : PyErr_WarnExplicit(types().warning, text.c_str(), source.file.c_str(),
-                                                                source.line, nullptr, nullptr);
+                                                                source.line, nullptr, told->ptr());
     if (failed != 0) throw py::error_already_set();
   }
 }
