@@ -17,6 +17,7 @@ import argparse
 import random
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from oracle_runs import KINDS
 from origin_runs import compare_origins
 from shardy_oracle import LEVELS, ShardyOracle
 from suggestion_runs import SuggestionTally, try_suggestions
+
+from shardwise import ShardingWarning
 
 BATCH = 50
 LEAST_COMPARED, MOST_EXPLAINED = 0.85, 0.1
@@ -126,6 +129,7 @@ def main() -> None:
     parser.add_argument("--suggestions", type=int, default=500, help="programs whose suggestions are tried; 0: none")
     parser.add_argument("--seed", default="0")
     args = parser.parse_args()
+    warnings.simplefilter("ignore", ShardingWarning)  # random groups may disagree
     found: list[str] = []
     rows: dict[str, Any] = {"seed": args.seed}
     if args.programs:
