@@ -35,8 +35,10 @@ const std::vector<std::string>& usual_passes() {
 }
 
 std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy,
-                                              const std::vector<std::string>& names, bool conservative) {
-  const CompileOptions options{.strategy = strategy_from_name(strategy), .conservative = conservative};
+                                              const std::vector<std::string>& names, bool conservative,
+                                              bool strict_divisible) {
+  const CompileOptions options{
+      .strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
   Program program{.module = module, .options = options};
   auto result = std::make_shared<Propagated>();
   result->options = options;
@@ -60,7 +62,7 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   MeshPtr mesh = program_mesh(module);
   if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
   annotate(annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
-  return propagate_program(annotated, strategy, usual_passes(), conservative);
+  return propagate_program(annotated, strategy, usual_passes(), conservative, false);
 }
 
 // Of what was annotated: an op, an argument, or, for what a region begins with, the op of the region.
@@ -211,7 +213,7 @@ void bind_explanations(py::module_& module) {
       .def("edges", &edges_of)
       .def("names", [](const Propagated& self) { return names_to_ask(*self.module); });
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("names") = usual_passes(), py::arg("conservative") = false);
+             py::arg("names") = usual_passes(), py::arg("conservative") = false, py::arg("strict_divisible") = false);
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
              py::arg("strategy") = kDefaultStrategy, py::arg("conservative") = false);
 }
