@@ -240,7 +240,10 @@ class JitFunction:
             if other != mesh:
                 raise MeshError(
                     message(
-                        "jit", f"all arguments must be on one mesh, {mesh!r}", repr(other), "move them with device_put"
+                        "jit",
+                        f"all arguments and shardings must be on one mesh, {mesh!r}",
+                        repr(other),
+                        "move arrays with device_put",
                     )
                 )
         return mesh
@@ -365,20 +368,22 @@ def _constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -
 
 def _argument_names(fun: Callable[..., Any], call: _Call) -> list[str]:
     """A name for each traced leaf: the parameter and the path in it, for reports and errors."""
-    try:
-        bound = inspect.signature(fun).bind_partial(*call.rebuild(call.leaves)[0])
-        names = list(bound.arguments)
-    except (TypeError, ValueError):
-        names = []
     static = {i for i, _ in call.static[0]}
-    names = [n for i, n in enumerate(names) if i not in static]
-    out = []
-    for i, arg in enumerate(call.dynamic_args):
-        base = names[i] if i < len(names) else f"arg{i}"
-        out += [base + path for path in leaf_names(arg)]
+    names = [n for i, n in enumerate(parameter_names(fun, call.rebuild(call.leaves)[0])) if i not in static]
+    out = [name + path for name, arg in zip(names, call.dynamic_args) for path in leaf_names(arg)]
     for key in sorted(call.dynamic_kwargs):
         out += [key + path for path in leaf_names(call.dynamic_kwargs[key])]
     return out
+
+
+def parameter_names(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """The names that a function has for its positional arguments; ``arg0`` for one that has none."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
 
 
 def _aval(leaf: Any, path: str) -> ShapeDtypeStruct:
