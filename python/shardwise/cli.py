@@ -3,7 +3,8 @@
 
 ``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
 FILE.mlir %value`` says where the sharding of a value comes from. ``-`` is standard input. What is wrong with a program
-is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1.
+is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1; what is legal and probably not meant is a line with
+``warning:``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import difflib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 from . import _core
-from .errors import Error, ParseError
-from .explanations import Explanation
+from .errors import Error, ParseError, ShardingWarning
+from .module import parse
 from .propagation_options import DEFAULTS, STRATEGIES, PropagationOptions
 
 __all__ = ["main"]
@@ -106,19 +108,23 @@ def _opt(options: argparse.Namespace) -> str:
 
 def _why(options: argparse.Namespace) -> str:
     source = _Source(options.file)
+    name = " ".join(options.value)
     try:
-        module = _core.ir.parse(source.text, source.name, name_values=True)
-        propagated = _core.passes.propagate_program(module, **_how(options).as_arguments())
-        explanation = Explanation.of(options.value, propagated.explain(options.value, options.counterfactual))
+        explanation = parse(source.text, source.name).why(
+            name, counterfactual=options.counterfactual, **_how(options).as_arguments()
+        )
     except Error as error:
         raise source.refusal(error) from None
-    if not explanation.values:
-        near = difflib.get_close_matches(options.value, propagated.names(), n=5)
-        hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
-        if "call @" in source.text:
-            hint += "; functions are asked about where they are called: their values have the names of the function"
-        raise _RefusedError(f"{source.name}:1:1: error: why: no value of the program is called {options.value}{hint}")
+    except KeyError as error:
+        raise _RefusedError(f"{source.name}:1:1: error: {error.args[0]}") from None
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
+
+
+def _tell(warned: Sequence[warnings.WarningMessage], file: str) -> None:
+    """Warnings as compilers write them: at the first place in the file that they name."""
+    for one in warned:
+        place = re.search(rf" at {re.escape(file)}:(\d+)", str(one.message))
+        print(f"{file}:{place[1] if place else 1}:1: warning: {one.message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -167,8 +173,9 @@ def _parser() -> argparse.ArgumentParser:
     why.add_argument(
         "value",
         metavar="%VALUE",
-        help="a name in the text: %%h, %%arg0, %%r#1; or a given one: h; an op: dot_general, dot_general[0] for the "
-        "first one; or a line: train.py:12",
+        nargs="+",
+        help="a name in the text: %%h, %%arg0, %%r#1, or @f %%h for that of a function; or a given one: h; an op: "
+        "dot_general, dot_general[0] for the first one; or a line: train.py:12",
     )
     why.add_argument("--counterfactual", action="store_true", help="say what would happen without each annotation, too")
     why.add_argument("--json", action="store_true", help="print JSON")
@@ -183,7 +190,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        sys.stdout.write(options.run(options))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", ShardingWarning)
+            text = options.run(options)
+        _tell(told, _STANDARD_INPUT if options.file == "-" else options.file)
+        sys.stdout.write(text)
         sys.stdout.flush()
     except _RefusedError as refused:
         print(refused, file=sys.stderr)

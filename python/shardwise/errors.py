@@ -16,6 +16,7 @@ from ._core.error import (
     ParseError,
     ShapeError,
     ShardingError,
+    ShardingWarning,
     UnsupportedError,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "ParseError",
     "ShapeError",
     "ShardingError",
+    "ShardingWarning",
     "TracerBoolConversionError",
     "TracerConversionError",
     "UnsupportedError",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
@@ -30,18 +30,24 @@ __all__ = [
 Lines = Iterator[tuple[int, str]]  # depth and text
 # Of a longer path its two ends are printed; the data has all of it.
 _LONGEST, _ENDS = 16, 4
+_MEANINGS = 8  # of a name that are listed
 
 
 def _at(location: str) -> str:
     return f" at {shown(location)}" if location else ""
 
 
+def _named(value: str, op: str) -> str:
+    """An op as its text writes it, ``%h = stablehlo.tanh``."""
+    return f"{value} = {op}" if "%" in value and not op.startswith("argument ") else op
+
+
 @dataclass(frozen=True)
 class PathStep:
     """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
 
-    ``factor`` is the factor of the op's sharding rule, as its text calls it; ``round`` the round of propagation, 0 for
-    ops that change no element, to 4; ``priority`` the user's.
+    ``value`` is what a text calls the op's results; ``factor`` the factor of the op's sharding rule, as its text calls
+    it; ``round`` the round of propagation, 0 for ops that change no element, to 4; ``priority`` the user's.
     """
 
     name: str
@@ -51,12 +57,13 @@ class PathStep:
     factor: str = ""
     round: int = 0
     priority: int = 0
+    value: str = ""
 
     def __str__(self) -> str:
         where = f" ({shown(self.location)})" if self.location else ""
         along = f", factor {self.factor}" if self.factor else ""
         when = f", in the turn of priority {self.priority}" if self.priority else ""
-        return f"{self.name}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"
+        return f"{_named(self.value, self.name)}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Annotation:
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.origin}{_at(self.location)}"
+        return f"{_named(self.name, self.origin)}{_at(self.location)}"
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class AxisExplanation:
     name: str = ""
 
     def _lines(self) -> Lines:
-        said = f"{self.origin}{_at(self.location)}"
+        said = str(Annotation(self.origin, self.location, self.name))
         if not self.path:
             yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
             return
@@ -107,7 +114,7 @@ class LostAxis:
     """An axis that a neighbour has on the same factor and that this value did not get.
 
     ``rule`` is what decided; ``winner`` the axes that are in its place, with their origins; ``closed_by`` the
-    annotation that closed the dim or lists the axis as replicated.
+    annotation that closed the dim or lists the axis as replicated; ``value`` what a text calls the results of ``op``.
     """
 
     axis: str
@@ -118,11 +125,14 @@ class LostAxis:
     rule: str = ""
     winner: tuple[AxisExplanation, ...] = ()
     closed_by: Annotation | None = None
+    value: str = ""
 
     def _lines(self) -> Lines:
-        yield 0, f"dim {self.dim} did not get {self.axis} from {self.op}{_at(self.location)}: {self.reason}"
+        carrier = f"{_named(self.value, self.op)}{_at(self.location)}"
+        yield 0, f"dim {self.dim} did not get {self.axis} from {carrier}: {self.reason}"
         for axis in self.winner:
-            yield 1, f"it lost to {axis.axis} on dim {axis.dim}, from {axis.origin}{_at(axis.location)}"
+            said = Annotation(axis.origin, axis.location, axis.name)
+            yield 1, f"it lost to {axis.axis} on dim {axis.dim}, from {said}"
         if self.closed_by is not None:
             yield 1, f"said by {self.closed_by}"
         if self.rule:
@@ -151,7 +161,8 @@ class ValueExplanation:
 
     ``op`` made it, as its result ``index``; "" for an argument. ``suggestion`` is a sharding that, as an annotation of
     a value that nothing splits, would split it; ``to_change`` is the annotation that the value has already, in the
-    place of which it would have to be. ``counterfactuals`` are there when asked for.
+    place of which it would have to be. ``called_at`` is where the calls are that it is in, the outermost first.
+    ``counterfactuals`` are there when asked for.
     """
 
     name: str
@@ -167,6 +178,7 @@ class ValueExplanation:
     index: int = 0
     strategy: str = "aggressive"
     conservative: bool = False
+    called_at: tuple[str, ...] = ()
     counterfactuals: tuple[Counterfactual, ...] | None = None
 
     @property
@@ -180,7 +192,10 @@ class ValueExplanation:
         return self.name or f"result {self.index} of {self.op}"
 
     def _lines(self) -> Lines:
-        where = f" ({shown(self.location)})" if self.location else ""
+        places = [shown(self.location)] * bool(self.location) + [
+            "called at " + ", ".join(map(shown, self.called_at))
+        ] * bool(self.called_at)
+        where = f" ({', '.join(places)})" if places else ""
         how = ("conservative " if self.conservative else "") + f"{self.strategy} propagation"
         sharded = f"sharded {self.sharding} by {how}" if self.sharding else "without a sharding"
         yield 0, f"{self.title}{where} is {self.type}, {sharded}."
@@ -228,18 +243,35 @@ def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def _axis_of(row: dict[str, Any]) -> AxisExplanation:
-    path = tuple(PathStep(**_known(PathStep, {**s, "from_": s["from"]})) for s in row["path"])
-    return AxisExplanation(**{**_known(AxisExplanation, row), "path": path})
+class _Reader:
+    """Explanations from the extension's dicts; what is one list or dict there is one object here."""
 
+    def __init__(self) -> None:
+        self._steps: dict[int, PathStep] = {}
+        self._paths: dict[int, tuple[PathStep, ...]] = {}
 
-def _lost_of(row: dict[str, Any]) -> LostAxis:
-    closed_by = row.get("closed_by")
-    return LostAxis(**{
-        **_known(LostAxis, row),
-        "winner": tuple(map(_axis_of, row.get("winner", ()))),
-        "closed_by": Annotation(**closed_by) if closed_by else None,
-    })  # fmt: skip
+    def _step(self, row: dict[str, Any]) -> PathStep:
+        found = self._steps.get(id(row))
+        if found is None:
+            found = self._steps[id(row)] = PathStep(**_known(PathStep, {**row, "from_": row["from"]}))
+        return found
+
+    def _path(self, rows: list[dict[str, Any]]) -> tuple[PathStep, ...]:
+        found = self._paths.get(id(rows))
+        if found is None:
+            found = self._paths[id(rows)] = tuple(map(self._step, rows))
+        return found
+
+    def axis(self, row: dict[str, Any]) -> AxisExplanation:
+        return AxisExplanation(**{**_known(AxisExplanation, row), "path": self._path(row["path"])})
+
+    def lost(self, row: dict[str, Any]) -> LostAxis:
+        closed_by = row.get("closed_by")
+        return LostAxis(**{
+            **_known(LostAxis, row),
+            "winner": tuple(map(self.axis, row.get("winner", ()))),
+            "closed_by": Annotation(**closed_by) if closed_by else None,
+        })  # fmt: skip
 
 
 def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
@@ -247,21 +279,37 @@ def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
 
 
 def _value_of(row: dict[str, Any]) -> ValueExplanation:
-    rows, to_change = row.get("counterfactuals"), row.get("to_change")
+    rows, to_change, reader = row.get("counterfactuals"), row.get("to_change"), _Reader()
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
-        "axes": tuple(map(_axis_of, row["axes"])),
-        "lost": tuple(map(_lost_of, row["lost"])),
+        "called_at": tuple(row.get("called_at", ())),
+        "axes": tuple(map(reader.axis, row["axes"])),
+        "lost": tuple(map(reader.lost, row["lost"])),
         "to_change": Annotation(**to_change) if to_change else None,
         "counterfactuals": None if rows is None else tuple(map(_counterfactual_of, rows)),
     })  # fmt: skip
 
 
 def _plain(data: Any) -> Any:
-    """``from_`` is called ``from``, as Python does not allow; lists for tuples."""
-    if isinstance(data, dict):
-        return {"from" if name == "from_" else name: _plain(value) for name, value in data.items()}
+    """As JSON has it: ``from_`` is called ``from``, as Python does not allow; lists for tuples."""
+    if isinstance(data, LostAxis):
+        winner = [_short(axis) for axis in data.winner]
+        return {**_plain_fields(replace(data, winner=())), "winner": winner}
+    if is_dataclass(data):
+        return _plain_fields(data)
     return [_plain(entry) for entry in data] if isinstance(data, (list, tuple)) else data
+
+
+def _plain_fields(data: Any) -> dict[str, Any]:
+    return {f.name.rstrip("_"): _plain(getattr(data, f.name)) for f in fields(data)}
+
+
+def _short(axis: AxisExplanation) -> dict[str, Any]:
+    """Of the long path of what won its ends, and how many steps are between: many candidates lose to one axis."""
+    if len(axis.path) <= _LONGEST:
+        return _plain_fields(axis)
+    ends = replace(axis, path=axis.path[:_ENDS] + axis.path[-_ENDS:])
+    return {**_plain_fields(ends), "left_out": len(axis.path) - 2 * _ENDS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -286,8 +334,8 @@ class Explanation:
         return cls(name, tuple(map(_value_of, rows)))
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"name": …, "values": [{…}, …]}``."""
-        data: dict[str, Any] = _plain(asdict(self))
+        """``{"name": …, "values": [{…}, …]}``; ``"left_out"`` steps are left out of the long path of what won."""
+        data: dict[str, Any] = _plain(self)
         return data
 
     def to_json(self) -> str:
@@ -330,10 +378,16 @@ class Explanation:
 
 
 def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation:
-    """What the extension's program says; KeyError for a name that nothing has."""
+    """What the extension's program says; KeyError for a name that nothing has, or that several functions use."""
+    meanings = program.meanings(name)
+    if meanings:
+        ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)
+        raise KeyError(f"why: {name} is a name in several functions; ask for {' or '.join(ways)}")
     found = program.explain(name, counterfactual)
     if found:
         return Explanation.of(name, found)
+    if program.was_given(name):
+        raise KeyError(f"why: {name!r} is not in the propagated program, since nothing uses it; ask for what is used")
     near = difflib.get_close_matches(name, program.names(), n=5)
     hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
     raise KeyError(f"why: no value of the program is called {name!r}{hint}")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -17,6 +19,55 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse"]
 
+_PROGRAM_TEXT = "program text"  # what a text without a file is called
+Step = Callable[[Any], Any]  # from a module of the extension to another one
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """Passes and their options; as what ``why`` explains, passes of which the last one propagates."""
+
+    passes: tuple[str, ...] = ("propagate",)
+    how: PropagationOptions = DEFAULTS
+
+    def __call__(self, core: Any) -> Any:
+        return _core.passes.run_passes(core, self.passes, **self.how.as_arguments())
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a module came to be: a program, and what was done to it up to its last propagation.
+
+    ``first`` gives the program anew, with the names that what ``why`` is asked for can be one of: they are not kept
+    beside a module.
+    """
+
+    first: Callable[[str], Any]
+    steps: tuple[Step, ...] = ()
+    propagation: Propagation | None = None
+    after: tuple[Step, ...] = ()  # what was done to the propagated program
+
+    def then(self, step: Step) -> Origin:
+        if self.propagation is None:
+            return replace(self, steps=(*self.steps, step))
+        return replace(self, after=(*self.after, step))
+
+    def propagated(self, propagation: Propagation) -> Origin:
+        before = () if self.propagation is None else (self.propagation,)
+        return Origin(self.first, (*self.steps, *before, *self.after), propagation)
+
+    def module(self, name: str) -> Any:
+        """What was propagated, or will be, with its names."""
+        module = self.first(name)
+        for step in self.steps:
+            module = step(module)
+        return module
+
+
+def origin_of_text(text: str, filename: str = "") -> Origin:
+    """The program is a text, with the names and lines of it."""
+    return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
+
 
 class Module:
     """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`, or by recording a function.
@@ -24,15 +75,18 @@ class Module:
     Two modules are equal when their structure is: the same ops, operands, attributes, types and shardings.
     """
 
-    __slots__ = ("_core", "_options")
+    __slots__ = ("_core", "_options", "_origin")
 
-    def __init__(self, core: _core.ir.Module, options: PropagationOptions = DEFAULTS) -> None:
+    def __init__(
+        self, core: _core.ir.Module, options: PropagationOptions = DEFAULTS, origin: Origin | None = None
+    ) -> None:
         self._core = core
         self._options = options  # of propagation, where a call says nothing
+        self._origin = origin
 
-    def _with(self, core: _core.ir.Module) -> Self:
-        """The same stage of another program."""
-        return type(self)(core, self._options)
+    def _changed(self, step: Step) -> Self:
+        """The same stage of the program that ``step`` makes of this one."""
+        return type(self)(step(self._core), self._options, self._origin and self._origin.then(step))
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
         """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
@@ -97,32 +151,50 @@ class Module:
         strict_divisible: bool | None = None,
         counterfactual: bool = False,
     ) -> Explanation:
-        """Where shardings of the propagated program come from, as :meth:`Program.why` says it.
+        """Where shardings come from, as :meth:`Program.why` says it.
+
+        Of a module that was propagated, by :meth:`propagate` or :meth:`run`, the last propagation is explained; any
+        other is propagated for it.
 
         Args:
-            name: a value's in the text of this module, ``"%0"``, or a given one; an op, ``"dot_general[0]"``; or a
-                line, ``"train.py:12"``, where the text has locations.
-            strategy, conservative, strict_divisible: as of :meth:`propagate`.
+            name: a value's in the text that was parsed, ``"%0"`` or ``"%r#1"``, or a given one; where functions of the
+                text share a name, ``"@f %0"``, which has a value for every call of ``@f``; an op,
+                ``"dot_general[0]"``; or a line, ``"train.py:12"``: of the source that ``loc(...)`` tells, of the text
+                itself where it tells none.
+            strategy, conservative, strict_divisible: as of :meth:`propagate`; of a module that was propagated they are
+                known.
             counterfactual: say what would happen without each annotation, too.
 
         Raises:
-            KeyError: nothing of the program is called so. ShardingError: no such strategy.
+            KeyError: nothing of the program is called so, or values of several functions are.
+            ShardingError: no such strategy, or another one than the module was propagated with.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
-        ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
-        ...   %0 = stablehlo.tanh %arg0 : tensor<8xf32>
-        ...   return %0 : tensor<8xf32>
+        ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        ...   %h = stablehlo.tanh %a : tensor<8xf32>
+        ...   return %h : tensor<8xf32>
         ... }'''
+        >>> parse(text, "tanh.mlir").why("%h")
+        %h (tanh.mlir:3) is tensor<8xf32>, sharded [{"x"}] by aggressive propagation.
+          dim 0 is split over "x": it comes from argument %a at tanh.mlir:2
+            through %h = stablehlo.tanh (tanh.mlir:3): operand 0 dim 0 → result 0 dim 0, factor i, round 0
         >>> parse(text).why("tanh", counterfactual=True).values[0].counterfactuals[0].sharding
         '[{}]'
         """
-        how = options("why", strategy, conservative, strict_divisible, self._options)
-        named = self._named_for(asked_for(name))
-        return explanation_of(_core.passes.propagate_program(named, **how.as_arguments()), name, counterfactual)
-
-    def _named_for(self, name: str) -> _core.ir.Module:
-        """The program with the names that ``name`` can be one of: here those of its text, ``"%0"``."""
-        return _core.ir.parse(self._core.text(locations=True), "", name_values=True)
+        check_name(name)
+        origin = self._origin or origin_of_text(self._core.text(locations=True))
+        run = origin.propagation
+        how = options("why", strategy, conservative, strict_divisible, self._options if run is None else run.how)
+        run = Propagation(how=how) if run is None else run
+        for option in fields(how):
+            known, asked = getattr(run.how, option.name), getattr(how, option.name)
+            if asked != known:
+                way_out = "ask the module before it was propagated"
+                rule = f"{option.name} must be that of the propagation, {known!r}"
+                raise ShardingError(message("why", rule, repr(asked), way_out))
+        module = origin.module(name)
+        propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
+        return explanation_of(propagated, name, counterfactual)
 
     def run(
         self,
@@ -151,7 +223,14 @@ class Module:
         return self._run(passes, options("run", strategy, conservative, strict_divisible, self._options))
 
     def _run(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
-        return Module(_core.passes.run_passes(self._core, passes, **how.as_arguments()))
+        origin = self._origin
+        if origin is not None and passes:
+            count = max((i + 1 for i, name in enumerate(passes) if name.startswith("propagate")), default=0)
+            if count:
+                origin = origin.propagated(Propagation(passes[:count], how))
+            if count < len(passes):
+                origin = origin.then(Propagation(passes[count:], how))
+        return Module(Propagation(passes, how)(self._core), self._options, origin)
 
     def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Self:
         """The program with a rule of yours on ops: propagation follows it in place of the ops' own.
@@ -184,7 +263,8 @@ class Module:
             raise ShardingError(
                 message("with_sharding_rule", "an op must be one of the program", got, f"it has {names}")
             )
-        return self._with(self._core.with_sharding_rules({n: rule.text(rows[n][2], rows[n][3]) for n in found}))
+        rules = {n: rule.text(rows[n][2], rows[n][3]) for n in found}
+        return self._changed(lambda core: core.with_sharding_rules(rules))
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""
@@ -202,11 +282,10 @@ class Module:
         return f"<module of {self._core.op_count} ops>"
 
 
-def asked_for(name: Any) -> str:
-    """What ``why`` was asked about; TypeError for what is no text."""
+def check_name(name: Any) -> None:
+    """Raise TypeError where ``why`` is asked about what is no text."""
     if not isinstance(name, str):
         raise TypeError(message("why", "takes the name of a value, an op or FILE:LINE", repr(name)))
-    return name
 
 
 def checked_rule(what: str, rule: Any) -> ShardingRule:
@@ -228,12 +307,17 @@ def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
     return found
 
 
-def parse(text: str) -> Module:
+def parse(text: str, filename: str = "") -> Module:
     """Read a program: MLIR's generic form, or StableHLO's pretty forms as JAX prints them, with ``sdy`` attributes.
+
+    Args:
+        text: the program.
+        filename: where it was read: ops without ``loc(...)`` are said to be at ``filename:line``, in errors of passes
+            as in :meth:`Module.why`, which says ``program text:line`` without it.
 
     Raises:
         ParseError: malformed text, an unknown op, or an op that does not check; with ``.line`` and ``.column``.
 
     Source: the StableHLO specification; Shardy's attributes.
     """
-    return Module(_core.ir.parse(text))
+    return Module(_core.ir.parse(text, filename), origin=origin_of_text(text, filename))

@@ -12,7 +12,7 @@ from .array import Array, ShapeDtypeStruct, put
 from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
-from .module import Module, asked_for
+from .module import Module, Origin, Step, check_name, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
@@ -52,7 +52,7 @@ class Traced(Module):
         hoisted: list[Any],
         limits: list[tuple[int, Limit]],
     ) -> None:
-        super().__init__(module, options)
+        super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
         self.in_tree = in_tree
         self.in_avals = avals
@@ -60,9 +60,9 @@ class Traced(Module):
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
 
-    def _with(self, core: _core.ir.Module) -> Traced:
+    def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.out_tree)
-        return Traced(core, self._options, self.mesh, *trees, self._hoisted, self._limits)
+        return Traced(step(self._core), self._options, self.mesh, *trees, self._hoisted, self._limits)
 
     @property
     def out_info(self) -> Any:
@@ -76,9 +76,9 @@ class Traced(Module):
         """The program, ready to be partitioned."""
         return Lowered(self)
 
-    def _named_for(self, name: str) -> _core.ir.Module:
+    def _with_names(self, name: str) -> Any:
         """A recorded value has the names of the user's source; those of the text are on request."""
-        return super()._named_for(name) if name.startswith("%") else self._core
+        return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith("%") else self._core
 
     def __repr__(self) -> str:
         return f"<traced program of {self._core.op_count} ops for {self.mesh!r}>"
@@ -90,14 +90,11 @@ class Lowered(Module):
     __slots__ = ("_traced",)
 
     def __init__(self, traced: Traced) -> None:
-        super().__init__(traced._core, traced._options)
+        super().__init__(traced._core, traced._options, traced._origin)
         self._traced = traced
 
-    def _with(self, core: _core.ir.Module) -> Lowered:
-        return Lowered(self._traced._with(core))
-
-    def _named_for(self, name: str) -> _core.ir.Module:
-        return self._traced._named_for(name)
+    def _changed(self, step: Step) -> Lowered:
+        return Lowered(self._traced._changed(step))
 
     def compile(self) -> Program:
         """Propagate shardings, insert and plan reshards, and localise: one SPMD program."""
@@ -178,7 +175,8 @@ class Program:
         Raises:
             KeyError: nothing of the program is called so.
         """
-        return explanation_of(self._compiled, asked_for(name), counterfactual)
+        check_name(name)
+        return explanation_of(self._compiled, name, counterfactual)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""

@@ -34,8 +34,8 @@ class SuggestionTally:
 
 
 def try_suggestions(text: str, tally: SuggestionTally) -> None:
-    """Each value of one program, or the first few; calls become part of main first."""
-    text = _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"]).text()
+    """Each value of one program, or the first few."""
+    text = _core.ir.parse(text).text()
     rows = _core.passes.propagate_program(named(text)).explain_all()
     tally.programs += 1
     tried = 0
@@ -103,7 +103,7 @@ def why_none(text: str, row: dict[str, Any]) -> str:
     if not row["sharding"]:
         return "no sharding" if not SHARDING.search(text) else ""
     free = dict.fromkeys(manual_axes(text, row), 0)
-    for listed in re.findall(r"(?:replicated|unreduced)=\{([^}]*)\}", said_text(text, row)):
+    for listed in re.findall(r"unreduced=\{([^}]*)\}", said_text(text, row)):
         for axis, part in re.findall(r'"([^"]+)"(?::\(\d+\)(\d+))?', listed):
             free[axis] = free.get(axis, declared[axis]) // int(part or declared[axis])
     return "" if any(free.get(axis, size) > 1 for axis, size in declared.items()) else "all axes are taken"
@@ -122,13 +122,21 @@ def said_text(text: str, row: dict[str, Any]) -> str:
 def manual_axes(text: str, row: dict[str, Any]) -> set[str]:
     """Of the computations around the value, and of the one that gives or takes it."""
     lines = text.splitlines()
-    at = definition(lines, row)
+    return manual_around(lines, definition(lines, row))
+
+
+def manual_around(lines: list[str], at: int) -> set[str]:
+    """Of a function that is called also those around its calls."""
     found = set(manual_of(lines[at]))
     depth = indent(lines[at])
     for line in reversed(lines[:at]):
         if indent(line) < depth:
             depth = indent(line)
             found |= manual_of(line)
+        if depth <= indent(line) and "func.func" in line:
+            (function,) = re.findall(r"func\.func \w+ (@[\w.]+)\(", line)
+            calls = [i for i, other in enumerate(lines) if re.search(rf"call {re.escape(function)}\(", other)]
+            return found.union(*(manual_around(lines, call) for call in calls))
     return found
 
 
@@ -159,14 +167,23 @@ def written(text: str, row: dict[str, Any]) -> str:
         at = next(i for i in range(at, len(lines)) if lines[i] == " " * indent(lines[at]) + "do {")
     value = ssa(row)
     use = re.compile(re.escape(value) + r"(?![\w#:])")
-    rest = [use.sub("%suggested", line) for line in lines[at + 1 :]]
+    _, end = function_of(lines, row)
+    rest = [use.sub("%suggested", line) for line in lines[at + 1 : end]]
     constraint = f"%suggested = sdy.sharding_constraint {value} {sharding} : {row['type']}"
-    return "\n".join([*lines[: at + 1], constraint, *rest])
+    return "\n".join([*lines[: at + 1], constraint, *rest, *lines[end:]])
 
 
 def ssa(row: dict[str, Any]) -> str:
-    name, several, _ = str(row["name"]).partition(":")
-    return f"{name}#{row['index']}" if several else name
+    """As its function calls it: "%h" of "@f %h"."""
+    return str(row["name"]).rpartition(" ")[2]
+
+
+def function_of(lines: list[str], row: dict[str, Any]) -> tuple[int, int]:
+    """The lines of the function that the value is in."""
+    starts = [i for i, line in enumerate(lines) if "func.func" in line]
+    function = str(row["name"]).rpartition(" ")[0] or ("@main" if len(starts) > 1 else "@")
+    begin = next(i for i in starts if re.search(re.escape(function) + (r"\(" if len(function) > 1 else ""), lines[i]))
+    return begin, next((i for i in starts if i > begin), len(lines))
 
 
 def indent(line: str) -> int:
@@ -174,10 +191,11 @@ def indent(line: str) -> int:
 
 
 def definition(lines: list[str], row: dict[str, Any]) -> int:
-    name = re.escape(str(row["name"]))
-    of_op, of_argument = re.compile(rf"\s*{name} = "), re.compile(rf"{name}(: | = )")
+    name = re.escape(ssa(row).partition("#")[0])
+    of_op, of_argument = re.compile(rf"\s*{name}(:\d+)? = "), re.compile(rf"{name}(: | = )")
     assert name, row
-    return next(i for i, line in enumerate(lines) if (of_op.match(line) if row["op"] else of_argument.search(line)))
+    begin, end = function_of(lines, row)
+    return next(i for i in range(begin, end) if (of_op.match(lines[i]) if row["op"] else of_argument.search(lines[i])))
 
 
 def end_of_op(lines: list[str], at: int) -> int:
@@ -193,7 +211,7 @@ def annotation_of(lines: list[str], row: dict[str, Any]) -> tuple[int, str, int]
     at, index = definition(lines, row), row["index"]
     line = lines[at]
     if not row["op"] and "func.func" in line:
-        own = re.compile(re.escape(row["name"]) + r": [^%]*?(<@[^<>]*>)\}").search(line[: line.index(" -> ")])
+        own = re.compile(re.escape(ssa(row)) + r": [^%]*?(<@[^<>]*>)\}").search(line[: line.index(" -> ")])
         return (at, own[1], own.start(1)) if own else None
     if not row["op"]:
         begin = line.find("in_shardings=")

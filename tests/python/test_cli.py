@@ -17,6 +17,7 @@ from example_programs import EXAMPLES, traced_example
 from shardy_oracle import ShardyOracle, shardy  # noqa: F401 - the fixture
 from test_data_flow import CALLS, CASE, MANUAL, WHILE
 from test_mutated_text import mutated
+from test_why import DISAGREEING
 
 import shardwise as sw
 from shardwise import _core
@@ -340,8 +341,8 @@ def test_why_takes_a_name_of_the_text(file: Path, capsys: Any) -> None:
     assert out == (
         f'%z ({file}:6) is tensor<8x16xf32>, sharded [{{"x"}}, {{}}] by aggressive propagation.\n'
         f'  dim 0 is split over "x": it comes from argument %a at {file}:2\n'
-        f"    through stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
-        f"    through stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
+        f"    through %h = stablehlo.dot_general ({file}:4): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
+        f"    through %z = stablehlo.tanh ({file}:6): operand 0 dim 0 → result 0 dim 0, factor i, round 2\n"
     )
 
 
@@ -351,7 +352,7 @@ def test_why_takes_an_op_or_a_line(file: Path, capsys: Any) -> None:
         assert json.loads(run(capsys, "why", file, asked, "--json")[1])["values"] == by_name
     code, _, err = run(capsys, "why", file, "xyz:1")
     assert (code, err) == (
-        1, f"{file}:1:1: error: why: no value of the program is called xyz:1; ask by a name, an op or FILE:LINE\n"
+        1, f"{file}:1:1: error: why: no value of the program is called 'xyz:1'; ask by a name, an op or FILE:LINE\n"
     )  # fmt: skip
 
 
@@ -398,35 +399,105 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
     assert named["values"] == both["values"]
 
 
-def test_why_of_values_in_called_functions(tmp_path: Path, capsys: Any) -> None:
-    path = tmp_path / "calls.mlir"
-    path.write_text(
-        """\
+TWICE = """\
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
   %h = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>
   %z = stablehlo.tanh %h : tensor<8xf32>
   %v = func.call @f(%z) : (tensor<8xf32>) -> tensor<8xf32>
-  return %v : tensor<8xf32>
-}
+  return %v : tensor<8xf32> }
 func.func private @f(%p: tensor<8xf32>) -> tensor<8xf32> {
   %q = stablehlo.add %p, %p : tensor<8xf32>
   return %q : tensor<8xf32>
 }
 """
-    )
+
+
+def test_why_of_values_in_called_functions(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    path.write_text(TWICE)
     called = json.loads(run(capsys, "why", path, "%q", "--json")[1])["values"]
-    assert [(value["name"], value["line"], value["sharding"]) for value in called] == [("%q", 9, '[{"x"}]')] * 2
+    assert [(value["name"], value["line"], value["sharding"]) for value in called] == [("@f %q", 8, '[{"x"}]')] * 2
+    assert [value["called_at"] for value in called] == [[f"{path}:3"], [f"{path}:5"]]
     first, second = (value["axes"][0] for value in called)
     assert (first["origin"], second["origin"]) == ("argument %a", "argument %a")
     assert len(first["path"]) < len(second["path"])
-    assert "functions are asked about where they are called" in run(capsys, "why", path, "%h")[2]
+    assert json.loads(run(capsys, "why", path, "@f", "%q", "--json")[1])["values"] == called
+    assert json.loads(run(capsys, "why", path, "@f %q", "--json")[1])["values"] == called
+
+
+def test_why_of_what_calls_give_and_take(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    path.write_text(TWICE)
+    (given,) = json.loads(run(capsys, "why", path, "%h", "--json")[1])["values"]
+    assert (given["op"], given["line"], given["sharding"]) == ("func.call", 3, '[{"x"}]')
+    assert [(step["value"], step["name"], step["from"], step["to"]) for step in given["axes"][0]["path"]] == [
+        ("%h", "func.call", "operand 0 dim 0", "argument 0 of its function, dim 0"),
+        ("@f %q", "stablehlo.add", "operand 0 dim 0", "result 0 dim 0"),
+        ("%h", "func.call", "what its function returns, dim 0", "result 0 dim 0"),
+    ]
+    taken = json.loads(run(capsys, "why", path, "%p", "--json")[1])["values"]
+    assert [(value["name"], value["line"], value["sharding"]) for value in taken] == [("@f %p", 7, '[{"x"}]')] * 2
+    out = run(capsys, "why", path, "%p")[1]
+    assert f"@f %p ({path}:7, called at {path}:5) is tensor<8xf32>" in out
+
+
+def test_why_of_an_annotation_in_a_called_function(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    said = ' {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}'
+    path.write_text(TWICE.replace(said, "").replace("@f(%p: tensor<8xf32>", f"@f(%p: tensor<8xf32>{said}"))
+    (value,) = json.loads(run(capsys, "why", path, "%a", "--json")[1])["values"]
+    assert (value["axes"][0]["origin"], value["axes"][0]["location"]) == ("argument @f %p", f"{path}:7")
+
+
+def test_why_of_a_name_that_several_functions_use(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    path.write_text(TWICE.replace("%h", "%0").replace("%q", "%0"))
+    code, out, err = run(capsys, "why", path, "%0")
+    assert (code, out) == (1, "")
+    assert err == (f"{path}:1:1: error: why: %0 is a name in several functions; ask for @main %0 or @f %0\n")
+    (main,) = json.loads(run(capsys, "why", path, "@main", "%0", "--json")[1])["values"]
+    assert (main["name"], main["line"]) == ("%0", 3)
+    assert [value["line"] for value in json.loads(run(capsys, "why", path, "@f %0", "--json")[1])["values"]] == [8, 8]
+
+
+def test_why_of_a_function_that_nobody_calls(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    other = """func.func public @g(%b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %c = stablehlo.negate %b : tensor<8xf32>
+  return %c : tensor<8xf32>
+}
+"""
+    path.write_text(TWICE + other)
+    (value,) = json.loads(run(capsys, "why", path, "%c", "--json")[1])["values"]
+    assert (value["name"], value["sharding"]) == ("@g %c", '[{"x"}]')
+    assert [axis["origin"] for axis in value["axes"]] == ["argument @g %b"]
+
+
+def test_why_of_what_nothing_uses(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "unused.mlir"
+    path.write_text(TWICE.replace("  return %v", "  %dead = stablehlo.tanh %v : tensor<8xf32>\n  return %v"))
+    code, _, err = run(capsys, "why", path, "%dead")
+    said = "why: '%dead' is not in the propagated program, since nothing uses it; ask for what is used"
+    assert (code, err) == (1, f"{path}:1:1: error: {said}\n")
 
 
 def test_why_of_a_name_that_is_not_there(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "why", file, "%zz")
     assert (code, out) == (1, "")
-    assert err == f"{file}:1:1: error: why: no value of the program is called %zz; did you mean %z?\n"
+    assert err == f"{file}:1:1: error: why: no value of the program is called '%zz'; did you mean %z?\n"
+
+
+@pytest.mark.parametrize("command", [["opt", "--passes=propagate"], ["opt", "--passes=propagate-basic"], ["why", "%0"]])
+def test_a_group_whose_members_disagree_is_a_warning(command: list[str], tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "group.mlir"
+    path.write_text(DISAGREEING)
+    code, out, err = run(capsys, command[0], path, *command[1:])
+    assert code == 0
+    assert out
+    said = 'sharding_group 3: members should be annotated alike, got [{"a"}, {}]'
+    assert err.startswith(f"{path}:2:1: warning: {said}")
+    assert err.count("\n") == 1
 
 
 # ---- as a process ---------------------------------------------------------------------------------------------------

@@ -107,12 +107,33 @@ def test_values_of_a_recorded_program_are_asked_for_by_the_names_of_source_and_t
         assert (by_name.values[0].name, by_text.values[0].name) == ("h", "%0")
         (axis,), (same,) = by_name.values[0].axes, by_text.values[0].axes
         assert (axis.origin, same.origin) == ("argument a", "argument %arg0")
-        assert axis.path == same.path != ()
+        assert [step.location for step in axis.path] == [step.location for step in same.path] != []
         assert by_name.values[0].location.endswith(f"test_propagation_options.py:{model.__code__.co_firstlineno + 1}")
         with pytest.raises(KeyError, match="no value of the program is called 'hh'; did you mean h"):
             stage.why("hh")
         with pytest.raises(TypeError, match="why: takes the name of a value, an op or FILE:LINE, got 3"):
             stage.why(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", ALL[:5:2], ids=str)
+def test_what_was_propagated_is_explained_as_it_was(options: dict[str, Any]) -> None:
+    for stage in (jitted().trace(A, B, C), jitted().lower(A, B, C), sw.parse(str(jitted().trace(A, B, C)))):
+        expected = stage.why("%0", **options).to_dict()
+        propagated = stage.propagate(**options)
+        assert propagated.why("%0").to_dict() == expected
+        assert propagated.run("assign").why("%0").to_dict() == expected
+        assert stage.run("propagate", "assign", **options).why("%0").to_dict() == expected
+        with pytest.raises(sw.ShardingError, match="why: strategy must be that of the propagation"):
+            propagated.why("%0", strategy=next(other for other in STRATEGIES if other != options["strategy"]))
+    assert jitted(**options).trace(A, B, C).propagate().why("h").values[0].strategy == options["strategy"]
+
+
+def test_a_propagation_after_other_passes_is_explained_with_what_they_did() -> None:
+    module = sw.parse(str(jitted().trace(A, B, C))).run("propagate", "assign")
+    again = module.run("propagate")
+    assert {value.op for value in again.why("reshard").values} == {"sdy.reshard"}
+    with pytest.raises(KeyError, match="no value of the program is called 'reshard'"):
+        module.why("reshard")
 
 
 def test_manual_regions_are_propagated_and_explained_from_python() -> None:

@@ -28,20 +28,20 @@ ROW: dict[str, Any] = {
     "of a later version": 1,
 }  # fmt: skip
 STEP = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0 dim 0", "to": "result 0 dim 0",
-        "factor": "i", "round": 2, "priority": 1}  # fmt: skip
+        "factor": "i", "round": 2, "priority": 1, "value": ""}  # fmt: skip
 AXIS: dict[str, Any] = {
     "axis": '"data"', "dim": 0, "origin": "argument 0", "location": "train.py:8", "name": "x", "path": [STEP],
 }  # fmt: skip
 LOST: dict[str, Any] = {
     "axis": '"model"', "dim": 1, "op": "dot_general", "location": "train.py:9", "reason": "dim is closed",
     "rule": "closed dims take no further axes", "winner": [],
-    "closed_by": {"origin": "argument 0", "location": "train.py:8", "name": "x"},
+    "closed_by": {"origin": "argument 0", "location": "train.py:8", "name": "x"}, "value": "",
 }  # fmt: skip
 VALUE: dict[str, Any] = {
     "name": "h", "file": "train.py", "line": 10, "type": "tensor<16x64xf32>", "sharding": '[{"data"}, {}]',
     "axes": [AXIS], "lost": [LOST], "suggestion": "",
     "to_change": None, "op": "stablehlo.tanh", "index": 0, "strategy": "aggressive",
-    "conservative": False, "counterfactuals": None,
+    "conservative": False, "called_at": [], "counterfactuals": None,
 }  # fmt: skip
 WITHOUT = {"origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3}
 

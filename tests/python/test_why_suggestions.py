@@ -78,7 +78,19 @@ OVER_Y = f"""%0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{{"x"}}, 
             "sdy.sharding_constraint",
         ),
         (body("", f"%0 = sdy.sharding_constraint %arg0 <@mesh, [{{}}, {{}}]> : {WIDE}"), "%arg0", '[{}, {"x"}]', ""),
-        (body(said('[{}, {}], replicated={"x", "y", "z"}'), TANH), "%arg0", "", ""),
+        (
+            body(said('[{}, {}], replicated={"x", "y", "z"}'), TANH),
+            "%arg0",
+            '[{}, {"x"}], replicated={"y", "z"}',
+            "argument %arg0",
+        ),
+        (
+            body(said('[{}, {}], replicated={"y"}, unreduced={"x", "z"}'), TANH),
+            "%arg0",
+            '[{}, {"y"}], unreduced={"x", "z"}',
+            "argument %arg0",
+        ),
+        (body(said('[{}, {}], unreduced={"x", "y", "z"}'), TANH), "%arg0", "", ""),
     ],
 )
 def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
@@ -87,7 +99,7 @@ def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
     (why,) = sw.parse(text).why(value).values
     assert (why.axes, why.suggestion, why.to_change.origin if why.to_change else "") == ((), suggestion, to_change)
     if to_change:
-        assert f"Its annotation keeps it so: {to_change}" in str(why)
+        assert f"Its annotation keeps it so: {why.to_change}; changed" in str(why)
         assert f"changed to '{suggestion}' it would split it." in str(why)
     else:
         assert (f"shard({value}, '{suggestion}') would split it." in str(why)) == bool(suggestion)

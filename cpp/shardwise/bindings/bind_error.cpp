@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place where C++ errors become Python exceptions of the same name.
+// The one place where C++ errors become Python exceptions of the same name, and warnings Python's.
 #include <string_view>
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/bindings/warnings.h"
 
 namespace py = pybind11;
 
@@ -21,6 +22,7 @@ struct ExceptionTypes {
   PyObject* parse;
   PyObject* unsupported;
   PyObject* internal;
+  PyObject* warning;
 };
 
 // Lives as long as the interpreter: exceptions may be raised until the end.
@@ -29,10 +31,11 @@ ExceptionTypes& types() {
   return *all;
 }
 
-PyObject* make_type(py::module_& module, const char* name, const char* doc, PyObject* builtin) {
+PyObject* make_type(py::module_& module, const char* name, const char* doc, PyObject* builtin,
+                    PyObject* base = types().error) {
   const std::string qualified = std::string("shardwise.") + name;
   py::list bases;
-  if (types().error != nullptr) bases.append(py::handle(types().error));
+  if (base != nullptr) bases.append(py::handle(base));
   bases.append(py::handle(builtin));
   PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, py::tuple(bases).ptr(), nullptr);
   if (type == nullptr) throw py::error_already_set();
@@ -105,7 +108,19 @@ void bind_error(py::module_& module) {
   all.unsupported =
       make_type(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.", PyExc_TypeError);
   all.internal = make_type(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError);
+  all.warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.",
+                          PyExc_UserWarning, nullptr);
   py::register_exception_translator(translate);
+}
+
+void warn(const std::vector<std::string>& warnings) {
+  const ResolvedSource source = current_source();
+  for (const std::string& text : warnings) {
+    const int failed = source.file.empty() ? PyErr_WarnEx(types().warning, text.c_str(), 1)
+                                           : PyErr_WarnExplicit(types().warning, text.c_str(), source.file.c_str(),
+                                                                source.line, nullptr, nullptr);
+    if (failed != 0) throw py::error_already_set();
+  }
 }
 
 }  // namespace shardwise

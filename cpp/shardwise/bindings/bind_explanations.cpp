@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/explanations.h"
 #include "shardwise/bindings/strategy_names.h"
+#include "shardwise/bindings/warnings.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/passes/counterfactual.h"
@@ -30,10 +35,12 @@ struct Propagated {
 };
 
 const std::vector<std::string>& usual_passes() {
-  static const std::vector<std::string> names{std::string(kInlineCalls.name), std::string(kPropagate.name)};
+  static const std::vector<std::string> names{std::string(kPropagate.name)};
   return names;
 }
 
+// The last of the passes is the one to explain. The pass `propagate` makes functions of called regions again; what a
+// call gave and took is explained where it stands, so the regions stay.
 std::shared_ptr<Propagated> propagate_program(const Module& module, const std::string& strategy,
                                               const std::vector<std::string>& names, bool conservative,
                                               bool strict_divisible) {
@@ -42,15 +49,20 @@ std::shared_ptr<Propagated> propagate_program(const Module& module, const std::s
   Program program{.module = module, .options = options};
   auto result = std::make_shared<Propagated>();
   result->options = options;
+  std::set<std::string> called;
   {
     py::gil_scoped_release release;
     const size_t first = names.empty() ? 0 : names.size() - 1;
     run_passes(std::span(names).first(first), program);
+    const Pass* last = names.empty() ? nullptr : find_named_pass(names.back());
+    if (last != nullptr && last->run == kPropagate.run) called = calls_to_regions(program.module);
     result->before = std::make_shared<Module>(program.module);
     run_passes(std::span(names).subspan(first), program);
   }
   result->module = std::make_shared<Module>(std::move(program.module));
   result->provenance = std::move(program.provenance);
+  result->provenance.called = std::move(called);
+  warn(program.warnings);
   return result;
 }
 
@@ -65,54 +77,95 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   return propagate_program(annotated, strategy, usual_passes(), conservative, false);
 }
 
-// Of what was annotated: an op, an argument, or, for what a region begins with, the op of the region.
-LocId loc_of(const Module& module, const Annotation& annotation) {
-  if (annotation.op) return module.op(annotation.op).loc;
+// The annotated value's; where an op says how others are sharded, its results'.
+std::string name_of(const Module& module, const Provenance& provenance, const Annotation& annotation) {
+  if (annotation.op) return shown_name(module, annotation.op);
   const ValueId value = annotation.holder.value;
   if (!value) return {};
   const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
-  return owner ? module.op(owner).loc : loc_of(module, value);
+  const bool says_it = owner && !is_called_region(module, provenance, owner);
+  return says_it ? shown_name(module, owner) : shown_name(module, value);
 }
 
-py::dict annotation_dict(const Module& module, const Annotation& annotation) {
+py::dict annotation_dict(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   return py::dict(py::arg("origin") = annotation.text, py::arg("location") = annotation.location,
-                  py::arg("name") = module.context().name_of(loc_of(module, annotation)));
+                  py::arg("name") = name_of(module, provenance, annotation));
 }
 
-py::list axes_of(const Module& module, const std::vector<AxisOrigin>& origins) {
-  py::list axes;
-  for (const AxisOrigin& origin : origins) {
-    py::list path;
-    for (const PathEntry& entry : origin.path) {
-      path.append(py::dict(py::arg("name") = entry.name, py::arg("location") = entry.location,
-                           py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("factor") = entry.factor,
-                           py::arg("round") = entry.round, py::arg("priority") = entry.priority));
+// What explanations have in common is one object in Python, too: paths, and the steps of paths.
+class Rows {
+ public:
+  explicit Rows(const Explained& program) : module_(program.propagated), provenance_(program.provenance) {}
+
+  py::list axes(const std::vector<AxisOrigin>& origins) {
+    py::list axes;
+    for (const AxisOrigin& origin : origins) {
+      py::dict row = annotation_dict(module_, provenance_, origin.origin);
+      row["axis"] = origin.axis_text;
+      row["dim"] = origin.dim;
+      row["path"] = path(*origin.path);
+      axes.append(row);
     }
-    py::dict row = annotation_dict(module, origin.origin);
-    row["axis"] = origin.axis_text;
-    row["dim"] = origin.dim;
-    row["path"] = path;
-    axes.append(row);
+    return axes;
   }
-  return axes;
-}
 
-py::list lost_of(const Module& module, const Explanation& explanation) {
-  py::list rows;
-  for (const LostAxis& entry : explanation.lost) {
-    py::dict row(py::arg("axis") = entry.axis_text, py::arg("dim") = entry.dim, py::arg("op") = entry.op,
-                 py::arg("location") = entry.location, py::arg("reason") = entry.reason, py::arg("rule") = entry.rule,
-                 py::arg("winner") = axes_of(module, entry.winner));
-    if (entry.closed_by) row["closed_by"] = annotation_dict(module, *entry.closed_by);
-    rows.append(row);
+  py::list lost(const Explanation& explanation) {
+    py::list rows;
+    for (const LostAxis& entry : explanation.lost) {
+      py::dict row(py::arg("axis") = entry.axis_text, py::arg("dim") = entry.dim, py::arg("op") = entry.op,
+                   py::arg("value") = entry.value, py::arg("location") = entry.location,
+                   py::arg("reason") = entry.reason, py::arg("rule") = entry.rule,
+                   py::arg("winner") = axes(entry.winner));
+      if (entry.closed_by) row["closed_by"] = annotation_dict(module_, provenance_, *entry.closed_by);
+      rows.append(row);
+    }
+    return rows;
   }
-  return rows;
+
+ private:
+  py::list path(const AxisPath& path) {
+    const auto [known, is_new] = paths_.try_emplace(&path);
+    if (!is_new) return known->second;
+    for (const auto& entry : path) known->second.append(step(*entry));
+    return known->second;
+  }
+
+  py::dict step(const PathEntry& entry) {
+    const auto [known, is_new] = steps_.try_emplace(&entry);
+    if (!is_new) return known->second;
+    known->second =
+        py::dict(py::arg("name") = entry.name, py::arg("value") = entry.value, py::arg("location") = entry.location,
+                 py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("factor") = entry.factor,
+                 py::arg("round") = entry.round, py::arg("priority") = entry.priority);
+    return known->second;
+  }
+
+  const Module& module_;
+  const Provenance& provenance_;
+  std::unordered_map<const AxisPath*, py::list> paths_;
+  std::unordered_map<const PathEntry*, py::dict> steps_;
+};
+
+// Where the calls are that the value is in, the outermost first.
+py::list calls_around(const Explained& program, ValueId id) {
+  const Module& module = program.propagated;
+  std::vector<std::string> places;
+  const Value& value = module.value(id);
+  OpId op = module.region(value.op ? module.op(value.op).parent : value.region).op;
+  for (; op; op = module.region(module.op(op).parent).op) {
+    if (!is_called_region(module, program.provenance, op)) continue;
+    if (std::string place = module.context().location_text(module.op(op).loc); !place.empty()) {
+      places.push_back(std::move(place));
+    }
+  }
+  std::ranges::reverse(places);
+  return py::cast(places);
 }
 
 py::list counterfactuals_of(const Explained& program, const Explanation& explanation) {
   py::list rows;
   for (const Counterfactual& one : counterfactuals(program.before, program.propagated, program.options, explanation)) {
-    py::dict row = annotation_dict(program.propagated, one.without);
+    py::dict row = annotation_dict(program.propagated, program.provenance, one.without);
     row["sharding"] = one.sharding;
     row["others"] = one.others;
     rows.append(row);
@@ -151,24 +204,25 @@ py::dict explain_value(const Explained& program, ValueId value, bool counterfact
   const Explanation explanation = explain(module, program.provenance, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   const OpId op = module.value(value).op;
+  Rows rows(program);
   py::dict row(py::arg("name") = explanation.name, py::arg("file") = source.file, py::arg("line") = source.line,
                py::arg("type") = module.type(value).text(), py::arg("sharding") = explanation.sharding,
-               py::arg("op") = op ? std::string(module.op(op).def->name) : std::string(),
-               py::arg("index") = module.value(value).index, py::arg("axes") = axes_of(module, explanation.axes),
-               py::arg("lost") = lost_of(module, explanation),
+               py::arg("op") = op ? shown_op(module, program.provenance, op) : std::string(),
+               py::arg("index") = module.value(value).index, py::arg("called_at") = calls_around(program, value),
+               py::arg("axes") = rows.axes(explanation.axes), py::arg("lost") = rows.lost(explanation),
                py::arg("strategy") = program.provenance.basic ? "basic" : "aggressive",
                py::arg("conservative") = program.provenance.conservative);
   row["suggestion"] = explanation.suggestion ? short_text(*explanation.suggestion) : std::string();
-  if (explanation.to_change) row["to_change"] = annotation_dict(module, *explanation.to_change);
+  if (explanation.to_change) row["to_change"] = annotation_dict(module, program.provenance, *explanation.to_change);
   if (counterfactual) row["counterfactuals"] = counterfactuals_of(program, explanation);
   return row;
 }
 
 py::list explain_query(const Explained& program, const std::string& query, bool counterfactual) {
   py::list found;
-  for (const NamedValue& named : find_values(program.propagated, query)) {
+  for (const NamedValue& named : find_values(program.propagated, program.provenance, query)) {
     py::dict row = explain_value(program, named.value, counterfactual);
-    if (named.name.starts_with("%") || row["name"].cast<std::string>().empty()) row["name"] = named.name;
+    if (row["name"].cast<std::string>().empty()) row["name"] = named.name;
     found.append(row);
   }
   return found;
@@ -184,9 +238,9 @@ py::list explain_all(const Explained& program) {
   return rows;
 }
 
-py::list names_to_ask(const Module& module) {
+py::list names_to_ask(const Module& module, const Provenance& provenance) {
   std::vector<std::string> names = value_names(module);
-  for (std::string& op : op_names(module)) names.push_back(std::move(op));
+  for (std::string& op : op_names(module, provenance)) names.push_back(std::move(op));
   return py::cast(names);
 }
 
@@ -211,7 +265,11 @@ void bind_explanations(py::module_& module) {
           py::arg("value"), py::arg("counterfactual") = false)
       .def("explain_all", [](const Propagated& self) { return explain_all(self.explained()); })
       .def("edges", &edges_of)
-      .def("names", [](const Propagated& self) { return names_to_ask(*self.module); });
+      .def("names", [](const Propagated& self) { return names_to_ask(*self.module, self.provenance); })
+      // Whether propagation was given such a value: of those it takes away what nothing uses.
+      .def("was_given", [](const Propagated& self,
+                           const std::string& query) { return !find_values(*self.before, {}, query).empty(); })
+      .def("meanings", [](const Propagated& self, const std::string& query) { return meanings(*self.module, query); });
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("names") = usual_passes(), py::arg("conservative") = false, py::arg("strict_divisible") = false);
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),

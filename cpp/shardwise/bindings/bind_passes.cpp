@@ -12,6 +12,7 @@
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/bindings/explanations.h"
 #include "shardwise/bindings/strategy_names.h"
+#include "shardwise/bindings/warnings.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
@@ -21,6 +22,7 @@
 #include "shardwise/passes/populate_rules.h"
 #include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagate.h"
+#include "shardwise/passes/value_names.h"
 
 namespace py = pybind11;
 
@@ -94,8 +96,12 @@ CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& me
       .strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
   Module traced = module;
   choose_mesh(traced, mesh);
-  py::gil_scoped_release release;
-  Compiled compiled = compile(std::move(traced), options);
+  const auto compiled_module = [&] {
+    const py::gil_scoped_release release;
+    return compile(std::move(traced), options);
+  };
+  Compiled compiled = compiled_module();
+  warn(compiled.warnings);
   auto result = std::make_shared<CompiledProgram>();
   result->global = std::make_shared<const Module>(std::move(compiled.global));
   result->propagated = std::make_shared<const Module>(std::move(compiled.propagated));
@@ -127,6 +133,7 @@ std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector
     py::gil_scoped_release release;
     run_passes(names, program);
   }
+  warn(program.warnings);
   return std::make_shared<Module>(std::move(program.module));
 }
 
@@ -208,7 +215,11 @@ void bind_passes(py::module_& module) {
                                  counterfactual);
           },
           py::arg("query"), py::arg("counterfactual") = false)
-      .def("names", [](const CompiledProgram& self) { return names_to_ask(*self.propagated); });
+      .def("names", [](const CompiledProgram& self) { return names_to_ask(*self.propagated, self.provenance); })
+      .def("was_given", [](const CompiledProgram& self,
+                           const std::string& query) { return !find_values(*self.global, {}, query).empty(); })
+      .def("meanings",
+           [](const CompiledProgram& self, const std::string& query) { return meanings(*self.propagated, query); });
   bind_explanations(module);
   module.def("pass_names", &pass_names);
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,

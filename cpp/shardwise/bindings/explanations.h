@@ -23,7 +23,7 @@ struct Explained {
 pybind11::list explain_query(const Explained& program, const std::string& query, bool counterfactual);
 pybind11::dict explain_value(const Explained& program, ValueId value, bool counterfactual);
 pybind11::list explain_all(const Explained& program);
-pybind11::list names_to_ask(const Module& module);
+pybind11::list names_to_ask(const Module& module, const Provenance& provenance);
 
 void bind_explanations(pybind11::module_& module);
 

@@ -57,6 +57,7 @@ struct Function {
   bool is_public = true;
   RegionId body;
   std::vector<ShardingId> result_shardings;  // one per result; none where not given
+  std::vector<LocId> result_locs = {};       // where a text says them; empty: not known
 };
 
 class Module {

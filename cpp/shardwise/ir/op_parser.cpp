@@ -61,9 +61,14 @@ void OpParser::define(std::string_view name, ValueId first, uint32_t count, size
   if (!value.op && !value.loc) value.loc = named(str("%", name), place(position));
 }
 
-// Places are asked for from top to bottom, so that lines are counted once.
+// Places are asked for from top to bottom, but for arguments that several regions share: lines are counted from the
+// last place on.
 LocId OpParser::place(size_t position) {
   if (options_.file.empty()) return {};
+  for (; position < line_begin_; --line_number_) {
+    const size_t previous = line_begin_ < 2 ? std::string_view::npos : text.rfind('\n', line_begin_ - 2);
+    line_begin_ = previous == std::string_view::npos ? 0 : previous + 1;
+  }
   for (size_t end = text.find('\n', line_begin_); end < position; end = text.find('\n', line_begin_)) {
     line_begin_ = end + 1;
     ++line_number_;
@@ -77,12 +82,26 @@ void OpParser::close_scope(size_t mark) {
 }
 
 LocId OpParser::named(std::string_view names, LocId loc) {
-  return options_.name_values ? context().named_location(std::string(names), loc) : loc;
+  return options_.name_values ? context().named_location(str(function_, " ", names), loc) : loc;
+}
+
+// A location that has no line of its own gets the one of the text.
+LocId OpParser::placed(LocId loc, LocId here) {
+  if (!loc || !here) return loc ? loc : here;
+  const Location location = context().location(loc);
+  if (location.kind != Location::Kind::kName) return loc;
+  const LocId child = placed(location.child, here);
+  return child == location.child ? loc : context().named_location(location.text, child);
 }
 
 void OpParser::set_location(ValueId argument, LocId loc) {
   LocId& known = module().value(argument).loc;
-  known = named(context().name_of(known), loc);
+  if (!options_.name_values) {
+    known = placed(loc, known);
+    return;
+  }
+  const Location text_name = context().location(known);
+  known = context().named_location(text_name.text, placed(loc, text_name.child));
 }
 
 // ---- regions -------------------------------------------------------------------------------------------------------
@@ -179,8 +198,7 @@ bool OpParser::parse_statement(RegionId region) {
       fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
     parse_formatted(op);
   }
-  LocId loc = parse_optional_location();
-  if (!loc) loc = here;
+  LocId loc = placed(parse_optional_location(), here);
   if (options_.name_values && !names.empty()) loc = named(text_of(names), loc);
   const OpId id = create(region, op, loc);
   const uint32_t count = module().op(id).result_count;

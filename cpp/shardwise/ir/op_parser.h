@@ -62,6 +62,11 @@ class OpParser : public TextReader {
   OpId create(RegionId region, OpSyntax& op, LocId loc);
   void verify_ops();  // by their own hooks, when the whole module is there
 
+ protected:
+  LocId place(size_t position);  // in the file of the options; none without one
+
+  std::string function_;  // whose body is being read: "@main"
+
  private:
   struct NamedValue {
     ValueId first;
@@ -88,8 +93,8 @@ class OpParser : public TextReader {
   void parse_local_blocks(OpSyntax& op);
   void set_columns(const OpSyntax& op, OpId id);
   void hand_on_shardings(OpId id);
-  LocId place(size_t position);  // in the file of the options; none without one
   LocId named(std::string_view names, LocId loc);
+  LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);
 
   // format_parser.cpp

@@ -15,6 +15,7 @@ namespace {
 
 // What the text says about an argument or result of a function, besides its type.
 struct ValueSyntax {
+  LocId loc;
   ShardingId sharding;
   std::optional<Dims> blocks;
 };
@@ -185,7 +186,8 @@ class ModuleParser : public OpParser {
 
   // ---- functions
   ValueSyntax parse_value_attributes() {
-    ValueSyntax value;
+    skip_space();
+    ValueSyntax value{.loc = place(pos), .sharding = {}, .blocks = {}};
     parse_keys([&](std::string_view key) {
       if (key == text_words::kSharding) {
         value.sharding = parse_sharding_id();
@@ -232,6 +234,7 @@ class ModuleParser : public OpParser {
       take_keyword("public");
     }
     function.name = take_symbol();
+    function_ = symbol_text(function.name);
     function.body = module().add_region();
     expect("(", "before the arguments of a function");
     if (!take(")")) {
@@ -298,6 +301,7 @@ class ModuleParser : public OpParser {
       }
     });
     for (std::string_view token : {">", "("}) expect(token, "before the body of a function");
+    function_ = symbol_text(function.name);
     function.body = parse_region();
     const std::vector<ValueId>& arguments = module().region(function.body).arguments;
     const bool same = std::equal(arguments.begin(), arguments.end(), function.inputs.begin(), function.inputs.end(),
@@ -330,6 +334,8 @@ class ModuleParser : public OpParser {
       if (sharding)
         located(syntax.start, [&] { verify_sharding(context().sharding(sharding), module().type(results[i])); });
       function.result_shardings[i] = sharding;
+      if (syntax.results[i].loc) function.result_locs.resize(results.size());
+      if (syntax.results[i].loc) function.result_locs[i] = syntax.results[i].loc;
     }
     module().functions.push_back(std::move(function));
   }

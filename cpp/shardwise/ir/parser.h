@@ -26,8 +26,10 @@
 namespace shardwise {
 
 struct ParseOptions {
-  std::string file = {};     // places ops and arguments without a location: loc("file":3:5); empty: they have none
-  bool name_values = false;  // names them as the text does, around their location: loc("%h"(...)), loc("%r:2"(...))
+  std::string file = {};  // places ops and arguments without a location: loc("file":3:5); empty: they have none
+  // Names them as the text does, around their location and with their function, since names are the function's own:
+  // loc("@main %h"(...)), loc("@f %r:2"(...)).
+  bool name_values = false;
 };
 
 Module parse(std::string_view text, std::shared_ptr<Context> context, const ParseOptions& options = {});

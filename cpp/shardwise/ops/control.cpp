@@ -182,7 +182,7 @@ void batch_barrier(BatchContext& context) {
 // What its function does is seen where it stands, so it is kept.
 constexpr OpDef call() {
   OpDef def =
-      region_op("func.call", infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
+      region_op(kCallName, infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
                 "The results of a function of the module (MLIR func.call); inlined before anything else.");
   def.traits.side_effect = true;
   return def;
@@ -222,7 +222,7 @@ OpId create_call(Builder& builder, const std::string& callee, std::span<const Va
   std::vector<TypeId> types;
   for (const ValueId result : results) types.push_back(builder.module().value(result).type);
   const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});
-  return builder.create_op(get_op("func.call"), operands, attrs, types);
+  return builder.create_op(get_op(kCallName), operands, attrs, types);
 }
 
 }  // namespace shardwise

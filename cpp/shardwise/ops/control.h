@@ -35,6 +35,7 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, Ver
 }
 
 bool is_call(const Module& module, OpId id);
+inline constexpr std::string_view kCallName = "func.call";
 const std::string& callee_of(const Module& module, OpId call);  // the name of the function
 // A call with the result types of `results`.
 OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,

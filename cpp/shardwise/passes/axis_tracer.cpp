@@ -2,17 +2,18 @@
 #include "shardwise/passes/axis_tracer.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/passes/value_names.h"
 
 namespace shardwise {
 
 std::string argument_text(const Module& module, ValueId argument) {
-  const Value& value = module.value(argument);
-  const std::string name = module.context().name_of(value.loc);
-  return "argument " + (name.empty() ? std::to_string(value.index) : name);
+  const std::string name = shown_name(module, argument);
+  return "argument " + (name.empty() ? std::to_string(module.value(argument).index) : name);
 }
 
 std::string side_text(size_t operands, size_t tensor) {
@@ -27,17 +28,19 @@ namespace {
 
 bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
   return a.dim == b.dim && a.origin == b.origin &&
-         std::ranges::equal(a.path, b.path, [](const PathEntry& x, const PathEntry& y) {
-           return x.op == y.op && x.from == y.from && x.to == y.to && x.factor == y.factor;
+         std::ranges::equal(*a.path, *b.path, [](const auto& x, const auto& y) {
+           return x == y || (x->op == y->op && x->from == y->from && x->to == y->to && x->factor == y->factor);
          });
 }
 
 }  // namespace
 
-std::vector<AxisOrigin> AxisTracer::origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
-  std::vector<AxisOrigin> found = trace({.holder = holder, .dim = dim, .axis = axis, .time = time}, dim);
-  std::vector<AxisOrigin> merged;
-  for (AxisOrigin& one : found) {
+const std::vector<AxisOrigin>& AxisTracer::origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
+  const Spot start{.holder = holder, .dim = dim, .axis = axis, .time = time};
+  const auto [known, is_new] = origins_.try_emplace(start);
+  if (!is_new) return known->second;
+  std::vector<AxisOrigin>& merged = known->second;
+  for (AxisOrigin& one : trace(start)) {
     if (!merged.empty() && can_merge(merged.back().axis, one.axis) && same_way(merged.back(), one)) {
       merged.back().axis.size *= one.axis.size;
     } else {
@@ -51,11 +54,16 @@ std::vector<AxisOrigin> AxisTracer::origins(const Holder& holder, size_t dim, co
 Annotation AxisTracer::annotation_of(const Holder& holder) const {
   Annotation found{.holder = holder, .op = {}, .text = {}, .location = {}};
   if (!holder.value) {
-    found.text = str("result ", holder.result, " of ", module_.main().name);
+    const Function& main = module_.main();
+    found.text = str("result ", holder.result, " of ", main.name);
+    if (holder.result < main.result_locs.size()) {
+      found.location = context_.location_text(main.result_locs[holder.result]);
+    }
   } else if (const Value& value = module_.value(holder.value); value.op) {
-    describe(module_.op(value.op), found);
-  } else if (const OpId owner = module_.region(value.region).op) {
-    describe(module_.op(owner), found);
+    describe(value.op, found);
+  } else if (const OpId owner = module_.region(value.region).op;
+             owner && !is_called_region(module_, history_.provenance(), owner)) {
+    describe(owner, found);
   } else {
     found.text = argument_text(module_, holder.value);
     found.location = context_.location_text(value.loc);
@@ -65,7 +73,7 @@ Annotation AxisTracer::annotation_of(const Holder& holder) const {
 
 Annotation AxisTracer::annotation_of(OpId op) const {
   Annotation found{.holder = {}, .op = op, .text = {}, .location = {}};
-  describe(module_.op(op), found);
+  describe(op, found);
   return found;
 }
 
@@ -76,56 +84,65 @@ OpId AxisTracer::shown(OpId op) const {
   return owner.op ? owner.op : module_.region(owner.region).op;
 }
 
-void AxisTracer::describe(const Operation& op, Annotation& annotation) const {
-  annotation.text = op.def->name;
-  annotation.location = context_.location_text(op.loc);
+void AxisTracer::describe(OpId op, Annotation& annotation) const {
+  annotation.text = shown_op(module_, history_.provenance(), op);
+  annotation.location = context_.location_text(module_.op(op).loc);
 }
 
-std::vector<AxisOrigin> AxisTracer::trace(const Spot& start, size_t dim) {
+std::vector<AxisOrigin> AxisTracer::trace(const Spot& start) {
   std::vector<AxisOrigin> found;
   std::vector<Link> links;
-  std::vector<Spot> stack{start};
+  std::vector<std::pair<Spot, size_t>> stack{{start, kNoLink}};  // each with the last link of the way to it
   while (!stack.empty()) {
-    const Spot at = stack.back();
+    const auto [at, last] = stack.back();
     stack.pop_back();
-    const size_t first = stack.size();
-    if (const std::optional<Annotation> end = step_back(at, links, stack)) {
+    const Back& back = step_back(at);
+    if (back.end) {
+      auto path = std::make_shared<AxisPath>();
+      for (size_t link = last; link != kNoLink; link = links[link].previous) path->push_back(links[link].entry);
       found.push_back(AxisOrigin{.axis = at.axis,
                                  .axis_text = {},
-                                 .dim = static_cast<int64_t>(dim),
-                                 .origin = *end,
-                                 .path = path_of(links, at.link)});
+                                 .dim = static_cast<int64_t>(start.dim),
+                                 .origin = *back.end,
+                                 .path = std::move(path)});
     }
-    std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
+    for (const Before& before : std::views::reverse(back.before)) {
+      stack.emplace_back(before.spot, last);
+      if (before.entry == nullptr) continue;
+      links.push_back({.previous = last, .entry = before.entry});
+      stack.back().second = links.size() - 1;
+    }
   }
   return found;
 }
 
-std::optional<Annotation> AxisTracer::step_back(const Spot& at, std::vector<Link>& links, std::vector<Spot>& stack) {
+const AxisTracer::Back& AxisTracer::step_back(const Spot& at) {
+  const auto known = backs_.find(at);
+  return known != backs_.end() ? known->second : backs_.emplace(at, find_back(at)).first->second;
+}
+
+AxisTracer::Back AxisTracer::find_back(const Spot& at) {
   const size_t arrival = history_.arrival(at.holder, at.dim, at.axis, at.time);
-  if (arrival == history_.now()) return annotation_of(at.holder);
+  if (arrival == history_.now()) return {.end = annotation_of(at.holder), .before = {}};
   const PropagationStep& step = history_.steps()[arrival];
-  if (step.round == PropagationStep::kByPriority) return annotation_of(at.holder);
+  if (step.round == PropagationStep::kByPriority) return {.end = annotation_of(at.holder), .before = {}};
+  Back back;
   if (is_group(step.op)) {
     const std::optional<Spot> member = other_member(at, arrival);
-    if (!member) return annotation_of(at.holder);
-    links.push_back({.previous = at.link, .step = arrival, .source = {}, .dim = at.dim});
-    stack.push_back(*member);
-    stack.back().link = links.size() - 1;
-    return std::nullopt;
+    if (!member) return {.end = annotation_of(at.holder), .before = {}};
+    back.before.push_back({*member, std::make_shared<PathEntry>(entry(arrival, {}, at.dim))});
+    return back;
   }
-  if (step.op && module_.op(step.op).def->flow != nullptr) return annotation_of(step.op);
-  const std::vector<AxisSource> sources = history_.sources(arrival, at.dim, at.axis);
-  if (sources.empty()) return annotation_of(at.holder);
+  if (step.op && module_.op(step.op).def->flow != nullptr) return {.end = annotation_of(step.op), .before = {}};
   const size_t begin = history_.visit_begin(arrival);
-  const size_t operands = step.op ? module_.operands(step.op).size() : 0;
-  for (const AxisSource& source : sources) {
-    stack.push_back({.holder = source.holder, .dim = source.dim, .axis = source.axis, .time = begin, .link = at.link});
-    if (source.own || !step.op) continue;
-    links.push_back({.previous = at.link, .step = arrival, .source = source, .dim = at.dim, .operands = operands});
-    stack.back().link = links.size() - 1;
+  for (const AxisSource& source : history_.sources(arrival, at.dim, at.axis)) {
+    EntryPtr between;
+    if (!source.own && step.op) between = std::make_shared<PathEntry>(entry(arrival, source, at.dim));
+    back.before.push_back(
+        {{.holder = source.holder, .dim = source.dim, .axis = source.axis, .time = begin}, std::move(between)});
   }
-  return std::nullopt;
+  if (back.before.empty()) back.end = annotation_of(at.holder);
+  return back;
 }
 
 void AxisTracer::find_groups() {
@@ -158,48 +175,45 @@ std::optional<AxisTracer::Spot> AxisTracer::other_member(const Spot& at, size_t 
   return std::nullopt;
 }
 
-std::vector<PathEntry> AxisTracer::path_of(const std::vector<Link>& links, size_t last) {
-  std::vector<PathEntry> path;
-  for (size_t link = last; link != kNoLink; link = links[link].previous) path.push_back(entry(links[link]));
-  return path;
-}
-
-PathEntry AxisTracer::entry(const Link& link) {
-  const PropagationStep& step = history_.steps()[link.step];
+PathEntry AxisTracer::entry(size_t s, const AxisSource& source, size_t dim) {
+  const PropagationStep& step = history_.steps()[s];
   const OpId op = shown(step.op);
   const bool is_edge = op != step.op;
   PathEntry entry{.op = op,
-                  .name = std::string(module_.op(op).def->name),
+                  .value = shown_name(module_, op),
+                  .name = shown_op(module_, history_.provenance(), op),
                   .location = context_.location_text(module_.op(op).loc),
                   .from = {},
                   .to = {},
                   .factor = {},
                   .round = step.round,
-                  .priority = history_.priority(link.step)};
+                  .priority = history_.priority(s)};
   if (is_group(op)) {
-    entry.from = str("another member, dim ", link.dim);
-    entry.to = str("a member, dim ", link.dim);
+    entry.from = str("another member, dim ", dim);
+    entry.to = str("a member, dim ", dim);
     entry.round = 0;
     entry.priority = 0;
     return entry;
   }
-  const AxisSource& source = link.source;
   if (const OpId group = disagreeing_group(op)) {
-    const auto place = [&](size_t tensor, size_t dim) {
+    const auto place = [&](size_t tensor, size_t of_dim) {
       const int64_t id = module_.attrs(group).get_int("group_id");
-      return tensor == 0 ? str("a member of group ", id, ", which disagrees, dim ", dim) : str("its users, dim ", dim);
+      return tensor == 0 ? str("a member of group ", id, ", which disagrees, dim ", of_dim)
+                         : str("its users, dim ", of_dim);
     };
+    entry.value = shown_name(module_, module_.operands(group)[0]);
     entry.name = module_.op(group).def->name;
     entry.location = context_.location_text(module_.op(group).loc);
     entry.from = place(source.tensor, source.dim);
-    entry.to = place(step.tensor, link.dim);
+    entry.to = place(step.tensor, dim);
     entry.factor = factor_symbol(source.factor);
     return entry;
   }
+  const size_t operands = module_.operands(step.op).size();
   entry.from =
-      is_edge ? place_text(op, source.holder.value, source.dim) : tensor_text(link.operands, source.tensor, source.dim);
-  entry.to = is_edge ? place_text(op, history_.tensors(step.op)[step.tensor].value, link.dim)
-                     : tensor_text(link.operands, step.tensor, link.dim);
+      is_edge ? place_text(op, source.holder.value, source.dim) : tensor_text(operands, source.tensor, source.dim);
+  entry.to = is_edge ? place_text(op, history_.tensors(step.op)[step.tensor].value, dim)
+                     : tensor_text(operands, step.tensor, dim);
   entry.factor = factor_symbol(source.factor);
   return entry;
 }
@@ -207,12 +221,13 @@ PathEntry AxisTracer::entry(const Link& link) {
 std::string AxisTracer::place_text(OpId op, ValueId value, size_t dim) const {
   const Value& known = module_.value(value);
   const auto operands = module_.operands(op);
+  const std::string_view body = is_called_region(module_, history_.provenance(), op) ? "its function" : "its region";
   if (known.op == op) return str("result ", known.index, " dim ", dim);
   if (!known.op && module_.region(known.region).op == op)
-    return str("argument ", known.index, " of its region, dim ", dim);
+    return str("argument ", known.index, " of ", body, ", dim ", dim);
   const auto it = std::ranges::find(operands, value);
   if (it != operands.end()) return str("operand ", it - operands.begin(), " dim ", dim);
-  return str("what its region returns, dim ", dim);
+  return str("what ", body, " returns, dim ", dim);
 }
 
 }  // namespace shardwise

@@ -12,8 +12,10 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +26,7 @@ namespace shardwise {
 // One op on the way of an axis, the nearest to its origin first.
 struct PathEntry {
   OpId op;               // none: a result annotation of main
+  std::string value;     // "%h", or "%a, %r:2": what a text calls its results, or ""
   std::string name;      // "stablehlo.dot_general"
   std::string location;  // "train.py:9", or ""
   std::string from;      // "operand 0 dim 1", "result 0 dim 0"
@@ -42,12 +45,15 @@ struct Annotation {
   friend bool operator==(const Annotation& a, const Annotation& b) { return a.holder == b.holder && a.op == b.op; }
 };
 
+// Many ways lead through the same ops: an entry is made once, and a way that several axes came, too.
+using AxisPath = std::vector<std::shared_ptr<const PathEntry>>;
+
 struct AxisOrigin {
   AxisRef axis;
   std::string axis_text;  // "x" or "x":(1)2, in quotes as in MLIR
   int64_t dim = 0;
   Annotation origin;
-  std::vector<PathEntry> path;
+  std::shared_ptr<const AxisPath> path;
 };
 
 std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
@@ -60,7 +66,7 @@ class AxisTracer {
       : module_(module), context_(module.context()), history_(history), mesh_(mesh) {}
 
   // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
-  std::vector<AxisOrigin> origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time);
+  const std::vector<AxisOrigin>& origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time);
 
   Annotation annotation_of(const Holder& holder) const;
 
@@ -73,7 +79,7 @@ class AxisTracer {
   OpId shown(OpId op) const;
 
  private:
-  void describe(const Operation& op, Annotation& annotation) const;
+  void describe(OpId op, Annotation& annotation) const;
 
   static constexpr size_t kNoLink = std::numeric_limits<size_t>::max();
 
@@ -83,22 +89,30 @@ class AxisTracer {
     size_t dim = 0;
     AxisRef axis;
     size_t time = 0;
-    size_t link = kNoLink;  // the last of the way so far
+    auto key() const { return std::tuple(holder.value.index, holder.result, dim, axis, time); }
+    friend bool operator<(const Spot& a, const Spot& b) { return a.key() < b.key(); }
   };
-  // A step on the way, in numbers: the texts are written once the way is known to lead to an origin.
+  using EntryPtr = std::shared_ptr<const PathEntry>;
+  // One step back from a spot: the annotation that the axis comes from, or who had it before; `entry` is the op
+  // between, none where the holder had these digits itself.
+  struct Before {
+    Spot spot;
+    EntryPtr entry;
+  };
+  struct Back {
+    std::optional<Annotation> end;
+    std::vector<Before> before;
+  };
+  // A step on the way, from the value that was asked about.
   struct Link {
-    size_t previous = kNoLink;  // nearer to the value that was asked about
-    size_t step = 0;
-    AxisSource source;
-    size_t dim = 0;
-    size_t operands = 0;  // of the rule
+    size_t previous = kNoLink;
+    EntryPtr entry;
   };
 
   // A way may be as long as the program, so it is followed with a stack of its own.
-  std::vector<AxisOrigin> trace(const Spot& start, size_t dim);
-
-  // The annotation that the axis comes from, or, on the stack, who had it before.
-  std::optional<Annotation> step_back(const Spot& at, std::vector<Link>& links, std::vector<Spot>& stack);
+  std::vector<AxisOrigin> trace(const Spot& start);
+  const Back& step_back(const Spot& at);
+  Back find_back(const Spot& at);
 
   void find_groups();
   bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
@@ -106,9 +120,8 @@ class AxisTracer {
   // The members of a group begin with the sharding of those that had one.
   std::optional<Spot> other_member(const Spot& at, size_t arrival);
 
-  std::vector<PathEntry> path_of(const std::vector<Link>& links, size_t last);
-
-  PathEntry entry(const Link& link);
+  // Of step `s`, which brought the axis to `dim` from `source`.
+  PathEntry entry(size_t s, const AxisSource& source, size_t dim);
 
   // What a value is to an op with regions.
   std::string place_text(OpId op, ValueId value, size_t dim) const;
@@ -117,6 +130,8 @@ class AxisTracer {
   Context& context_;
   AxisHistory& history_;
   const Mesh& mesh_;
+  std::map<Spot, Back> backs_;
+  std::map<Spot, std::vector<AxisOrigin>> origins_;
   std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
   std::unordered_map<ValueId, OpId> groups_;         // the first group of each member
   bool knows_groups_ = false;

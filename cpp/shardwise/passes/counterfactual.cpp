@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "shardwise/ir/attribute.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -72,6 +73,49 @@ ValueId counterpart(const Module& before, const Module& propagated, const Module
   }
 }
 
+// What belongs to what a manual computation computes: the axes that its ops do not see. The rest can be left open.
+TensorSharding manual_part(const TensorSharding& said, const AxesAttr& manual) {
+  const auto is_seen = [&](const AxisRef& axis) {
+    return std::ranges::none_of(manual.axes,
+                                [&](const RawAxisRef& name) { return said.mesh->find_axis(name.name) == axis.axis; });
+  };
+  TensorSharding left = said;
+  for (DimSharding& dim : left.dims) {
+    std::erase_if(dim.axes, is_seen);
+    dim.open = true;
+  }
+  std::erase_if(left.replicated, is_seen);
+  return left;
+}
+
+// Of one value.
+bool remove_from(Module& module, ValueId value) {
+  const OpId op = module.value(value).op;
+  const OpId owner = op ? op : module.region(module.value(value).region).op;
+  ShardingId& sharding = module.value(value).sharding;
+  const TensorSharding said = module.context().sharding(sharding);
+  if (const auto* manual = owner ? module.attrs(owner).find<AxesAttr>("manual_axes") : nullptr) {
+    const ShardingId left = module.context().intern(manual_part(said, *manual));
+    return std::exchange(sharding, left) != left;
+  }
+  const bool is_constraint = op && module.op(op).def->traits.constraint;
+  sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
+  return true;
+}
+
+// A function that is called in several places has a copy in each: what its text says of a value it says of all.
+std::vector<ValueId> copies_of(const Module& module, ValueId value) {
+  std::vector<ValueId> copies;
+  if (!shown_name(module, value).starts_with('@')) return copies;
+  for (uint32_t v = 1; v < module.value_count(); ++v) {
+    const Value &known = module.value(value), &other = module.value(ValueId{v});
+    const bool is_copy = v != value.index && loc_of(module, ValueId{v}) == loc_of(module, value) &&
+                         other.index == known.index && bool{other.op} == bool{known.op};
+    if (is_copy && other.sharding) copies.push_back(ValueId{v});
+  }
+  return copies;
+}
+
 // Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
 // made is what the user said of the owner; of a copied constant, what was said of the constant.
 bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
@@ -91,14 +135,9 @@ bool remove(Module& module, const Module& propagated, const Annotation& annotati
     value = is_edge ? propagated.operands(made)[0] : counterpart(module, propagated, module, value);
   }
   if (!value || value.index >= module.value_count() || !module.value(value).sharding) return false;
-  const OpId op = module.value(value).op;
-  const OpId owner = op ? op : module.region(module.value(value).region).op;
-  if (owner && module.attrs(owner).find<AxesAttr>("manual_axes") != nullptr) return false;
-  ShardingId& sharding = module.value(value).sharding;
-  const TensorSharding said = module.context().sharding(sharding);
-  const bool is_constraint = op && module.op(op).def->traits.constraint;
-  sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
-  return true;
+  bool removed = remove_from(module, value);
+  for (const ValueId copy : copies_of(module, value)) removed = remove_from(module, copy) || removed;
+  return removed;
 }
 
 }  // namespace

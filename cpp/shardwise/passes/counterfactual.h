@@ -23,7 +23,8 @@ struct Counterfactual {
   int64_t others = 0;    // values of the program that would be sharded otherwise, without this one
 };
 
-// Nothing for an annotation that belongs to what an op computes, as the shardings of a manual computation do.
+// Nothing for what belongs to what an op computes, as the manual axes of a manual computation do; what its shardings
+// say besides can be left out.
 std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
                                       const Annotation& annotation, ValueId value);
 

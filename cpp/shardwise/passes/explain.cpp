@@ -10,6 +10,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/suggested_sharding.h"
+#include "shardwise/passes/value_names.h"
 
 namespace shardwise {
 namespace {
@@ -87,8 +88,8 @@ class Judge {
     lost.reason = std::move(reason);
     lost.rule = std::move(rule);
   }
-  static void append(std::vector<AxisOrigin>& list, std::vector<AxisOrigin> more) {
-    std::ranges::move(more, std::back_inserter(list));
+  static void append(std::vector<AxisOrigin>& list, const std::vector<AxisOrigin>& more) {
+    list.insert(list.end(), more.begin(), more.end());
   }
 
   bool op_keeps_it(const Case& at, const ShardingRule& rule, LostAxis& lost) const {
@@ -251,12 +252,15 @@ class Judge {
 class Explainer {
  public:
   Explainer(const Module& module, const Provenance& provenance, ValueId value)
-      : module_(module), context_(module.context()), history_(module, provenance), value_(value) {}
+      : module_(module), context_(module.context()), history_(module, provenance), value_(value) {
+    const Value& asked = module.value(value);
+    body_ = asked.op ? module.op(asked.op).parent : asked.region;
+    while (const OpId owner = module.region(body_).op) body_ = module.op(owner).parent;
+  }
 
   Explanation run() {
-    const LocId loc = module_.value(value_).op ? module_.op(module_.value(value_).op).loc : module_.value(value_).loc;
     Explanation result{.value = value_,
-                       .name = context_.name_of(loc),
+                       .name = shown_name(module_, value_),
                        .sharding = {},
                        .axes = {},
                        .lost = {},
@@ -270,9 +274,8 @@ class Explainer {
     AxisTracer tracer(module_, history_, *mesh_);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       for (const AxisRef& axis : sharding.dims[d].axes) {
-        for (AxisOrigin& origin : tracer.origins(Holder{value_, 0}, d, axis, history_.now())) {
-          result.axes.push_back(std::move(origin));
-        }
+        const std::vector<AxisOrigin>& origins = tracer.origins(Holder{value_, 0}, d, axis, history_.now());
+        result.axes.insert(result.axes.end(), origins.begin(), origins.end());
       }
     }
     Judge judge(module_, history_, tracer, *mesh_);
@@ -284,18 +287,29 @@ class Explainer {
 
  private:
   void suggest(const AxisTracer& tracer, const TensorSharding& now, Explanation& result) const {
-    const ShardingId said = history_.initial(Holder{value_, 0});
+    ShardingId said = history_.initial(Holder{value_, 0});
+    if (said && is_of_call() && is_open(context_.sharding(said))) said = {};
     result.suggestion = suggested_sharding(module_, value_, now, said ? &context_.sharding(said) : nullptr);
     if (said && result.suggestion) result.to_change = tracer.annotation_of(Holder{value_, 0});
+  }
+
+  // What a call takes or gives: where one of these has a sharding, the others begin with an open one.
+  bool is_of_call() const {
+    const Value& value = module_.value(value_);
+    return is_called_region(module_, history_.provenance(), value.op ? value.op : module_.region(value.region).op);
+  }
+  static bool is_open(const TensorSharding& sharding) {
+    return sharding == TensorSharding::open(sharding.mesh, sharding.ndim());
   }
 
   void find_lost(Judge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
     std::vector<OpId> ops;
     if (const OpId op = module_.value(value_).op) ops.push_back(op);
-    collect_users(module_.main().body, ops);
+    collect_users(body_, ops);
     for (const auto& [op, edge] : history_.provenance().edges) ops.push_back(op);
     for (const OpId op : ops) find_lost_at(op, 0, judge, tracer, lost);
-    const std::vector<ValueId>& results = module_.region(module_.main().body).results;
+    if (body_ != module_.main().body) return;  // of main alone the results are propagated
+    const std::vector<ValueId>& results = module_.region(body_).results;
     for (uint32_t i = 0; i < results.size(); ++i) {
       if (results[i] == value_) find_lost_at({}, i, judge, tracer, lost);
     }
@@ -338,7 +352,7 @@ class Explainer {
   // What a barrier keeps from a value may have had ops to go through behind it: they are searched from the value on.
   void find_barriers(const AxisTracer& tracer, std::vector<LostAxis>& lost) {
     std::unordered_map<ValueId, std::vector<OpId>> neighbours;
-    if (!collect_neighbours(module_.main().body, neighbours)) return;
+    if (!collect_neighbours(body_, neighbours)) return;
     for (const auto& [op, edge] : history_.provenance().edges) {
       for (const Holder& tensor : history_.tensors(op)) neighbours[tensor.value].push_back(op);
     }
@@ -404,6 +418,7 @@ class Explainer {
             .axis_text = axis_text(*mesh_, axis),
             .dim = static_cast<int64_t>(place.asked),
             .op = std::string(module_.op(barrier).def->name),
+            .value = shown_name(module_, barrier),
             .location = context_.location_text(module_.op(barrier).loc),
             .reason = str(kept_back(direction), ", and the value is behind it"),
             .rule = std::string(kBarrierRule),
@@ -430,19 +445,22 @@ class Explainer {
       if (has) continue;
       at.axis = axis;
       const OpId group = tracer.disagreeing_group(at.op), op = group ? group : tracer.shown(at.op);
-      LostAxis entry{
-          .axis = axis,
-          .axis_text = axis_text(*mesh_, axis),
-          .dim = static_cast<int64_t>(dim_of(projection.rule(), at.own, at.factor)),
-          .op = op ? std::string(module_.op(op).def->name) : str("result ", at.result, " of ", module_.main().name),
-          .location = op ? context_.location_text(module_.op(op).loc) : std::string(),
-          .reason = {},
-          .rule = {},
-          .winner = {},
-          .closed_by = {}};
+      LostAxis entry{.axis = axis,
+                     .axis_text = axis_text(*mesh_, axis),
+                     .dim = static_cast<int64_t>(dim_of(projection.rule(), at.own, at.factor)),
+                     .op = op ? shown_op(module_, history_.provenance(), op)
+                              : str("result ", at.result, " of ", module_.main().name),
+                     .value = op ? shown_name(module_, op) : std::string(),
+                     .location = op ? context_.location_text(module_.op(op).loc)
+                                    : tracer.annotation_of(Holder{{}, at.result}).location,
+                     .reason = {},
+                     .rule = {},
+                     .winner = {},
+                     .closed_by = {}};
       if (group) entry.op += str(" ", module_.attrs(group).get_int("group_id"), " (its members disagree)");
       const bool known = std::ranges::any_of(lost, [&](const LostAxis& one) {
-        return one.axis == axis && one.dim == entry.dim && one.op == entry.op && one.location == entry.location;
+        return one.axis == axis && one.dim == entry.dim && one.op == entry.op && one.value == entry.value &&
+               one.location == entry.location;
       });
       if (known) return;
       judge.judge(at, projection, entry);
@@ -455,6 +473,7 @@ class Explainer {
   Context& context_;
   AxisHistory history_;
   ValueId value_;
+  RegionId body_;  // of the function that the value is in
   const Mesh* mesh_ = nullptr;
 };
 

@@ -23,7 +23,8 @@ struct LostAxis {
   AxisRef axis;
   std::string axis_text;
   int64_t dim = 0;
-  std::string op;  // the op that would have carried it
+  std::string op;     // the op that would have carried it
+  std::string value;  // what a text calls its results, or ""
   std::string location;
   std::string reason;              // "an annotation closes the dim", "the axis shards operand 0 dim 1", …
   std::string rule;                // what decided, in a few words: "closed dims stay as they are"
@@ -33,7 +34,7 @@ struct LostAxis {
 
 struct Explanation {
   ValueId value;
-  std::string name;      // given by sw.name or loc("h"(…)), or ""
+  std::string name;      // in its text, or given by sw.name or loc("h"(…)), or ""
   std::string sharding;  // final, as text
   std::vector<AxisOrigin> axes;
   std::vector<LostAxis> lost;

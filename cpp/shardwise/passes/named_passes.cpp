@@ -58,7 +58,7 @@ template <Strategy strategy, Priorities priorities>
 void propagate_only(Program& program) {
   const InsideViews views(program.module);
   record_annotations(program.module, program.provenance);
-  sync_sharding_groups(program.module, program.provenance);
+  sync_sharding_groups(program.module, program.provenance, program.warnings);
   propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters,
                       program.options.conservative);
 }

@@ -66,6 +66,7 @@ struct Program {
   Provenance provenance = {};             // of the propagated module: who put which axis where
   std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
   Counters counters = {};
+  std::vector<std::string> warnings = {};  // what is legal and probably not meant, with its places; for the user
   std::filesystem::path dump_folder = {};  // of this compile; empty: not chosen yet, or no dumps
 };
 

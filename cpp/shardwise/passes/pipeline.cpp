@@ -113,7 +113,7 @@ PassRecord run_pass(const Pass& pass, Program& program, int index) {
 Compiled compile(Module traced, const CompileOptions& options) {
   Program program{.module = std::move(traced), .options = options};
   const Module nothing(program.module.shared_context());
-  Compiled compiled{nothing, nothing, nothing, nothing, {}, {}, {}, {}};
+  Compiled compiled{nothing, nothing, nothing, nothing, {}, {}, {}, {}, {}};
   program.dump_folder = new_dump_folder(program.module);
   dump(program.module, program.dump_folder, 0, "trace");
   int index = 0;
@@ -131,6 +131,7 @@ Compiled compile(Module traced, const CompileOptions& options) {
   compiled.layouts = std::move(program.layouts);
   compiled.provenance = std::move(program.provenance);
   compiled.counters = std::move(program.counters);
+  compiled.warnings = std::move(program.warnings);
   return compiled;
 }
 

@@ -34,6 +34,7 @@ struct Compiled {
   Provenance provenance;             // of `propagated`
   std::vector<PassRecord> passes;
   Counters counters;
+  std::vector<std::string> warnings;
 };
 
 std::span<const Pass> pipeline();  // in order

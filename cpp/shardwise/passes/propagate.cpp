@@ -525,7 +525,7 @@ void propagate(Program& program) {
   add_data_flow_edges(module);
   record_annotations(module, program.provenance);
   apply_constraints(module, program.provenance);
-  sync_sharding_groups(module, program.provenance);
+  sync_sharding_groups(module, program.provenance, program.warnings);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
                       program.counters, program.options.conservative);
   sink_data_flow_edges(module, program.provenance);

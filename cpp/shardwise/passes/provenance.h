@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,7 @@ struct Provenance {
   bool edges_are_sunk = false;              // their ops are gone: what was found out about an edge is said of the owner
   std::vector<ShardingId> initial;          // by value index: what the user wrote
   std::vector<ShardingId> initial_results;  // what the user wrote on the results of main
+  std::set<std::string> called;             // functions whose calls are sdy.named_computation in the program
   bool basic = false;                       // the strategy, pass.h
   bool conservative = false;
 };

@@ -10,8 +10,10 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/passes/data_flow_edges.h"
+#include "shardwise/passes/value_names.h"
 
 namespace shardwise {
 namespace {
@@ -25,7 +27,8 @@ struct Member {
 
 class GroupSync {
  public:
-  GroupSync(Module& module, Provenance& provenance) : module_(module), provenance_(provenance) {
+  GroupSync(Module& module, Provenance& provenance, std::vector<std::string>& warnings)
+      : module_(module), provenance_(provenance), warnings_(warnings) {
     const DataFlowEdges edges(module);
     for (const auto& [op, edge] : edges.all()) {
       for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
@@ -45,7 +48,10 @@ class GroupSync {
         if (const ShardingId sharding = said_of(member)) distinct.insert(sharding);
       }
       if (distinct.size() == 1) sync(members, *distinct.begin());
-      if (distinct.size() > 1) set_apart(members);
+      if (distinct.size() > 1) {
+        warn(id, members);
+        set_apart(members);
+      }
     }
     for (const Function& function : module_.functions) rebuild(function.body);
   }
@@ -127,6 +133,23 @@ class GroupSync {
     }
   }
 
+  // Each sharding once, at the first member that has it: where the annotation is known, else where the group is.
+  void warn(int64_t id, const std::vector<Member>& members) {
+    std::set<ShardingId> told;
+    std::vector<std::string> said;
+    for (const Member& member : members) {
+      const ShardingId sharding = said_of(member);
+      if (!sharding || !told.insert(sharding).second) continue;
+      std::string place = module_.context().location_text(loc_of(module_, member.value));
+      if (place.empty()) place = module_.context().location_text(module_.op(member.op).loc);
+      const std::string name = shown_name(module_, member.value);
+      said.push_back(str(short_text(module_.context().sharding(sharding)), name.empty() ? "" : " of ", name,
+                         place.empty() ? "" : " at ", place));
+    }
+    warnings_.push_back(error_message(str("sharding_group ", id), "members should be annotated alike",
+                                      join(said, " and "), "each keeps its own, and their users follow the group"));
+  }
+
   void set_apart(const std::vector<Member>& members) {
     for (const Member& member : members) {
       const ShardingId sharding = module_.value(member.holder).sharding;
@@ -142,9 +165,17 @@ class GroupSync {
       const Value held = module_.value(*value);
       const TensorSharding& known = module_.context().sharding(constrained_.at(*value));
       const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
-      Builder builder(module_, region, held.op ? module_.op(held.op).loc : held.loc);
+      Builder builder(module_, region, without_names(held.op ? module_.op(held.op).loc : held.loc));
       replacement_[*value] = create_sharding_constraint(builder, *value, open);
     }
+  }
+
+  // The names are the member's.
+  LocId without_names(LocId loc) const {
+    while (loc && module_.context().location(loc).kind == Location::Kind::kName) {
+      loc = module_.context().location(loc).child;
+    }
+    return loc;
   }
 
   void rebuild(RegionId region) {
@@ -167,6 +198,7 @@ class GroupSync {
 
   Module& module_;
   Provenance& provenance_;
+  std::vector<std::string>& warnings_;
   std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
@@ -191,8 +223,8 @@ bool has_groups(const Module& module) {
 
 }  // namespace
 
-void sync_sharding_groups(Module& module, Provenance& provenance) {
-  if (has_groups(module)) GroupSync(module, provenance).run();
+void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings) {
+  if (has_groups(module)) GroupSync(module, provenance, warnings).run();
 }
 
 void drop_sharding_groups(Module& module) {

@@ -6,8 +6,13 @@
 //   sync:   %y: [{"a", ?}, {?}]
 //
 // A value in two groups makes them one. Members that begin with different shardings keep them: behind each an open
-// constraint takes its uses, and its place in the group.
+// constraint takes its uses, and its place in the group. That is legal and rarely meant, so there is a warning:
+//
+//   sharding_group 5: members should be annotated alike, got [{"a"}, {}] at f.mlir:3 and [{"b"}, {}] at f.mlir:4; …
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "shardwise/ir/module.h"
 #include "shardwise/passes/provenance.h"
@@ -15,7 +20,7 @@
 namespace shardwise {
 
 // ShardingError for members of different shapes, or of different manual regions.
-void sync_sharding_groups(Module& module, Provenance& provenance);
+void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings);
 void drop_sharding_groups(Module& module);
 
 }  // namespace shardwise

@@ -29,6 +29,19 @@ AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) 
   return axes;
 }
 
+// The largest one that divides the dim, or the smallest that does not.
+std::optional<AxisRef> best_axis(const Mesh& mesh, int64_t dim, const AxisList& taken) {
+  const auto rank = [&](int64_t size) { return dim % size == 0 ? size : -size; };
+  std::optional<AxisRef> best;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) {
+    const AxisRef full = full_axis(mesh, axis);
+    for (const AxisRef& free : difference(AxisSpan(&full, 1), taken)) {
+      if (free.size > 1 && (!best || rank(free.size) > rank(best->size))) best = free;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId value, const TensorSharding& now,
@@ -37,26 +50,21 @@ std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId v
   const auto dim = std::ranges::max_element(shape);
   if (dim == shape.end() || *dim < 2) return std::nullopt;
   const Mesh& mesh = *now.mesh;
-  AxisList taken = manual_axes_around(module, value, mesh);
+  AxisList taken = manual_axes_around(module, value, mesh), replicated;
   for (const TensorSharding* sharding : {&now, said}) {
     if (sharding == nullptr) continue;
-    taken.insert(taken.end(), sharding->replicated.begin(), sharding->replicated.end());
     taken.insert(taken.end(), sharding->unreduced.begin(), sharding->unreduced.end());
+    replicated.insert(replicated.end(), sharding->replicated.begin(), sharding->replicated.end());
   }
-  // The largest axis that divides the dim, or the smallest that does not.
-  const auto rank = [&](int64_t size) { return *dim % size == 0 ? size : -size; };
-  std::optional<AxisRef> best;
-  for (int axis = 0; axis < mesh.ndim(); ++axis) {
-    const AxisRef full = full_axis(mesh, axis);
-    for (const AxisRef& free : difference(AxisSpan(&full, 1), taken)) {
-      if (free.size > 1 && (!best || rank(free.size) > rank(best->size))) best = free;
-    }
-  }
+  AxisList kept_out = taken;
+  kept_out.insert(kept_out.end(), replicated.begin(), replicated.end());
+  std::optional<AxisRef> best = best_axis(mesh, *dim, kept_out);
+  if (!best && said != nullptr) best = best_axis(mesh, *dim, taken);
   if (!best) return std::nullopt;
   TensorSharding sharding = TensorSharding::fully_replicated(now.mesh, now.ndim());
   sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
   if (said != nullptr) {
-    sharding.replicated = said->replicated;
+    sharding.replicated = difference(said->replicated, AxisSpan(&*best, 1));
     sharding.unreduced = said->unreduced;
     sharding.reducer = said->reducer;
   }

@@ -8,6 +8,9 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/mesh/mesh.h"
+#include "shardwise/ops/control.h"
+#include "shardwise/ops/manual.h"
 
 namespace shardwise {
 
@@ -23,11 +26,19 @@ LocId call_of(const Module& module, LocId loc) {
   return named ? module.context().location(loc).child : loc;
 }
 
+// Constraints that propagation put behind members of a group that disagree: nobody wrote or named them.
+bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value) {
+  const OpId op = module.value(value).op;
+  return op && module.op(op).def->traits.constraint && value.index >= provenance.initial.size() &&
+         !provenance.initial.empty();
+}
+
 // By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
 // what `v = np.var(x)` stores.
-std::vector<bool> inner_values(const Module& module) {
+std::vector<bool> inner_values(const Module& module, const Provenance& provenance) {
   std::vector<bool> inner(module.value_count());
   for (OpId op : module.region(module.main().body).ops) {
+    if (module.op(op).result_count == 1 && is_made_constraint(module, provenance, module.result(op))) continue;
     const LocId call = call_of(module, module.op(op).loc);
     for (ValueId operand : module.operands(op)) {
       if (call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call)
@@ -35,6 +46,23 @@ std::vector<bool> inner_values(const Module& module) {
     }
   }
   return inner;
+}
+
+// What the parser wrote around a location: "@f %a, %r:2" are names of the results of an op in @f.
+struct TextNames {
+  std::string_view function;
+  std::string_view names;
+};
+
+std::optional<TextNames> text_names(std::string_view given) {
+  if (!given.starts_with('@')) return std::nullopt;
+  size_t end = 1;
+  if (given.size() > 1 && given[1] == '"') {
+    for (end = 2; end < given.size() && given[end] != '"'; ++end) end += given[end] == '\\' ? 1 : 0;
+  }
+  end = given.find(" %", std::min(end, given.size()));
+  if (end == std::string_view::npos) return std::nullopt;
+  return TextNames{given.substr(0, end), given.substr(end + 1)};
 }
 
 // The name of result `index` in what a text has on the left of an op: "%b#1" of "%a, %b:2", for the third one.
@@ -51,14 +79,20 @@ std::string name_in_text(std::string_view names, uint32_t index) {
   }
 }
 
-// A value's names: that in the text; the one it was given; the variable that it was stored to.
+std::string main_symbol(const Module& module) { return symbol_text(module.main().name); }
+
+std::string in_full(std::string_view function, std::string_view name) { return str(function, " ", name); }
+
+// A value's names, the one to show first: those in the text; the one it was given; the variable that it was stored to.
 std::vector<std::string> names_of(const Module& module, ValueId id, const std::vector<bool>& inner) {
   std::vector<std::string> names;
   const Context& context = module.context();
   LocId loc = loc_of(module, id);
   std::string given = context.name_of(loc);
-  if (given.starts_with("%")) {
-    names.push_back(name_in_text(given, module.value(id).op ? module.value(id).index : 0));
+  if (const std::optional<TextNames> text = text_names(given)) {
+    const std::string name = name_in_text(text->names, module.value(id).op ? module.value(id).index : 0);
+    names = {name, in_full(text->function, name)};
+    if (text->function != main_symbol(module)) std::swap(names[0], names[1]);
     loc = context.location(loc).child;
     given = context.name_of(loc);
   }
@@ -69,6 +103,11 @@ std::vector<std::string> names_of(const Module& module, ValueId id, const std::v
   if (std::string variable = module.context().resolve(loc).variable; !variable.empty())
     names.push_back(std::move(variable));
   return names;
+}
+
+bool is_called_so(const std::vector<std::string>& names, const std::string& query) {
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return name == query || name.starts_with(query + "#"); });
 }
 
 void append_values(const Module& module, RegionId region, std::vector<ValueId>& values) {
@@ -121,13 +160,29 @@ bool is_called(std::string_view op, std::string_view name) {
   return op == name || (op.size() > name.size() && op.ends_with(name) && op[op.size() - name.size() - 1] == '.');
 }
 
-std::vector<ValueId> results_of(const Module& module, const OpQuery& query) {
+// Of all functions, main first.
+std::vector<ValueId> values_of_all(const Module& module) {
+  std::vector<ValueId> values = values_of_main(module);
+  for (const Function& function : module.functions) {
+    if (function.body != module.main().body) append_values(module, function.body, values);
+  }
+  return values;
+}
+
+// A text may name an argument of several regions of an op at once, as stablehlo.while's does: they are one to the user.
+bool is_named_before(const Module& module, ValueId id, std::set<std::pair<OpId, LocId>>& named) {
+  const Value& value = module.value(id);
+  const OpId owner = value.op ? OpId{} : module.region(value.region).op;
+  return owner && text_names(module.context().name_of(value.loc)) && !named.emplace(owner, value.loc).second;
+}
+
+std::vector<ValueId> results_of(const Module& module, const Provenance& provenance, const OpQuery& query) {
   std::vector<ValueId> found;
   size_t index = 0;
   OpId last;
-  for (const ValueId value : values_of_main(module)) {
+  for (const ValueId value : values_of_all(module)) {
     const OpId op = module.value(value).op;
-    if (!op || !is_called(module.op(op).def->name, query.name)) continue;
+    if (!op || !is_called(shown_op(module, provenance, op), query.name)) continue;
     if (last && op != last) ++index;
     last = op;
     if (!query.index || *query.index == index) found.push_back(value);
@@ -143,43 +198,85 @@ std::vector<ValueId> values_of_main(const Module& module) {
   return values;
 }
 
-std::vector<NamedValue> find_values(const Module& module, const std::string& query) {
+std::vector<NamedValue> find_values(const Module& module, const Provenance& provenance, const std::string& query) {
   std::vector<NamedValue> found;
-  const std::vector<bool> inner = inner_values(module);
+  std::vector<ValueId> values = values_of_all(module);
+  std::set<std::pair<OpId, LocId>> named;
+  std::erase_if(values, [&](ValueId value) {
+    return is_made_constraint(module, provenance, value) || is_named_before(module, value, named);
+  });
+  const std::vector<bool> inner = inner_values(module, provenance);
   const auto add = [&](ValueId value) {
     const std::vector<std::string> names = names_of(module, value, inner);
     found.push_back({value, names.empty() ? std::string() : names.front()});
   };
-  for (const ValueId value : values_of_main(module)) {
-    const std::vector<std::string> names = names_of(module, value, inner);
-    const bool is_one_of_several = !names.empty() && names.front().starts_with(query + "#");
-    if (is_one_of_several || std::ranges::find(names, query) != names.end()) add(value);
+  for (const ValueId value : values) {
+    if (is_called_so(names_of(module, value, inner), query)) add(value);
   }
   if (!found.empty()) return found;
   if (const std::optional<Line> line = line_of(query)) {
-    for (const ValueId value : values_of_main(module)) {
+    for (const ValueId value : values) {
       if (is_at(module.context().resolve(loc_of(module, value)), *line)) add(value);
     }
   }
-  if (found.empty()) std::ranges::for_each(results_of(module, op_of(query)), add);
+  if (found.empty()) std::ranges::for_each(results_of(module, provenance, op_of(query)), add);
+  return found;
+}
+
+std::vector<std::string> meanings(const Module& module, const std::string& query) {
+  std::vector<std::string> found;
+  if (!query.starts_with("%")) return found;
+  for (const ValueId value : values_of_all(module)) {
+    const std::string given = module.context().name_of(loc_of(module, value));
+    const std::optional<TextNames> text = text_names(given);
+    if (!text) continue;
+    if (!is_called_so({name_in_text(text->names, module.value(value).op ? module.value(value).index : 0)}, query))
+      continue;
+    std::string meaning = in_full(text->function, query);
+    if (std::ranges::find(found, meaning) == found.end()) found.push_back(std::move(meaning));
+  }
+  if (found.size() == 1) found.clear();
   return found;
 }
 
 std::vector<std::string> value_names(const Module& module) {
   std::set<std::string> names;
-  const std::vector<bool> inner = inner_values(module);
-  for (const ValueId value : values_of_main(module)) {
+  const std::vector<bool> inner = inner_values(module, {});
+  for (const ValueId value : values_of_all(module)) {
     for (std::string& name : names_of(module, value, inner)) names.insert(std::move(name));
   }
   return {names.begin(), names.end()};
 }
 
-std::vector<std::string> op_names(const Module& module) {
+std::vector<std::string> op_names(const Module& module, const Provenance& provenance) {
   std::set<std::string> names;
   for (const ValueId value : values_of_main(module)) {
-    if (const OpId op = module.value(value).op) names.emplace(module.op(op).def->name);
+    if (const OpId op = module.value(value).op) names.insert(shown_op(module, provenance, op));
   }
   return {names.begin(), names.end()};
+}
+
+std::string shown_name(const Module& module, ValueId value) {
+  const std::string given = module.context().name_of(loc_of(module, value));
+  const std::optional<TextNames> text = text_names(given);
+  if (!text) return given;
+  const std::string name = name_in_text(text->names, module.value(value).op ? module.value(value).index : 0);
+  return text->function == main_symbol(module) ? name : in_full(text->function, name);
+}
+
+std::string shown_name(const Module& module, OpId op) {
+  const std::string given = module.context().name_of(module.op(op).loc);
+  const std::optional<TextNames> text = text_names(given);
+  return text && text->function == main_symbol(module) ? std::string(text->names) : given;
+}
+
+bool is_called_region(const Module& module, const Provenance& provenance, OpId op) {
+  return op && is_named_computation(module, op) &&
+         provenance.called.contains(module.attrs(op).get<std::string>("name"));
+}
+
+std::string shown_op(const Module& module, const Provenance& provenance, OpId op) {
+  return std::string(is_called_region(module, provenance, op) ? kCallName : module.op(op).def->name);
 }
 
 }  // namespace shardwise

@@ -3,7 +3,7 @@
 Exceptions
 """
 from __future__ import annotations
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'UnsupportedError']
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -37,4 +37,8 @@ class UnsupportedError(Error, TypeError):
 class InternalError(Error, RuntimeError):
     """
     A bug in shardwise.
+    """
+class ShardingWarning(UserWarning):
+    """
+    Legal annotations that are probably not meant.
     """

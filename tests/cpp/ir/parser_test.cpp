@@ -277,11 +277,25 @@ TEST(Parser, NamesAndPlacesOfATextAreKeptWhereTheyAreAskedFor) {
         inner + source.file + ":" + std::to_string(source.line) + ":" + std::to_string(source.column);
   }
   const std::map<std::string, std::string> expected{
-      {"%x", "p.mlir:1:17"}, {"%y", "own:0:0"},     {"%a", "p.mlir:3:8"}, {"%b:2", "p.mlir:4:10"},
-      {"%c", "p.mlir:5:12"}, {"%d", "p.mlir:6:14"}, {"%e", "et.py:7:8"},
+      {"@main %x", "p.mlir:1:17"},   {"@main %y", "ownp.mlir:2:7"}, {"@main %a", "p.mlir:3:8"},
+      {"@main %b:2", "p.mlir:4:10"}, {"@main %c", "p.mlir:5:12"},   {"@main %d", "p.mlir:6:14"},
+      {"@main %e", "et.py:7:8"},
   };
   EXPECT_EQ(places, expected);
   EXPECT_EQ(print(parse_test(kPlaces), {.locations = true}).find("p.mlir"), std::string::npos);
+}
+
+TEST(Parser, TheResultsOfFunctionsHaveAPlace) {
+  const std::string text = R"(sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>,
+    tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
+  return %x, %x : tensor<8xf32>, tensor<8xf32>
+})";
+  const Module module = parse_test(text, {.file = "p.mlir"});
+  ASSERT_EQ(module.main().result_locs.size(), 2u);
+  EXPECT_EQ(module.context().location_text(module.main().result_locs[0]), "");
+  EXPECT_EQ(module.context().location_text(module.main().result_locs[1]), "p.mlir:3");
+  EXPECT_TRUE(parse_test(text).main().result_locs.empty());
 }
 
 // ---- JSON ----------------------------------------------------------------------------------------------------------

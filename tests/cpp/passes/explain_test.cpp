@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/program_text.h"
+#include "shardwise/ir/parser.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/passes/counterfactual.h"
 #include "shardwise/passes/propagate.h"
@@ -32,7 +33,8 @@ struct Result {
   Module before;
   Program program;
   Explanation why(const std::string& name) const {
-    return explain(program.module, program.provenance, find_values(program.module, name).at(0).value);
+    return explain(program.module, program.provenance,
+                   find_values(program.module, program.provenance, name).at(0).value);
   }
 };
 
@@ -48,13 +50,13 @@ TEST(Explain, NamesTheAnnotationAndThePath) {
   ASSERT_EQ(why.axes.size(), 2u);
   EXPECT_EQ(why.axes[0].axis_text, "\"a\"");
   EXPECT_EQ(why.axes[0].origin.text, "argument 0");
-  ASSERT_EQ(why.axes[0].path.size(), 2u);
-  EXPECT_EQ(why.axes[0].path[0].name, "stablehlo.dot_general");
-  EXPECT_EQ(why.axes[0].path[0].from, "operand 0 dim 0");
-  EXPECT_EQ(why.axes[0].path[0].factor, "i");
-  EXPECT_EQ(why.axes[0].path[0].location, "model.py:3");
-  EXPECT_EQ(why.axes[0].path[0].round, 2);
-  EXPECT_EQ(why.axes[0].path[1].name, "stablehlo.tanh");
+  ASSERT_EQ(why.axes[0].path->size(), 2u);
+  EXPECT_EQ(why.axes[0].path->at(0)->name, "stablehlo.dot_general");
+  EXPECT_EQ(why.axes[0].path->at(0)->from, "operand 0 dim 0");
+  EXPECT_EQ(why.axes[0].path->at(0)->factor, "i");
+  EXPECT_EQ(why.axes[0].path->at(0)->location, "model.py:3");
+  EXPECT_EQ(why.axes[0].path->at(0)->round, 2);
+  EXPECT_EQ(why.axes[0].path->at(1)->name, "stablehlo.tanh");
   EXPECT_EQ(why.axes[1].origin.text, "argument 1");
 }
 
@@ -68,6 +70,32 @@ TEST(Explain, NamesWhatLostToWhatAndWhy) {
             "of two factors that want an axis, the one whose axes come from the larger tensor goes first");
   ASSERT_EQ(why.lost[0].winner.size(), 1u);
   EXPECT_EQ(why.lost[0].winner[0].origin.text, "argument 1");
+}
+
+TEST(Explain, LostCandidatesShareThePathOfWhatWon) {
+  const std::string head = R"(func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
+      %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}]>}) -> tensor<8xf32> {
+    %0 = stablehlo.tanh %x : tensor<8xf32> loc("h"("t.py":1:1))
+)";
+  const std::string add = "    %NAME = stablehlo.add %0, %y : tensor<8xf32> loc(\"t.py\":LINE:1)\n";
+  std::string uses;
+  for (const char* name : {"1", "2", "3"}) {
+    std::string line = add;
+    line.replace(line.find("NAME"), 4, name);
+    line.replace(line.find("LINE"), 4, name);
+    uses += line;
+  }
+  const std::string tail = R"(    %4 = stablehlo.add %1, %2 : tensor<8xf32>
+    %5 = stablehlo.add %4, %3 : tensor<8xf32>
+    return %5 : tensor<8xf32>
+  })";
+  const Explanation why = propagated(head + uses + tail).why("h");
+  ASSERT_EQ(why.axes.size(), 1u);
+  ASSERT_EQ(why.lost.size(), 3u);
+  for (const LostAxis& lost : why.lost) {
+    ASSERT_EQ(lost.winner.size(), 1u);
+    EXPECT_EQ(lost.winner[0].path, why.axes[0].path);  // the same one, not an equal one
+  }
 }
 
 TEST(AxisHistory, ListsWhoCarriedWhat) {
@@ -94,7 +122,7 @@ TEST(Counterfactual, PropagatesWithoutTheAnnotation) {
 
 TEST(ValueNames, FindsNamesOpsAndLines) {
   const Module module = parse_program(kMesh + kDot);
-  const auto count = [&](const std::string& query) { return find_values(module, query).size(); };
+  const auto count = [&](const std::string& query) { return find_values(module, {}, query).size(); };
   EXPECT_EQ(count("h"), 1u);
   EXPECT_EQ(count("tanh"), 1u);
   EXPECT_EQ(count("stablehlo.tanh[0]"), 1u);
@@ -103,7 +131,39 @@ TEST(ValueNames, FindsNamesOpsAndLines) {
     EXPECT_EQ(count(query), 0u) << query;
   }
   EXPECT_EQ(value_names(module), Texts{"h"});
-  EXPECT_EQ(op_names(module), (Texts{"stablehlo.dot_general", "stablehlo.tanh"}));
+  EXPECT_EQ(op_names(module, {}), (Texts{"stablehlo.dot_general", "stablehlo.tanh"}));
+}
+
+TEST(ValueNames, AreThoseOfTheText) {
+  const std::string text = R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = func.call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %r:2 = stablehlo.optimization_barrier %0, %x : tensor<8xf32>, tensor<8xf32>
+    return %r#1 : tensor<8xf32>
+  }
+  func.func private @f(%y: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.tanh %y : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  })";
+  const Module module = parse(text, std::make_shared<Context>(), {.file = "t.mlir", .name_values = true});
+  const auto names = [&](const std::string& query) {
+    Texts found;
+    for (const NamedValue& value : find_values(module, {}, query)) {
+      found.push_back(value.name);
+      EXPECT_EQ(shown_name(module, value.value), value.name);
+    }
+    return found;
+  };
+  EXPECT_EQ(names("%x"), Texts{"%x"});
+  EXPECT_EQ(names("@main %x"), Texts{"%x"});
+  EXPECT_EQ(names("%y"), Texts{"@f %y"});
+  EXPECT_EQ(names("%r"), (Texts{"%r#0", "%r#1"}));
+  EXPECT_EQ(names("@main %r#1"), Texts{"%r#1"});
+  EXPECT_EQ(names("@f %0"), Texts{"@f %0"});
+  EXPECT_EQ(names("t.mlir:7"), Texts{"@f %0"});
+  EXPECT_EQ(names("@f %x"), Texts{});
+  EXPECT_EQ(meanings(module, "%0"), (Texts{"@main %0", "@f %0"}));
+  EXPECT_EQ(meanings(module, "%x"), Texts{});
+  EXPECT_EQ(meanings(module, "@f %0"), Texts{});
 }
 
 }  // namespace
