@@ -314,8 +314,8 @@ def name(x: Any, text: str) -> Any:
     """Name ``x`` in programs and reports: ``prog.why(text)`` then finds it. Returns ``x``."""
     if not isinstance(text, str):
         raise TypeError(message("name", "a name must be a string", repr(text)))
-    if text.startswith("%") or not text:
-        rule = "a name must not be empty, nor start with %, as those of program text do"
+    if text.startswith(("%", "@")) or not text:
+        rule = "a name must not be empty, nor start with % or @, as those of program text do"
         raise ValueError(message("name", rule, repr(text)))
     trace = current_trace()
     if trace is not None and isinstance(x, (Array, np.ndarray)):

@@ -78,7 +78,7 @@ class Traced(Module):
 
     def _with_names(self, name: str) -> Any:
         """A recorded value has the names of the user's source; those of the text are on request."""
-        return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith("%") else self._core
+        return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith(("%", "@")) else self._core
 
     def __repr__(self) -> str:
         return f"<traced program of {self._core.op_count} ops for {self.mesh!r}>"

@@ -171,7 +171,7 @@ def split_over_more_than_a_manual_region_leaves() -> None:
     on_mesh(_manual(lambda part: sw.split(part, 1, 4))).trace(X)
 
 
-@row(ValueError, r"name: a name must not be empty, nor start with %, as those of program text do, got '%h'")
+@row(ValueError, r"name: a name must not be empty, nor start with % or @, as those of program text do, got '%h'")
 def name_like_those_of_texts() -> None:
     on_mesh(lambda x: sw.name(x + 1, "%h")).trace(X)
 

@@ -139,7 +139,8 @@ def test_a_propagation_after_other_passes_is_explained_with_what_they_did() -> N
 def test_manual_regions_are_propagated_and_explained_from_python() -> None:
     def part_of(part: Any, w: Any) -> Any:
         part = sw.shard(part, P(None, "y"))
-        return np.tanh(part) @ w
+        h = np.tanh(part)
+        return h @ w
 
     def whole(a: Any, w: Any) -> Any:
         double = a * 2
@@ -155,9 +156,11 @@ def test_manual_regions_are_propagated_and_explained_from_python() -> None:
     line = part_of.__code__.co_firstlineno + 1
     assert (columns.origin, columns.location) == ("sdy.sharding_constraint", f"{__file__}:{line}")
     (tanh,) = traced.why("tanh").values  # in the region
-    assert (tanh.sharding, tanh.line) == ('[{}, {"y"}]', line + 1)
+    assert (tanh.name, tanh.sharding, tanh.line) == ("h", '[{}, {"y"}]', line + 1)
+    assert traced.why("h").values == (tanh,)
+    assert [value.line for value in traced.why("part").values] == [whole.__code__.co_firstlineno + 2, line]
     (product,) = traced.lower().why("dot_general", counterfactual=True).values
-    assert (product.sharding, product.location) == ("[{}, {}]", f"{__file__}:{line + 1}")
+    assert (product.sharding, product.location) == ("[{}, {}]", f"{__file__}:{line + 2}")
     with pytest.raises(sw.UnsupportedError, match="not run"):
         traced.lower().compile()
 
