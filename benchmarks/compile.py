@@ -99,7 +99,7 @@ def shardwise_once(layers: int, devices: int) -> dict[str, float]:
         "propagate": seconds["propagate"],
         "assign+plan+localize": sum(seconds[name] for name in PASSES_AFTER_PROPAGATE if name in seconds),
         "total": done - start,
-        "ops_global": traced._module.op_count,
+        "ops_global": traced._core.op_count,
         "ops_local": program._compiled.stages["local"].op_count,
         **{f"count {k}": v for k, v in program.counters.items()},
     }

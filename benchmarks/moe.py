@@ -177,7 +177,7 @@ def shardwise_once(layers: int, devices: int) -> dict[str, float]:
         "trace": traced_at - start,
         "compile": done - traced_at,
         "total": done - start,
-        "ops": traced._module.op_count,
+        "ops": traced._core.op_count,
         "ops_local": program.op_count,
         "collectives": len(program.collectives()),
         "parameter_bytes": int(on_device),

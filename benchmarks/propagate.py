@@ -80,7 +80,7 @@ def traced(kind: str, layers: int, end: str, devices: int) -> Any:
             updated = [(sw.shard(updated[0][0], _spec(updated[0][0])), *updated[0][1:]), *updated[1:]]
         return value, updated, gradient
 
-    return sw.jit(step, mesh=sw.Mesh({"data": data, "model": model})).trace(params, x)._module
+    return sw.jit(step, mesh=sw.Mesh({"data": data, "model": model})).trace(params, x)._core
 
 
 def _spec(w: Any) -> Any:

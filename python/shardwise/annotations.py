@@ -16,13 +16,13 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
 from .sharding import UNSPECIFIED, NamedSharding, check_ndim
-from .tracing import Tracer, current_trace
+from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, unflatten
 
 __all__ = [
@@ -38,10 +38,21 @@ __all__ = [
 
 
 def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
-    """``x``, ready for the annotation: an array that a traced function closes over is traced; an Array is resharded."""
+    """``x``, ready for the annotation: an array that a traced function closes over is traced; an Array is resharded.
+
+    A Python number stays one, which beside an array has no dtype of its own; but what is said must fit it.
+    """
     trace = current_trace()
-    if trace is not None and isinstance(x, (Array, np.ndarray)):
+    if trace is not None and isinstance(x, (Array, np.ndarray, np.generic)):
         return trace.lift(x)
+    if trace is not None and isinstance(x, (bool, int, float)):
+        probe = Trace("number", trace.mesh)
+        annotation(probe.lift(x), *how)
+        return x
+    if trace is not None and not isinstance(x, Tracer):
+        what = annotation.__name__
+        way_out = "annotate each of its arrays, or use with_sharding_constraint"
+        raise ShardingError(message(what, "takes one array in a traced function", type(x).__name__, way_out))
     if isinstance(x, Array):
         return jit(lambda traced: annotation(traced, *how))(x)
     return x
@@ -80,7 +91,7 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
     dim = check_ndim("split", dim, x.ndim)
     mesh = x._trace.require_mesh("split")
     if isinstance(partitions, (int, np.integer)) and not isinstance(partitions, bool):
-        axes: tuple[Any, ...] = axes_for_parts(mesh, int(partitions))
+        axes: tuple[Any, ...] = axes_for_parts(mesh, int(partitions), x._trace.manual_axes)
     else:
         axes = tuple(partitions) if isinstance(partitions, (tuple, list)) else (partitions,)
     if not all(isinstance(axis, (str, SubAxis)) for axis in axes):
@@ -104,15 +115,17 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
         ShardingError: unknown axes, an axis used twice, more entries than dims. ParseError: malformed text.
     """
     x = _annotated(x, shard, sharding)
-    if not isinstance(x, Tracer):
-        return x
-    mesh = x._trace.require_mesh("shard")
+    return _sharded("shard", x, sharding) if isinstance(x, Tracer) else x
+
+
+def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
+    mesh = x._trace.require_mesh(what)
     if isinstance(sharding, (np.ndarray, list)):
         assignment = np.asarray(sharding)
         if assignment.ndim != x.ndim or assignment.dtype.kind not in "iu":
             raise ShardingError(
                 message(
-                    "shard",
+                    what,
                     f"a device assignment must be an integer array of {x.ndim} dims",
                     f"{assignment.ndim}-dim {assignment.dtype}",
                 )
@@ -121,18 +134,10 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
     if isinstance(sharding, (PartitionSpec, str)):
         sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, NamedSharding):
-        raise ShardingError(
-            message("shard", "takes P(...), NamedSharding, text or a device assignment", repr(sharding))
-        )
+        raise ShardingError(message(what, "takes P(...), NamedSharding, text or a device assignment", repr(sharding)))
     if sharding.mesh != mesh:
-        raise ShardingError(
-            message(
-                "shard",
-                f"the sharding's mesh must be the program's {mesh!r}",
-                repr(sharding.mesh),
-                "use one mesh in a program",
-            )
-        )
+        rule = f"the sharding's mesh must be the program's {mesh!r}"
+        raise MeshError(message(what, rule, repr(sharding.mesh), "use one mesh in a program"))
     return x._trace.constrain(x, sharding.core(x.ndim))
 
 
@@ -164,8 +169,14 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     if current_trace() is None and not any(isinstance(leaf, (Array, Tracer)) for leaf in leaves):
         return x
     wanted = [PartitionSpec() if sharding is None else sharding for sharding in wanted]
-    constrained = [leaf if sharding is UNSPECIFIED else shard(leaf, sharding) for leaf, sharding in zip(leaves, wanted)]
-    return unflatten(tree, constrained)
+    pairs = zip(leaves, wanted)
+    return unflatten(tree, [leaf if sharding is UNSPECIFIED else _one(leaf, sharding) for leaf, sharding in pairs])
+
+
+def _one(x: Any, sharding: Any) -> Any:
+    """A leaf of the tree of :func:`with_sharding_constraint`."""
+    x = _annotated(x, with_sharding_constraint, sharding)
+    return _sharded("with_sharding_constraint", x, sharding) if isinstance(x, Tracer) else x
 
 
 def logical(x: Any, names: str | Sequence[str | None]) -> Any:
@@ -303,6 +314,9 @@ def name(x: Any, text: str) -> Any:
     """Name ``x`` in programs and reports: ``prog.why(text)`` then finds it. Returns ``x``."""
     if not isinstance(text, str):
         raise TypeError(message("name", "a name must be a string", repr(text)))
+    if text.startswith(("%", "@")) or not text:
+        rule = "a name must not be empty, nor start with % or @, as those of program text do"
+        raise ValueError(message("name", rule, repr(text)))
     trace = current_trace()
     if trace is not None and isinstance(x, (Array, np.ndarray)):
         x = trace.lift(x)

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from . import _core
 from .errors import Error, ParseError, ShardingWarning
 from .module import parse
+from .propagation_options import DEFAULTS, STRATEGIES, PropagationOptions
 
 __all__ = ["main"]
 
@@ -91,13 +92,15 @@ def _passes(text: str) -> list[str]:
     return names
 
 
+def _how(options: argparse.Namespace) -> PropagationOptions:
+    return PropagationOptions(options.strategy, options.conservative, options.strict_divisible)
+
+
 def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        changed = _core.passes.run_passes(
-            module, options.passes, options.strategy, options.strict_divisible, options.conservative
-        )
+        changed = _core.passes.run_passes(module, options.passes, **_how(options).as_arguments())
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
         raise source.refusal(error) from None
@@ -108,10 +111,7 @@ def _why(options: argparse.Namespace) -> str:
     name = " ".join(options.value)
     try:
         explanation = parse(source.text, source.name).why(
-            name,
-            strategy=options.strategy,
-            conservative=options.conservative,
-            counterfactual=options.counterfactual,
+            name, counterfactual=options.counterfactual, **_how(options).as_arguments()
         )
     except Error as error:
         raise source.refusal(error) from None
@@ -143,11 +143,6 @@ def _parser() -> argparse.ArgumentParser:
     opt.add_argument(
         "--passes", type=_passes, default="parse", metavar="P1,P2", help="what to run, in order (default: parse)"
     )
-    opt.add_argument(
-        "--strict-divisible",
-        action="store_true",
-        help="shrink uneven shardings of arguments and results, as Shardy",
-    )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
     opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")
     opt.set_defaults(run=_opt)
@@ -161,14 +156,19 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("file", metavar="FILE", help="the program's text; - for standard input")
         command.add_argument(
             "--strategy",
-            choices=("aggressive", "basic"),
-            default="aggressive",
-            help="how propagation settles conflicts (default: aggressive)",
+            choices=STRATEGIES,
+            default=DEFAULTS.strategy,
+            help=f"how propagation settles conflicts (default: {DEFAULTS.strategy})",
         )
         command.add_argument(
             "--conservative",
             action="store_true",
             help="propagate only what asks for no exchange and no part of an axis",
+        )
+        command.add_argument(
+            "--strict-divisible",
+            action="store_true",
+            help="shrink uneven shardings of arguments and results, as Shardy",
         )
     why.add_argument(
         "value",

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NoReturn
+
 import numpy as np
 
 from .errors import ShardingError, message
@@ -12,24 +15,29 @@ from .partition_spec import Axis, SubAxis
 __all__ = ["assignment_dims", "axes_for_parts"]
 
 
-def axes_for_parts(mesh: Mesh, parts: int) -> tuple[Axis, ...]:
+def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple[Axis, ...]:
     """The major axes (and a first part of one) whose sizes multiply to ``parts``: where GShard's partition i lies.
+
+    ``taken`` are axes of manual regions: along these there is nothing left to partition.
 
     Raises:
         ShardingError: ``parts`` does not divide the devices, or no prefix of the axes has that many parts.
     """
-    if parts < 1 or mesh.size % parts:
+    free = {name: size for name, size in mesh.shape.items() if name not in taken}
+    devices = math.prod(free.values())
+    if parts < 1 or devices % parts:
+        beside = f" beside the manual axes {', '.join(map(repr, taken))}" if taken else ""
         raise ShardingError(
             message(
                 "split",
-                f"the number of partitions must divide the {mesh.size} devices of {mesh!r}",
+                f"the number of partitions must divide the {devices} devices of {mesh!r}{beside}",
                 parts,
-                f"use one of {[n for n in range(1, mesh.size + 1) if mesh.size % n == 0][:12]} or name the axes",
+                f"use one of {[n for n in range(1, devices + 1) if devices % n == 0][:12]} or name the axes",
             )
         )
     axes: list[Axis] = []
     left = parts
-    for name, size in mesh.shape.items():
+    for name, size in free.items():
         if left == 1:
             break
         if left % size == 0:
@@ -70,24 +78,25 @@ def assignment_dims(mesh: Mesh, assignment: np.ndarray) -> list[tuple[Axis, ...]
     for dim in range(grid.ndim):
         line = np.moveaxis(grid, dim, 0).reshape(grid.shape[dim], -1)[:, 0] - grid.flat[0]
         digits = _digits_of_line(mesh, line)
+        if digits is None:
+            _refuse_order(mesh, assignment)
         shape = [1] * grid.ndim
         shape[dim] = -1
         model = model + line.reshape(shape)
         dims.append(digits)
     if grid.flat[0] != 0 or not np.array_equal(model, grid):
-        raise ShardingError(
-            message(
-                "shard",
-                f"a device assignment must follow the axes of {mesh!r}",
-                f"{assignment.tolist()}",
-                "make a mesh with these device_ids and use P(...)",
-            )
-        )
+        _refuse_order(mesh, assignment)
     return dims
 
 
-def _digits_of_line(mesh: Mesh, line: np.ndarray) -> tuple[Axis, ...]:
-    """The (sub-)axes, major to minor, whose mixed-radix count gives the offsets in ``line``."""
+def _refuse_order(mesh: Mesh, assignment: np.ndarray) -> NoReturn:
+    rule = f"a device assignment must follow the axes of {mesh!r}"
+    way_out = "make a mesh with these device_ids and use P(...)"
+    raise ShardingError(message("shard", rule, assignment.tolist(), way_out))
+
+
+def _digits_of_line(mesh: Mesh, line: np.ndarray) -> tuple[Axis, ...] | None:
+    """The (sub-)axes, major to minor, whose mixed-radix count gives the offsets in ``line``; None for other offsets."""
     strides: dict[int, tuple[str, int, int]] = {}  # logical stride of a prime digit → (name, pre, size)
     stride = mesh.size
     for name, size in mesh.shape.items():
@@ -103,9 +112,7 @@ def _digits_of_line(mesh: Mesh, line: np.ndarray) -> tuple[Axis, ...]:
     while step < len(line):  # minor to major: line[step] is the stride of the next digit
         found = strides.get(int(line[step]))
         if found is None or len(line) % (step * found[2]):
-            raise ShardingError(
-                message("shard", f"a device assignment must follow the axes of {mesh!r}", line.tolist())
-            )
+            return None
         digits.insert(0, found)
         step *= found[2]
     merged: list[tuple[str, int, int]] = []

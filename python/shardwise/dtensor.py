@@ -100,11 +100,13 @@ def init_device_mesh(
     """A :class:`Mesh` of this shape over the devices in order.
 
     Raises:
-        MeshError: not one name per dim, or a size below 1.
+        MeshError: no sizes, not one name per dim, or a size below 1.
 
     >>> init_device_mesh("cpu", (2, 4))
     Mesh('dim_0': 2, 'dim_1': 4)
     """
+    if not isinstance(mesh_shape, Sequence):
+        raise MeshError(message("init_device_mesh", "takes a sequence of sizes", repr(mesh_shape), "write (size,)"))
     return make_mesh(mesh_shape, _dim_names(len(mesh_shape), mesh_dim_names))
 
 
@@ -130,7 +132,7 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
     for axis, placement in zip(axes, given):
         if isinstance(placement, Shard):
             if not is_integer(placement.dim, -ndim) or placement.dim >= ndim:
-                raise ShapeError(message("Shard", f"dim must be an integer in [{-ndim}, {ndim})", placement.dim))
+                raise ShapeError(message("Shard", f"dim must be an integer in [{-ndim}, {ndim})", repr(placement.dim)))
             dims[placement.dim].append(axis)
         if isinstance(placement, Partial):
             reducers[axis] = _reducer(placement)
@@ -151,7 +153,10 @@ def placements(x: Array | NamedSharding) -> tuple[Placement, ...]:
 
     Raises:
         ShardingError: what placements cannot say: a dim whose axes are not in the order of the mesh, or sub-axes.
+        TypeError: what is on no mesh.
     """
+    if not isinstance(x, (Array, NamedSharding)):
+        raise TypeError(message("placements", "takes an Array or a NamedSharding", type(x).__name__))
     sharding = x.sharding if isinstance(x, Array) else x
     names = sharding.mesh.axis_names
     found: dict[str, Placement] = {}
@@ -204,10 +209,12 @@ def redistribute(tensor: Any, device_mesh: Mesh | None = None, placements: Seque
 
 
 def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
+    if device_mesh is not None and not isinstance(device_mesh, Mesh):
+        raise MeshError(message(what, "device_mesh must be a Mesh", repr(device_mesh), "write placements= for those"))
     trace = tensor._trace if isinstance(tensor, Tracer) else current_trace()
     own = trace.mesh if trace is not None else tensor.sharding.mesh if isinstance(tensor, Array) else None
     mesh = device_mesh or own or get_mesh()
-    if not isinstance(mesh, Mesh):
+    if mesh is None:
         way_out = "pass device_mesh, or call set_mesh first"
-        raise MeshError(message(what, "a mesh must be known", repr(device_mesh), way_out))
+        raise MeshError(message(what, "a mesh must be known", None, way_out))
     return mesh

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
@@ -16,8 +16,11 @@ from .dtypes import refuse_masked
 from .errors import DTypeError, MeshError, ShardingError, message
 from .layouts import current_layout
 from .mesh import Mesh, get_mesh
+from .module import checked_rule
 from .numpy._registry import CHECKS, FUNCTIONS
+from .op_rules import ShardingRule
 from .partition_spec import PartitionSpec
+from .propagation_options import DEFAULTS, Strategy, options
 from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
 from .tracing import Trace, Tracer, WeakTracer, current_trace, recording, refuse_escaped
@@ -35,7 +38,10 @@ class _Options(TypedDict, total=False):
     out_shardings: Any
     static_argnums: int | Sequence[int]
     static_argnames: str | Sequence[str]
-    strategy: str
+    strategy: Strategy
+    conservative: bool
+    strict_divisible: bool
+    sharding_rules: Mapping[str, ShardingRule | str]
 
 
 @overload
@@ -50,7 +56,10 @@ def jit(
     out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    strategy: str = "aggressive",
+    strategy: Strategy = DEFAULTS.strategy,
+    conservative: bool = DEFAULTS.conservative,
+    strict_divisible: bool = DEFAULTS.strict_divisible,
+    sharding_rules: Mapping[str, ShardingRule | str] | None = None,
 ) -> Any:
     """Make ``fun``, written in NumPy, one SPMD program for the devices of a mesh. Also a decorator factory.
 
@@ -64,29 +73,36 @@ def jit(
         static_argnames: the same for keyword arguments.
         strategy: how propagation settles conflicts: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only
             what all tensors of an op agree on.
+        conservative: propagate only what asks for no exchange and no part of an axis.
+        strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
+        sharding_rules: rules of yours for ops, as :meth:`Module.with_sharding_rule` takes them:
+            ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
 
     Returns:
         A :class:`JitFunction`: call it with arrays, or ask it for stages.
 
     Raises:
-        MeshError: no mesh is known. ShardingError: shardings that do not fit.
+        MeshError: no mesh is known. ShardingError: shardings or rules that do not fit, an option that there is not.
 
     >>> import shardwise as sw
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    options: _Options = {
+    said: _Options = {
         "mesh": mesh,
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "strategy": strategy,
+        "conservative": conservative,
+        "strict_divisible": strict_divisible,
+        "sharding_rules": {} if sharding_rules is None else sharding_rules,
     }
     if fun is None:
-        return lambda f: JitFunction(f, **options)
-    return JitFunction(fun, **options)
+        return lambda f: JitFunction(f, **said)
+    return JitFunction(fun, **said)
 
 
 class _Call:
@@ -134,14 +150,15 @@ class JitFunction:
         out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
-        strategy: str = "aggressive",
+        strategy: Strategy = DEFAULTS.strategy,
+        conservative: bool = DEFAULTS.conservative,
+        strict_divisible: bool = DEFAULTS.strict_divisible,
+        sharding_rules: Mapping[str, ShardingRule | str] = MappingProxyType({}),
     ) -> None:
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
-        if strategy not in ("basic", "aggressive"):
-            raise ValueError(message("jit", "strategy must be 'basic' or 'aggressive'", repr(strategy)))
         self._fun = fun
         self._mesh = mesh
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
@@ -150,7 +167,8 @@ class JitFunction:
         nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self._static_nums, self._static_names = _static_both_ways(fun, set(nums), set(names))
-        self._strategy = strategy
+        self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
+        self._rules = _checked_rules(sharding_rules)
         self._cache: dict[Any, Program] = {}
         update_wrapper(self, fun, updated=())
 
@@ -181,6 +199,7 @@ class JitFunction:
             raise MeshError(
                 message("jit", f"a nested function must be on the program's mesh, {trace.mesh!r}", repr(self._mesh))
             )
+        self._check_propagated_alike(trace)
         if self._in_shardings is None and self._out_shardings is None:
             return self._fun(*args, **kwargs)
         call = self._call(args, kwargs)
@@ -189,6 +208,17 @@ class JitFunction:
         leaves, tree = flatten(result)
         wanted = _said(self._out_shardings, result, "out_shardings")
         return unflatten(tree, _constrained(trace, leaves, wanted, "out_shardings"))
+
+    def _check_propagated_alike(self, trace: Trace) -> None:
+        """A program is propagated in one way: a nested function may ask for no other."""
+        for name, own, default in (
+            *((name, value, getattr(DEFAULTS, name)) for name, value in vars(self._options).items()),
+            ("sharding_rules", self._rules, {}),
+        ):
+            whole = trace.propagation.get(name)
+            if own not in (default, whole):
+                rule = f"a nested function must not have another {name} than the program, {whole!r}"
+                raise ShardingError(message("jit", rule, repr(own), "give it to the outer jit"))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         return _Call(args, kwargs, self._static_nums, self._static_names)
@@ -210,7 +240,10 @@ class JitFunction:
             if other != mesh:
                 raise MeshError(
                     message(
-                        "jit", f"all arguments must be on one mesh, {mesh!r}", repr(other), "move them with device_put"
+                        "jit",
+                        f"all arguments and shardings must be on one mesh, {mesh!r}",
+                        repr(other),
+                        "move arrays with device_put",
                     )
                 )
         return mesh
@@ -235,6 +268,7 @@ class JitFunction:
         ]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
+        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         names = _argument_names(self._fun, call)
         with recording(trace):
             tracers = [
@@ -251,7 +285,10 @@ class JitFunction:
         module = trace.core.finish([x._value for x in outputs], out_shardings)
         places = {x._value: i for i, x in enumerate(tracers)}
         limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
-        return Traced(module, mesh, call.tree, avals, out_tree, trace.hoisted, limits, self._strategy)
+        traced = Traced(module, self._options, mesh, call.tree, avals, out_tree, trace.hoisted, limits)
+        for op, rule in self._rules.items():
+            traced = traced.with_sharding_rule(op, rule)
+        return traced
 
     def _argument_shardings(self, call: _Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
         specs = self._wanted(call)
@@ -300,6 +337,13 @@ def _static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) 
     return nums | {positional.index(n) for n in names if n in positional}, names | by_position
 
 
+def _checked_rules(rules: Any) -> dict[str, ShardingRule]:
+    if not isinstance(rules, Mapping) or not all(isinstance(op, str) for op in rules):
+        rule = "sharding_rules must be a mapping from names of ops to rules"
+        raise ShardingError(message("jit", rule, repr(rules), "write {'dot_general': 'i j, j k -> i k'}"))
+    return {op: checked_rule("jit", rule) for op, rule in rules.items()}
+
+
 def _typed(value: Any) -> Any:
     if type(value) is tuple:
         return tuple([_typed(item) for item in value])
@@ -324,20 +368,22 @@ def _constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -
 
 def _argument_names(fun: Callable[..., Any], call: _Call) -> list[str]:
     """A name for each traced leaf: the parameter and the path in it, for reports and errors."""
-    try:
-        bound = inspect.signature(fun).bind_partial(*call.rebuild(call.leaves)[0])
-        names = list(bound.arguments)
-    except (TypeError, ValueError):
-        names = []
     static = {i for i, _ in call.static[0]}
-    names = [n for i, n in enumerate(names) if i not in static]
-    out = []
-    for i, arg in enumerate(call.dynamic_args):
-        base = names[i] if i < len(names) else f"arg{i}"
-        out += [base + path for path in leaf_names(arg)]
+    names = [n for i, n in enumerate(parameter_names(fun, call.rebuild(call.leaves)[0])) if i not in static]
+    out = [name + path for name, arg in zip(names, call.dynamic_args) for path in leaf_names(arg)]
     for key in sorted(call.dynamic_kwargs):
         out += [key + path for path in leaf_names(call.dynamic_kwargs[key])]
     return out
+
+
+def parameter_names(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """The names that a function has for its positional arguments; ``arg0`` for one that has none."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
 
 
 def _aval(leaf: Any, path: str) -> ShapeDtypeStruct:

@@ -12,12 +12,12 @@ from typing import Any
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
-from .jit import JitFunction, run_as_program
+from .jit import JitFunction, parameter_names, run_as_program
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast_prefix, flatten, unflatten
+from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = ["manual", "shard_map"]
 
@@ -91,8 +91,12 @@ def shard_map(
     in_specs: Any,
     mesh: Mesh | None = None,
     axis_names: Iterable[str] = frozenset(),
+    check_vma: bool = True,
 ) -> Callable[..., Any]:
     """JAX's name for :func:`manual`; no ``axis_names`` means all of them. Without ``f`` it is a decorator.
+
+    ``check_vma`` is there for programs of JAX, and asks for nothing: that values which ``out_specs`` call the same on
+    all devices are so is never checked.
 
     Raises:
         ShardingError, ShapeError, MeshError: as :func:`manual`.
@@ -124,9 +128,8 @@ def _record(
             rule = "axes must be of the mesh, and not manual already"
             raise ShardingError(message("manual", rule, repr(name), way_out))
     region = _Region(trace, program_mesh, tuple(axis for axis in free if names is None or axis in names), free)
-    leaves, tree = flatten(args)
     specs = broadcast_prefix(tuple(in_specs) if type(in_specs) is list else in_specs, args, "in_specs")
-    return region.record(fun, [trace.lift(leaf) for leaf in leaves], tree, specs, out_specs)
+    return region.record(fun, args, specs, out_specs)
 
 
 class _Region:
@@ -138,7 +141,10 @@ class _Region:
         self._axes = axes
         self._is_partial = len(axes) < len(free)
 
-    def record(self, fun: Callable[..., Any], inputs: list[Tracer], tree: Any, specs: list[Any], out_specs: Any) -> Any:
+    def record(self, fun: Callable[..., Any], args: tuple[Any, ...], specs: list[Any], out_specs: Any) -> Any:
+        leaves, tree = flatten(args)
+        inputs = [self._trace.lift(leaf) for leaf in leaves]
+        names = [name + path for name, arg in zip(parameter_names(fun, args), args) for path in leaf_names(arg)]
         trace, core = self._trace, self._trace.core
         shardings = [self._sharding("in_specs", x.ndim, spec) for x, spec in zip(inputs, specs)]
         outer = trace.manual_axes
@@ -146,7 +152,7 @@ class _Region:
         results: list[Tracer] = []
         try:
             trace.manual_axes = (*outer, *self._axes)
-            parts = [self._argument(x, sharding) for x, sharding in zip(inputs, shardings)]
+            parts = [self._argument(*argument) for argument in zip(inputs, shardings, names)]
             result = fun(*unflatten(tree, parts))
             leaves, out_tree = flatten(result)
             results = [trace.lift(leaf) for leaf in leaves]
@@ -165,8 +171,8 @@ class _Region:
             core.set_sharding(x._value, sharding)
         return unflatten(out_tree, made)
 
-    def _argument(self, x: Tracer, sharding: _core.mesh.Sharding) -> Tracer:
-        """The local part of an operand, as the region's function sees it."""
+    def _argument(self, x: Tracer, sharding: _core.mesh.Sharding, name: str) -> Tracer:
+        """The local part of an operand, as the region's function sees it, and as it calls it."""
         shape = self._sizes(x.shape, sharding, operator.floordiv)
         if self._sizes(shape, sharding, operator.mul) != x.shape:
             rule = f"the manual axes {', '.join(map(repr, self._axes))} must divide every dim"
@@ -175,6 +181,7 @@ class _Region:
         core = self._trace.core
         argument = Tracer(self._trace, core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype)
         core.set_sharding(argument._value, sharding)
+        core.set_name(argument._value, name)
         return argument
 
     def _captured(self, region: int) -> list[Tracer]:

@@ -18,6 +18,16 @@ from .errors import MeshError, message
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
 
+_MOST_DEVICES = 2**63
+
+
+def _integers(device_ids: Any) -> list[int]:
+    ids = np.asarray(device_ids)
+    if ids.dtype.kind not in "iu":
+        raise MeshError(message("Mesh", "device ids must be integers", repr(device_ids)))
+    return [int(i) for i in ids.reshape(-1)]
+
+
 class Mesh:
     """Named axes over devices, the major axis first.
 
@@ -44,12 +54,18 @@ class Mesh:
         self, axes: Mapping[str, int], device_ids: Sequence[int] | np.ndarray | None = None, *, name: str = "mesh"
     ) -> None:
         if not isinstance(axes, Mapping):
-            raise MeshError(message("Mesh", "axes must be a mapping from names to sizes", repr(axes)))
+            raise MeshError(
+                message(
+                    "Mesh", "axes must be a mapping from names to sizes", repr(axes), "make_mesh takes sizes and names"
+                )
+            )
         entries: list[tuple[Any, Any]] = list(axes.items())
         for axis, size in entries:
             if not isinstance(axis, str) or isinstance(size, bool) or not isinstance(size, (int, np.integer)):
                 raise MeshError(message("Mesh", "axes must map names to integers", f"{axis!r}: {size!r}"))
-        ids = [] if device_ids is None else [int(i) for i in np.asarray(device_ids).reshape(-1)]
+            if size >= _MOST_DEVICES:
+                raise MeshError(message("Mesh", "the size of an axis must be below 2^63", f"{axis!r}: {size}"))
+        ids = [] if device_ids is None else _integers(device_ids)
         self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in entries], ids)
 
     @classmethod
@@ -139,6 +155,9 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices:
     >>> make_mesh((4, 2), ("data", "model"))
     Mesh('data': 4, 'model': 2)
     """
+    for listed in (axis_shapes, axis_names):
+        if not isinstance(listed, Sequence):
+            raise MeshError(message("make_mesh", "takes a sequence of sizes and one of names", repr(listed)))
     if len(axis_shapes) != len(axis_names):
         raise MeshError(
             message(

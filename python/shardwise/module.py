@@ -3,77 +3,90 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import ShardingError, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
+from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Module", "parse"]
 
-Strategy = Literal["aggressive", "basic"]
 _PROGRAM_TEXT = "program text"  # what a text without a file is called
+Step = Callable[[Any], Any]  # from a module of the extension to another one
 
 
 @dataclass(frozen=True)
-class _Propagation:
-    """Passes of which the last one propagates, and their options."""
+class Propagation:
+    """Passes and their options; as what ``why`` explains, passes of which the last one propagates."""
 
     passes: tuple[str, ...] = ("propagate",)
-    strategy: Strategy = "aggressive"
-    conservative: bool = False
-    strict_divisible: bool = False
+    how: PropagationOptions = DEFAULTS
+
+    def __call__(self, core: Any) -> Any:
+        return _core.passes.run_passes(core, self.passes, **self.how.as_arguments())
 
 
 @dataclass(frozen=True)
-class _Origin:
-    """How a module came to be: a text, and what was done to it up to its last propagation.
+class Origin:
+    """How a module came to be: a program, and what was done to it up to its last propagation.
 
-    ``why`` reads the text again for the names and lines of its values, which are not kept beside a program.
+    ``first`` gives the program anew, with the names that what ``why`` is asked for can be one of: they are not kept
+    beside a module.
     """
 
-    text: str
-    file: str
-    steps: tuple[Callable[[Any], Any], ...] = ()
-    propagation: _Propagation | None = None
+    first: Callable[[str], Any]
+    steps: tuple[Step, ...] = ()
+    propagation: Propagation | None = None
+    after: tuple[Step, ...] = ()  # what was done to the propagated program
 
-    def then(self, step: Callable[[Any], Any]) -> _Origin:
-        return _Origin(self.text, self.file, (*self._all_steps(), step))
-
-    def propagated(self, propagation: _Propagation) -> _Origin:
-        return _Origin(self.text, self.file, self._all_steps(), propagation)
-
-    def _all_steps(self) -> tuple[Callable[[Any], Any], ...]:
+    def then(self, step: Step) -> Origin:
         if self.propagation is None:
-            return self.steps
-        return (*self.steps, _runner(self.propagation))
+            return replace(self, steps=(*self.steps, step))
+        return replace(self, after=(*self.after, step))
 
-    def module(self) -> Any:
+    def propagated(self, propagation: Propagation) -> Origin:
+        before = () if self.propagation is None else (self.propagation,)
+        return Origin(self.first, (*self.steps, *before, *self.after), propagation)
+
+    def module(self, name: str) -> Any:
         """What was propagated, or will be, with its names."""
-        module = _core.ir.parse(self.text, self.file, name_values=True)
+        module = self.first(name)
         for step in self.steps:
             module = step(module)
         return module
 
 
-def _runner(run: _Propagation) -> Callable[[Any], Any]:
-    return lambda core: _core.passes.run_passes(core, run.passes, run.strategy, run.strict_divisible, run.conservative)
+def origin_of_text(text: str, filename: str = "") -> Origin:
+    """The program is a text, with the names and lines of it."""
+    return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
 
 
 class Module:
-    """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`.
+    """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`, or by recording a function.
 
     Two modules are equal when their structure is: the same ops, operands, attributes, types and shardings.
     """
 
-    __slots__ = ("_core", "_origin")
+    __slots__ = ("_core", "_options", "_origin")
 
-    def __init__(self, core: _core.ir.Module, origin: _Origin | None = None) -> None:
+    def __init__(
+        self, core: _core.ir.Module, options: PropagationOptions = DEFAULTS, origin: Origin | None = None
+    ) -> None:
         self._core = core
+        self._options = options  # of propagation, where a call says nothing
         self._origin = origin
+
+    def _changed(self, step: Step) -> Self:
+        """The same stage of the program that ``step`` makes of this one."""
+        return type(self)(step(self._core), self._options, self._origin and self._origin.then(step))
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
         """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
@@ -86,7 +99,7 @@ class Module:
     @classmethod
     def from_json(cls, text: str) -> Module:
         """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
-        return cls(_core.ir.module_from_json(text))
+        return Module(_core.ir.module_from_json(text))
 
     def sharding_rules(self) -> list[tuple[str, str]]:
         """The name of every op of main and its sharding rule, "" where it has none.
@@ -100,17 +113,23 @@ class Module:
 
     def propagate(
         self,
-        strategy: Strategy = "aggressive",
+        strategy: Strategy | None = None,
         *,
-        strict_divisible: bool = False,
-        conservative: bool = False,
+        strict_divisible: bool | None = None,
+        conservative: bool | None = None,
     ) -> Module:
         """The program with a sharding for every value, as the compiler gives it: all dims are closed.
 
+        What is not given is as :func:`jit` was told for this program; for a text, its default.
+
         Args:
-            strategy: how conflicts are settled, as in :func:`jit`.
+            strategy: how conflicts are settled: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only what
+                all tensors of an op agree on.
             strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
             conservative: propagate only what asks for no exchange and no part of an axis.
+
+        Raises:
+            ShardingError: no such strategy, or shardings that do not fit.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -120,7 +139,8 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        return self.run("propagate", strategy=strategy, strict_divisible=strict_divisible, conservative=conservative)
+        how = options("propagate", strategy, conservative, strict_divisible, self._options)
+        return self._run(("propagate",), how)
 
     def why(
         self,
@@ -147,7 +167,7 @@ class Module:
 
         Raises:
             KeyError: nothing of the program is called so, or values of several functions are.
-            ShardingError: another strategy than the one that the module was propagated with.
+            ShardingError: no such strategy, or another one than the module was propagated with.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -161,33 +181,34 @@ class Module:
         >>> parse(text).why("tanh", counterfactual=True).values[0].counterfactuals[0].sharding
         '[{}]'
         """
-        asked = {"strategy": strategy, "conservative": conservative, "strict_divisible": strict_divisible}
-        asked = {option: value for option, value in asked.items() if value is not None}
-        origin = self._origin or _Origin(self._core.text(locations=True), _PROGRAM_TEXT)
+        check_name(name)
+        origin = self._origin or origin_of_text(self._core.text(locations=True))
         run = origin.propagation
-        if run is None:
-            run = _Propagation(**asked)  # type: ignore[arg-type]
-        for option, value in asked.items():
-            known = getattr(run, option)
-            if value != known:
+        how = options("why", strategy, conservative, strict_divisible, self._options if run is None else run.how)
+        run = Propagation(how=how) if run is None else run
+        for option in fields(how):
+            known, asked = getattr(run.how, option.name), getattr(how, option.name)
+            if asked != known:
                 way_out = "ask the module before it was propagated"
-                raise ShardingError(
-                    message("why", f"{option} must be that of the propagation, {known!r}", repr(value), way_out)
-                )
-        module = origin.module()
-        propagated = _core.passes.propagate_program(
-            module, run.strategy, run.passes, run.conservative, run.strict_divisible
-        )
+                rule = f"{option.name} must be that of the propagation, {known!r}"
+                raise ShardingError(message("why", rule, repr(asked), way_out))
+        module = origin.module(name)
+        propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
         return explanation_of(propagated, name, counterfactual)
 
     def run(
         self,
         *passes: str,
-        strategy: Strategy = "aggressive",
-        strict_divisible: bool = False,
-        conservative: bool = False,
+        strategy: Strategy | None = None,
+        strict_divisible: bool | None = None,
+        conservative: bool | None = None,
     ) -> Module:
         """The program after these passes, one after another; ``shardwise opt --help`` lists them.
+
+        Args:
+            passes: names; ``-`` and ``_`` mean the same in them.
+            strategy, strict_divisible, conservative: as of :meth:`propagate`. The passes that are one level of
+                propagation, such as ``"propagate_basic"``, have a strategy in their name.
 
         Raises:
             ShardingError: a name that no pass has, or shardings that a pass cannot work with. ShapeError, DTypeError,
@@ -196,20 +217,29 @@ class Module:
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
         <module of 0 ops>
         """
+        for name in passes:
+            if not isinstance(name, str):
+                raise ShardingError(message("run", "takes names of passes", repr(name), "see shardwise opt --help"))
+        return self._run(passes, options("run", strategy, conservative, strict_divisible, self._options))
+
+    def _run(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
         origin = self._origin
         if origin is not None and passes:
-            last = max((i for i, name in enumerate(passes) if name.startswith("propagate")), default=None)
-            run = _Propagation(passes[: None if last is None else last + 1], strategy, conservative, strict_divisible)
-            origin = origin.then(_runner(run)) if last is None else origin.propagated(run)
-        return Module(_core.passes.run_passes(self._core, passes, strategy, strict_divisible, conservative), origin)
+            count = max((i + 1 for i, name in enumerate(passes) if name.startswith("propagate")), default=0)
+            if count:
+                origin = origin.propagated(Propagation(passes[:count], how))
+            if count < len(passes):
+                origin = origin.then(Propagation(passes[count:], how))
+        return Module(Propagation(passes, how)(self._core), self._options, origin)
 
-    def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Module:
+    def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Self:
         """The program with a rule of yours on ops: propagation follows it in place of the ops' own.
 
         What the ops compute does not change, so a rule can lead to other shardings, never to other numbers.
 
         Args:
-            op: the name of ops, such as ``"stablehlo.dot_general"``, or the target of custom calls.
+            op: the name of ops, such as ``"stablehlo.dot_general"`` or ``"dot_general"``, or the target of custom
+                calls; ``"dot_general[0]"`` is the first of them, as :meth:`why` has it.
             rule: made by :func:`sharding_rule`, or its text.
             index: which of these ops, counted from 0 in the order of the text; all of them unless given.
 
@@ -224,11 +254,9 @@ class Module:
         >>> parse(text).with_sharding_rule("stablehlo.tanh", "i -> j").propagate().as_text().count("@mesh, [{}]")
         2
         """
-        rule = sharding_rule(rule) if isinstance(rule, str) else rule
+        rule = checked_rule("with_sharding_rule", rule)
         rows = self._core.op_list()
-        found = [number for number, row in enumerate(rows) if op in row[:2]]
-        if index is not None:
-            found = found[index : index + 1] if index >= 0 else []
+        found = _ops_called(op, index, rows)
         if not found:
             names = ", ".join(sorted({target or name for name, target, *_ in rows}))
             got = repr(op) if index is None else f"{op!r}, index {index}"
@@ -236,11 +264,7 @@ class Module:
                 message("with_sharding_rule", "an op must be one of the program", got, f"it has {names}")
             )
         rules = {n: rule.text(rows[n][2], rows[n][3]) for n in found}
-
-        def ruled(core: Any) -> Any:
-            return core.with_sharding_rules(rules)
-
-        return Module(ruled(self._core), self._origin and self._origin.then(ruled))
+        return self._changed(lambda core: core.with_sharding_rules(rules))
 
     def verify(self) -> None:
         """Check every op, type and sharding; raises the error of the first thing wrong."""
@@ -258,6 +282,31 @@ class Module:
         return f"<module of {self._core.op_count} ops>"
 
 
+def check_name(name: Any) -> None:
+    """Raise TypeError where ``why`` is asked about what is no text."""
+    if not isinstance(name, str):
+        raise TypeError(message("why", "takes the name of a value, an op or FILE:LINE", repr(name)))
+
+
+def checked_rule(what: str, rule: Any) -> ShardingRule:
+    """A rule that was given as such, or as its text; ShardingError for anything else."""
+    if isinstance(rule, str):
+        return sharding_rule(rule)
+    if not isinstance(rule, ShardingRule):
+        raise ShardingError(message(what, "a rule must be made by sharding_rule, or be its text", repr(rule)))
+    return rule
+
+
+def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
+    """The places in ``rows`` of the ops of this name, or of one of them."""
+    wanted = re.fullmatch(r"(.*)\[(\d+)\]", op) if isinstance(op, str) and index is None else None
+    name, index = (op, index) if wanted is None else (wanted[1], int(wanted[2]))
+    found = [number for number, (full, target, *_) in enumerate(rows) if name in (full, full.partition(".")[2], target)]
+    if index is not None:
+        found = found[index : index + 1] if index >= 0 else []
+    return found
+
+
 def parse(text: str, filename: str = "") -> Module:
     """Read a program: MLIR's generic form, or StableHLO's pretty forms as JAX prints them, with ``sdy`` attributes.
 
@@ -271,4 +320,4 @@ def parse(text: str, filename: str = "") -> Module:
 
     Source: the StableHLO specification; Shardy's attributes.
     """
-    return Module(_core.ir.parse(text, filename), _Origin(text, filename or _PROGRAM_TEXT))
+    return Module(_core.ir.parse(text, filename), origin=origin_of_text(text, filename))

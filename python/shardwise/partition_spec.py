@@ -200,6 +200,22 @@ class PartitionSpec:
     def __getitem__(self, index: int) -> Any:
         return self._dims[index]
 
+    def __add__(self, other: Any) -> PartitionSpec:
+        """The dims of both, in this order, as in JAX; ``other`` is a spec or a tuple of dims."""
+        spec = PartitionSpec(*other) if type(other) is tuple else other
+        if not isinstance(spec, PartitionSpec):
+            return NotImplemented
+        reducers = {each._reducer for each in (self, spec) if each._unreduced} or {"sum"}
+        if len(reducers) > 1:
+            raise ShardingError(message("P", "both specs must have one reducer", f"{self!r} + {spec!r}"))
+        replicated, unreduced = self._replicated + spec._replicated, self._unreduced + spec._unreduced
+        return PartitionSpec(
+            *self._dims, *spec._dims, replicated=replicated, unreduced=unreduced, reducer=reducers.pop()
+        )
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        return PartitionSpec(*other) + self if type(other) is tuple else NotImplemented
+
     def key(self) -> tuple[Any, ...]:
         """What two specs of arrays with the same shape are equal by: None at the end says nothing."""
         dims = self._dims

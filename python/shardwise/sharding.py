@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from . import _core
-from .errors import ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message
 from .mesh import Mesh
-from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
+from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, open
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
 
@@ -97,7 +97,8 @@ class NamedSharding:
             an entry for each dim.
 
     Raises:
-        ShardingError: axes that the mesh has not, or an axis used twice. ParseError: malformed text.
+        ShardingError: axes that the mesh has not, or an axis used twice. ParseError: malformed text. MeshError: a text
+            that names another mesh.
 
     >>> NamedSharding(Mesh({"x": 4}), P("x"))
     NamedSharding(mesh=Mesh('x': 4), spec=P('x'))
@@ -113,7 +114,8 @@ class NamedSharding:
         self.mesh = mesh
         self._fixed: _core.mesh.Sharding | None = None  # text has an entry for each dim
         if isinstance(spec, str):
-            self._fixed = _core.mesh.Sharding.parse(mesh._core, spec)
+            self._fixed = _on_mesh(_core.mesh.Sharding.parse(mesh._core, spec), mesh)
+            self._fixed.verify((1,) * self._fixed.ndim)  # an axis used twice
             self.spec = spec_of(self._fixed)
         else:
             core_sharding(mesh, spec, len(spec))  # an axis that the mesh has not, or one used twice
@@ -182,13 +184,28 @@ class NamedSharding:
         return f"NamedSharding(mesh={self.mesh!r}, spec={spec})"
 
 
+def _on_mesh(core: _core.mesh.Sharding, mesh: Mesh) -> _core.mesh.Sharding:
+    """What a text says, on the mesh with its name; MeshError where the text writes out another one."""
+    if core.mesh == mesh._core:
+        return core
+    if any(
+        getattr(core.mesh, what) != getattr(mesh._core, what) for what in ("axis_names", "axis_sizes", "device_ids")
+    ):
+        rule = f"the mesh of the text must be {mesh!r}"
+        raise MeshError(message("NamedSharding", rule, repr(Mesh._wrap(core.mesh)), "leave it out"))
+    return _core.mesh.Sharding.parse(mesh._core, _short_text(core))
+
+
 def _short_text(core: _core.mesh.Sharding) -> str:
     """Shardy's text without the mesh, which :class:`NamedSharding` reads: ``[{"x"}, {}], replicated={"y"}``."""
-    return core.text().partition(", ")[2].removesuffix(">")
+    text = core.text()
+    return text[text.index(core.dims_text()) :].removesuffix(">")
 
 
 def check_ndim(what: str, dim: int, ndim: int) -> int:
-    """``dim`` as a non-negative index of an array of ``ndim`` dims; ShapeError outside."""
+    """``dim`` as a non-negative index of an array of ``ndim`` dims; ShapeError outside, TypeError for no integer."""
+    if not is_integer(dim, dim):
+        raise TypeError(message(what, "dim must be an integer", repr(dim)))
     if not -ndim <= dim < ndim:
         raise ShapeError(message(what, f"dim must be in [{-ndim}, {ndim})", dim))
     return dim % ndim

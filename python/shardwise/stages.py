@@ -12,6 +12,8 @@ from .array import Array, ShapeDtypeStruct, put
 from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
+from .module import Module, Origin, Step, check_name, origin_of_text
+from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .tracing import Limit
@@ -22,58 +24,77 @@ __all__ = ["Lowered", "Program", "Traced"]
 _KINDS = ("global", "propagated", "resharded", "local")
 
 
-class Traced:
-    """A recorded function: the global program before partitioning."""
+class Traced(Module):
+    """A recorded function: the global program before partitioning, with all that a :class:`Module` can do.
+
+    So what cannot be run yet, a manual region for one, can be propagated and explained:
+
+    >>> import shardwise as sw
+    >>> mesh = sw.Mesh({"x": 2, "y": 4})
+    >>> square = sw.manual(lambda part: part * part, mesh, sw.P("x"), sw.P("x"), axes={"x"})
+    >>> traced = sw.jit(square, mesh=mesh).trace(np.zeros((8, 4), np.float32))
+    >>> traced.why("manual_computation").values[0].sharding
+    '[{"x"}, {}]'
+    >>> traced.propagate()
+    <module of 1 ops>
+    """
+
+    __slots__ = ("_hoisted", "_limits", "in_avals", "in_tree", "mesh", "out_tree")
 
     def __init__(
         self,
         module: _core.ir.Module,
+        options: PropagationOptions,
         mesh: Mesh,
         in_tree: Any,
         avals: list[ShapeDtypeStruct],
         out_tree: Any,
         hoisted: list[Any],
         limits: list[tuple[int, Limit]],
-        strategy: str,
     ) -> None:
-        self._module = module
+        super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
         self.in_tree = in_tree
         self.in_avals = avals
         self.out_tree = out_tree
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
-        self._strategy = strategy
+
+    def _changed(self, step: Step) -> Traced:
+        trees = (self.in_tree, self.in_avals, self.out_tree)
+        return Traced(step(self._core), self._options, self.mesh, *trees, self._hoisted, self._limits)
 
     @property
     def out_info(self) -> Any:
         """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
         return unflatten(
             self.out_tree,
-            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._module.result_types],
+            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._core.result_types],
         )
-
-    def as_text(self, *, locations: bool = False) -> str:
-        """StableHLO text of the recorded program."""
-        return self._module.text(locations=locations)
 
     def lower(self) -> Lowered:
         """The program, ready to be partitioned."""
         return Lowered(self)
 
+    def _with_names(self, name: str) -> Any:
+        """A recorded value has the names of the user's source; those of the text are on request."""
+        return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith(("%", "@")) else self._core
+
     def __repr__(self) -> str:
-        return f"<traced program of {self._module.op_count} ops for {self.mesh!r}>"
+        return f"<traced program of {self._core.op_count} ops for {self.mesh!r}>"
 
 
-class Lowered:
-    """A program ready to be partitioned for its mesh."""
+class Lowered(Module):
+    """A program ready to be partitioned for its mesh, with all that a :class:`Module` can do."""
+
+    __slots__ = ("_traced",)
 
     def __init__(self, traced: Traced) -> None:
+        super().__init__(traced._core, traced._options, traced._origin)
         self._traced = traced
 
-    def as_text(self, *, locations: bool = False) -> str:
-        """StableHLO text of the global program."""
-        return self._traced.as_text(locations=locations)
+    def _changed(self, step: Step) -> Lowered:
+        return Lowered(self._traced._changed(step))
 
     def compile(self) -> Program:
         """Propagate shardings, insert and plan reshards, and localise: one SPMD program."""
@@ -93,7 +114,7 @@ class Program:
     def __init__(self, traced: Traced) -> None:
         self._traced = traced
         self.mesh = traced.mesh
-        self._compiled = _core.passes.compile(traced._module, traced.mesh._core, traced._strategy)
+        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **traced._options.as_arguments())
         self._executable: _core.runtime.Executable | None = None
         self._hidden: list[Any] | None = None
 
@@ -154,6 +175,7 @@ class Program:
         Raises:
             KeyError: nothing of the program is called so.
         """
+        check_name(name)
         return explanation_of(self._compiled, name, counterfactual)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

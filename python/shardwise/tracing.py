@@ -179,7 +179,7 @@ class Limit(NamedTuple):
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
-    __slots__ = ("_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh")
+    __slots__ = ("_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "propagation")
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
@@ -191,6 +191,7 @@ class Trace:
         self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
         self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
         self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
+        self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
 
     def require_mesh(self, what: str) -> Mesh:
         """The program's mesh; ShardingError when there is none."""

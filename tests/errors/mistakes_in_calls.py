@@ -59,7 +59,7 @@ def jit_on_a_number() -> None:
     sw.jit(lambda x: x, mesh=3)
 
 
-@row(ValueError, r"jit: strategy must be 'basic' or 'aggressive', got 'fast'")
+@row(sw.ShardingError, r"jit: strategy must be 'basic' or 'aggressive', got 'fast'")
 def unknown_strategy() -> None:
     on_mesh(lambda x: x, strategy="fast")
 

@@ -98,7 +98,10 @@ def device_assignment_without_some_devices() -> None:
     on_mesh(lambda x: sw.shard(x, np.array([[0, 1], [2, 3]]))).trace(X)
 
 
-@row(sw.ShardingError, r"must follow the axes of Mesh\(.*\), got .*")
+@row(
+    sw.ShardingError,
+    r"must follow the axes of Mesh\(.*\), got \[\[1, 0\], .*; make a mesh with these device_ids and use P",
+)
 def device_assignment_in_another_order() -> None:
     on_mesh(lambda x: sw.shard(x, np.arange(8).reshape(4, 2)[:, ::-1])).trace(X)
 
@@ -113,7 +116,7 @@ def shard_by_something_else() -> None:
     on_mesh(lambda x: sw.shard(x, 3)).trace(X)
 
 
-@row(sw.ShardingError, r"shard: the sharding's mesh must be the program's Mesh\(.*\), got Mesh\('z': 2\); use one mesh")
+@row(sw.MeshError, r"shard: the sharding's mesh must be the program's Mesh\(.*\), got Mesh\('z': 2\); use one mesh")
 def shard_on_another_mesh() -> None:
     other = sw.NamedSharding(sw.Mesh({"z": 2}), P("z"))
     on_mesh(lambda x: sw.shard(x, other)).trace(X)
@@ -205,7 +208,7 @@ def set_mesh_to_a_number() -> None:
 
 @row(
     sw.MeshError,
-    r"all arguments must be on one mesh, Mesh\('data': 4, 'model': 2\), got Mesh\('z': 2\); move them with",
+    r"all arguments and shardings must be on one mesh, Mesh\('data': 4, 'model': 2\), got Mesh\('z': 2\); move arrays",
 )
 def arguments_on_two_meshes() -> None:
     sw.jit(lambda x, y: x + y)(sw.device_put(X, MESH), sw.device_put(X, sw.Mesh({"z": 2})))

@@ -118,6 +118,102 @@ def set_mesh_in_a_program() -> None:
     on_mesh(f).trace(X)
 
 
+@row(
+    sw.MeshError,
+    r"with_sharding_constraint: the sharding's mesh must be the program's Mesh\(.*\), got Mesh\('a': 2\); use one mesh",
+)
+def constraint_on_another_mesh() -> None:
+    other = sw.NamedSharding(sw.Mesh({"a": 2}), P("a"))
+    on_mesh(lambda x: sw.with_sharding_constraint(x, other)).trace(X)
+
+
+@row(
+    sw.ShardingError,
+    r"with_sharding_constraint: takes P\(...\), NamedSharding, text or a device assignment, got Mesh\(",
+)
+def constraint_to_a_mesh() -> None:
+    on_mesh(lambda x: sw.with_sharding_constraint(x, MESH)).trace(X)
+
+
+@row(
+    sw.ShardingError,
+    r"split: takes one array in a traced function, got list; annotate each of its arrays, or use with_sharding_constr",
+)
+def split_of_a_list() -> None:
+    on_mesh(lambda x: sw.split([x], 0, "data")).trace(X)
+
+
+@row(sw.ShardingError, r"replicate: takes one array in a traced function, got tuple; annotate each of its arrays")
+def replicate_of_a_tuple() -> None:
+    on_mesh(lambda x: sw.replicate((x, x))).trace(X)
+
+
+@row(sw.ShardingError, r"logical: takes one array in a traced function, got dict; annotate each of its arrays")
+def logical_of_a_dict() -> None:
+    on_mesh(lambda x: sw.logical({"x": x}, "batch hidden")).trace(X)
+
+
+@row(sw.ShardingError, r"P: a spec for 0 dims must have at most 0 entries, got P\('data'\); drop the extra ones")
+def shard_of_a_number() -> None:
+    on_mesh(lambda x: x * sw.shard(2.0, P("data"))).trace(X)
+
+
+@row(TypeError, r"split: dim must be an integer, got '0'")
+def split_of_a_dim_by_name() -> None:
+    on_mesh(lambda x: sw.split(x, "0", "data")).trace(X)  # type: ignore[arg-type]
+
+
+@row(
+    sw.ShardingError,
+    r"split: the number of partitions must divide the 2 devices of Mesh\(.*\) beside the manual axes 'data', got 4;",
+)
+def split_over_more_than_a_manual_region_leaves() -> None:
+    on_mesh(_manual(lambda part: sw.split(part, 1, 4))).trace(X)
+
+
+@row(ValueError, r"name: a name must not be empty, nor start with % or @, as those of program text do, got '%h'")
+def name_like_those_of_texts() -> None:
+    on_mesh(lambda x: sw.name(x + 1, "%h")).trace(X)
+
+
+@row(sw.MeshError, r"NamedSharding: the mesh of the text must be Mesh\(.*\), got Mesh\('q': 2\); leave it out")
+def text_on_another_mesh() -> None:
+    sw.NamedSharding(MESH, '<mesh<["q"=2]>, [{"q"}]>')
+
+
+@row(sw.MeshError, r"the mesh of the text must be Mesh\(.*\), got Mesh\('model': 2, 'data': 4\); leave it out")
+def text_on_a_mesh_of_another_order() -> None:
+    sw.NamedSharding(MESH, '<mesh<["model"=2, "data"=4]>, [{"data"}]>')
+
+
+@row(sw.ShardingError, r'an axis must be used once, got "data" again in dim 1')
+def text_with_an_axis_twice() -> None:
+    sw.NamedSharding(MESH, '[{"data"}, {"data"}]')
+
+
+@row(
+    sw.ShardingError,
+    r"P: both specs must have one reducer, got P\(unreduced={'a'}\) \+ P\(unreduced={'b'}, reducer='max'",
+)
+def sum_of_specs_with_two_reducers() -> None:
+    P(unreduced="a") + P(unreduced="b", reducer="max")
+
+
+@row(sw.MeshError, r"make_mesh: takes a sequence of sizes and one of names, got 2")
+def mesh_of_one_number() -> None:
+    sw.make_mesh(2, "x")  # type: ignore[arg-type]
+
+
+@row(sw.MeshError, r"Mesh: the size of an axis must be below 2\^63, got 'x': 9223372036854775808")
+def mesh_larger_than_numbers() -> None:
+    sw.Mesh({"x": 2**63})
+
+
+@row(sw.MeshError, r"Mesh: device ids must be integers, got \[1, '0'\]")
+def mesh_of_devices_by_name() -> None:
+    sw.Mesh({"x": 2}, [1, "0"])  # type: ignore[list-item]
+
+
 # ---- layouts --------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +321,7 @@ def redistribute_to_nothing() -> None:
     dtensor.redistribute(X, MESH)
 
 
-@row(sw.MeshError, r"distribute_tensor: a mesh must be known, got None; pass device_mesh, or call set_mesh first")
+@row(sw.MeshError, r"distribute_tensor: a mesh must be known; pass device_mesh, or call set_mesh first")
 def distribute_without_a_mesh() -> None:
     dtensor.distribute_tensor(X)
 
@@ -241,6 +337,26 @@ def placements_of_axes_in_another_order() -> None:
 @row(sw.ShardingError, r"placements: placements need whole axes, got P\(unreduced={sub\('data', pre=1, size=2\)}\)")
 def placements_of_parts_of_an_axis() -> None:
     dtensor.placements(sw.NamedSharding(MESH, P(unreduced=sw.sub("data", pre=1, size=2))))
+
+
+@row(sw.MeshError, r"redistribute: device_mesh must be a Mesh, got \[Shard\(dim=0\)\]; write placements= for those")
+def placements_in_the_place_of_the_mesh() -> None:
+    dtensor.redistribute(X, [Shard(0)])  # type: ignore[arg-type]
+
+
+@row(sw.MeshError, r"init_device_mesh: takes a sequence of sizes, got 2; write \(size,\)")
+def device_mesh_of_one_size() -> None:
+    dtensor.init_device_mesh("cpu", 2)  # type: ignore[arg-type]
+
+
+@row(TypeError, r"placements: takes an Array or a NamedSharding, got ndarray")
+def placements_of_a_plain_array() -> None:
+    dtensor.placements(X)  # type: ignore[arg-type]
+
+
+@row(sw.ShapeError, r"Shard: dim must be an integer in \[-2, 2\), got '0'")
+def placement_of_a_dim_by_name() -> None:
+    dtensor.spec(MESH, [Shard("0"), Replicate()], 2)  # type: ignore[arg-type]
 
 
 # ---- groups, barriers, manual regions -------------------------------------------------------------------------------
@@ -261,8 +377,8 @@ def barrier_in_both_directions() -> None:
     sw.propagation_barrier(X, "both")
 
 
-def _manual(**options: Any) -> Any:
-    return sw.manual(lambda part: part, **{"in_specs": P("data"), "out_specs": P("data"), "axes": {"data"}, **options})
+def _manual(fun: Any = lambda part: part, **options: Any) -> Any:
+    return sw.manual(fun, **{"in_specs": P("data"), "out_specs": P("data"), "axes": {"data"}, **options})
 
 
 @row(
@@ -339,7 +455,7 @@ def unknown_pass() -> None:
     sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
 
 
-@row(sw.ShardingError, r"localize: the program must not be partitioned already, got shardwise.all_reduce; give")
+@row(sw.ShardingError, r"localize: the program must not have been through localize, got shardwise.all_reduce; give it")
 def pass_on_a_program_that_is_partitioned() -> None:
     program = on_mesh(lambda x: x.sum(), in_shardings=P("data")).lower(X).compile()
     sw.parse(program.as_text("local")).run("localize")

@@ -109,7 +109,7 @@ def test_shard_takes_specs_shardings_text_and_device_assignments(sharding: Any, 
         (np.arange(8)[::-1].reshape(4, 2), sw.ShardingError, "follow the axes"),
         (None, sw.ShardingError, "takes P"),
         (3, sw.ShardingError, "takes P"),
-        (NamedSharding(sw.Mesh({"x": 4}), P("x")), sw.ShardingError, "one mesh"),
+        (NamedSharding(sw.Mesh({"x": 4}), P("x")), sw.MeshError, "one mesh"),
     ],
 )
 def test_a_shard_that_means_nothing_is_refused(sharding: Any, kind: type[Exception], text: str) -> None:
@@ -239,3 +239,17 @@ def test_a_name_is_found_by_why_and_must_be_text() -> None:
     assert "twice" in repr(program.why("twice"))
     with pytest.raises(TypeError, match="must be a string"):
         sw.name(X, 3)  # type: ignore[arg-type]
+
+
+def test_a_number_stays_a_number_that_has_no_dtype_of_its_own() -> None:
+    def f(x: Any) -> Any:
+        assert sw.replicate(2.0) == 2.0
+        return x * sw.shard(2.0, P()) * sw.with_sharding_constraint(np.float32(2), P())
+
+    program = sw.jit(f, mesh=MESH).lower(X.astype(np.float16)).compile()
+    assert program.as_text("global").count("sharding_constraint") == 1
+    result = program(X.astype(np.float16))
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, X * 4)
+    half = sw.jit(lambda x: x * sw.replicate(2.0), mesh=MESH)(X.astype(np.float16))
+    assert half.dtype == np.float16

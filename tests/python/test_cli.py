@@ -189,9 +189,74 @@ def test_a_text_that_is_wrong_is_refused_with_its_place(
 def test_what_a_pass_refuses_has_the_place_of_the_op(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "opt", file, "--passes=localize")
     assert (code, out) == (1, "")
-    assert err.startswith(f"{file}:4:8: error: stablehlo.dot_general: the result must have type tensor<2x16xf32>")
+    assert err.startswith(
+        f"{file}:4:8: error: localize: the program must have been through assign and plan_reshards, got"
+    )
+    assert 'got stablehlo.dot_general from [{"x"}, {}], [{}, {}] to [{}, {}]; run assign and plan_reshards first' in err
     file.write_text(TEXT.replace("tensor<8x16xf32>\n  %z", 'tensor<8x16xf32> loc("train.py":3:4)\n  %z'))
-    assert run(capsys, "opt", file, "--passes=localize")[2].startswith("train.py:3:1: error: stablehlo.dot_general:")
+    assert run(capsys, "opt", file, "--passes=localize")[2].startswith("train.py:3:1: error: localize:")
+
+
+ORDERS = [
+    ("localize", "assign and plan_reshards", "stablehlo.dot_general"),
+    ("propagate,localize", "assign and plan_reshards", "stablehlo.dot_general"),
+    ("propagate,plan-reshards,localize", "assign and plan_reshards", "stablehlo.dot_general"),
+    ("propagate,assign,localize", "plan_reshards", "sdy.reshard"),
+    ("propagate,optimize-collectives", "localize", "a sharded argument"),
+    ("propagate,assign,plan-reshards,optimize-collectives", "localize", "a sharded argument"),
+]
+
+
+@pytest.mark.parametrize(("passes", "missing", "got"), ORDERS)
+def test_a_pass_that_comes_too_early_names_those_that_go_before(
+    passes: str, missing: str, got: str, file: Path, capsys: Any
+) -> None:
+    moved = TEXT.replace(
+        "%b: tensor<4x16xf32>", '%b: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+    )
+    file.write_text(moved)
+    last = passes.rpartition(",")[2].replace("-", "_")
+    code, out, err = run(capsys, "opt", file, f"--passes={passes}")
+    assert (code, out) == (1, "")
+    assert f"error: {last}: the program must have been through {missing}, got {got}" in err
+    assert err.endswith(f"; run {missing} first\n")
+    *before, _ = passes.split(",")
+    text = run(capsys, "opt", file, f"--passes={','.join(before)}")[1]  # of what a text holds, too
+    file.write_text(text)
+    assert f"the program must have been through {missing}, got {got}" in run(capsys, "opt", file, f"--passes={last}")[2]
+
+
+@pytest.mark.parametrize(
+    "last", ["propagate", "propagate-basic", "assign", "insert-reshards", "plan-reshards", "localize"]
+)
+def test_a_pass_that_comes_too_late_says_behind_what(last: str, file: Path, capsys: Any) -> None:
+    moved = TEXT.replace(
+        "%b: tensor<4x16xf32>", '%b: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+    )
+    file.write_text(moved)
+    name = last.replace("-", "_")
+    planned = "propagate,assign,plan-reshards"
+    err = run(capsys, "opt", file, f"--passes={planned},localize,{last}")[2]
+    assert f"error: {name}: the program must not have been through localize, got shardwise.all_gather; give it" in err
+    code, _, err = run(capsys, "opt", file, f"--passes={planned},{last}")
+    assert code == (last in ("assign", "insert-reshards"))
+    assert code == 0 or f"{name}: the program must not have been through plan_reshards, got sdy.all_gather" in err
+
+
+def test_a_program_of_one_device_is_known_where_it_moves_nothing(file: Path, capsys: Any) -> None:
+    err = run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize,localize")[2]
+    assert "the program must not have been through localize, got the program of one device" in err
+    local = run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
+    file.write_text(local)
+    assert run(capsys, "opt", file, "--passes=optimize-collectives") == (0, local, "")
+
+
+def test_results_must_lie_where_the_signature_says(file: Path, capsys: Any) -> None:
+    file.write_text(
+        TEXT.replace("-> tensor<8x16xf32> {", "-> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {")
+    )
+    err = run(capsys, "opt", file, "--passes=propagate,localize")[2]
+    assert 'got result 0 in [{"x"}, {}], declared [{}, {}]; run assign and plan_reshards first' in err
 
 
 def test_sums_of_parts_are_not_taken_for_whole(file: Path, capsys: Any) -> None:
@@ -205,7 +270,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
     )
     code, out, err = run(capsys, "opt", file, "--passes=propagate,localize")
     assert (code, out) == (1, "")
-    assert "what it sums up must be whole, or its result left unreduced" in err
+    assert 'got stablehlo.reduce from [{}, {"y"}], [] to [{}]; run assign and plan_reshards first' in err
     assert "all_reduce" in run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
 
 

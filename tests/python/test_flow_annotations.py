@@ -277,3 +277,33 @@ def test_a_function_that_raises_leaves_the_recording_usable() -> None:
         raise AssertionError
 
     np.testing.assert_array_equal(sw.jit(f, mesh=MESH)(X), X + 1)
+
+
+def test_values_of_a_manual_region_have_the_names_of_its_function() -> None:
+    def part(tree: Any, *rest: Any) -> Any:
+        return tree["a"] + rest[0]
+
+    def f(x: Any) -> Any:
+        return sw.manual(part, MESH, P("x"), P("x"), axes={"x"})({"a": sw.split(x, 1, "y")}, x)
+
+    program = sw.jit(f, mesh=MESH).trace(X)
+    for name in ("tree['a']", "arg1"):
+        (value,) = program.why(name).values
+        assert (value.type, value.sharding) == ("tensor<4x4xf32>", '[{"x"}, {"y"}]')
+    assert program.why("x").values[0].type == "tensor<8x4xf32>"
+
+
+def test_a_number_of_partitions_in_a_manual_region_is_of_the_axes_that_are_left() -> None:
+    def part(x: Any) -> Any:
+        return sw.split(x, 1, 4)
+
+    text = traced(lambda x: sw.manual(part, MESH, P("x"), P("x"), axes={"x"})(x), X)
+    assert '[{?}, {"y"}]' in text
+
+
+def test_shard_map_takes_what_jax_takes() -> None:
+    def f(part: Any) -> Any:
+        return part + 1
+
+    plain = sw.shard_map(f, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    assert traced(sw.shard_map(f, mesh=MESH, in_specs=P("x"), out_specs=P("x"), check_vma=False), X) == traced(plain, X)

@@ -122,3 +122,14 @@ def test_priorities_decide_conflicts() -> None:
     rows, columns = P(sw.priority("x", 0), None), P(None, sw.priority("x", 1))
     program = sw.jit(f, mesh=mesh, static_argnums=(2, 3)).lower(X, X, rows, columns).compile()
     assert program.output_shardings.spec == P("x", None)
+
+
+def test_specs_are_put_together_as_in_jax() -> None:
+    assert P("x") + P(None, ("y", "z")) == P("x", None, ("y", "z"))
+    dims: tuple[Any, ...] = ("x", None)
+    assert P("y") + dims == P("y", "x", None)
+    assert dims + P("y") == P("x", None, "y")
+    joined = P("a", replicated="b", unreduced="c", reducer="max") + P(replicated={"d"})
+    assert joined == P("a", replicated={"b", "d"}, unreduced="c", reducer="max")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        P("x") + "y"  # type: ignore[operator]

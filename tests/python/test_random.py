@@ -171,7 +171,7 @@ def test_known_keys_cost_no_operations() -> None:
 def test_drawing_is_one_pass_over_memory() -> None:
     mesh = sw.Mesh({"x": 8})
     program = sw.jit(lambda k: r.bits(k, (4096, 16)), mesh=mesh, out_shardings=P("x")).lower(KEY).compile()
-    assert 150 < program._traced._module.op_count < 200  # a hundred of them on arrays, the others on the key
+    assert 150 < program._traced._core.op_count < 200  # a hundred of them on arrays, the others on the key
     program(KEY)
     key = sw.device_put(KEY, program.input_shardings[0])
     program._executable.run([key._data], trace=True)

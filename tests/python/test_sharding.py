@@ -229,3 +229,11 @@ def test_a_device_assignment_puts_each_tile_on_its_device() -> None:
 def test_a_device_assignment_that_is_no_order_of_the_axes_is_refused(assignment: list[int], text: str) -> None:
     with pytest.raises(sw.ShardingError, match=text):
         assignment_dims(MESH, np.array(assignment))
+
+
+@pytest.mark.parametrize("mesh_text", ["@mesh", 'mesh<["x"=4, "y"=2]>'])
+def test_text_may_name_the_mesh_and_is_shown_without(mesh_text: str) -> None:
+    sharding = NamedSharding(MESH, f'<{mesh_text}, [{{"x":(1)2, ?}}p1, {{}}], replicated={{"y"}}>')
+    short = '[{"x":(1)2, ?}p1, {}], replicated={"y"}'
+    assert repr(sharding) == f"NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec={short!r})"
+    assert sharding == NamedSharding(MESH, short) == pickle.loads(pickle.dumps(sharding))

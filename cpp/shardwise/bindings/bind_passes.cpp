@@ -31,7 +31,7 @@ namespace shardwise {
 Strategy strategy_from_name(const std::string& name) {
   if (name == "basic") return Strategy::kBasic;
   if (name == "aggressive") return Strategy::kAggressive;
-  fail<ShardingError>("compile", "strategy must be 'basic' or 'aggressive'", name);
+  fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
 }
 
 namespace {
@@ -91,8 +91,9 @@ py::dict measure_propagation(const Module& module, const std::string& strategy, 
 }
 
 CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy,
-                           bool conservative) {
-  const CompileOptions options{.strategy = strategy_from_name(strategy), .conservative = conservative};
+                           bool conservative, bool strict_divisible) {
+  const CompileOptions options{
+      .strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
   Module traced = module;
   choose_mesh(traced, mesh);
   const auto compiled_module = [&] {
@@ -236,7 +237,7 @@ void bind_passes(py::module_& module) {
   module.def("measure_propagation", &measure_propagation, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user");
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("conservative") = false);
+             py::arg("conservative") = false, py::arg("strict_divisible") = false);
 }
 
 }  // namespace shardwise

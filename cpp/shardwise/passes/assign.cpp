@@ -11,13 +11,6 @@
 namespace shardwise {
 namespace {
 
-// A pending reduction that an op could take as it is.
-struct Pending {
-  AxisList axes;
-  Reducer reducer = Reducer::kNone;
-  std::vector<bool> operands;  // which come unreduced
-};
-
 // What decides between candidates, most important first. A reduction that is done later may meet others to be done
 // with.
 struct Price {
@@ -91,7 +84,7 @@ class Assignment {
     shardings.add(projection_, {}, Reducer::kNone);
     const bool elsewhere = project(op, rule, true);
     if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
-    const Pending pending = pending_of(op, rule);
+    const Pending pending = pending_at_home(op, rule);
     if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
 
     const ComputeSharding* best = &shardings.candidates()[0];
@@ -125,38 +118,10 @@ class Assignment {
 
   // ---- pending reductions ----
 
-  // Whether the op distributes over a reduction of its operands by `reducer`, as far as the op alone can say.
-  static bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
-    const Traits& traits = op.def().traits;
-    if (traits.linear == Linear::kNone || (traits.linear_reducers & reducer_bit(reducer)) == 0) return false;
-    bool reduces = false;
-    for (const Factor& factor : rule.factors()) {
-      if (factor.kind != FactorKind::kReduction) continue;
-      if (factor.reducer != reducer) return false;
-      reduces = true;
-    }
-    return reduces || op.regions().empty();
-  }
-
-  Pending pending_of(const OpView& op, const ShardingRule& rule) {
-    Pending pending;
-    pending.operands.assign(op.operand_count(), false);
-    size_t count = 0;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const TensorSharding* home = shardings_.find(values_.home(op.operand(i), {}));
-      if (home == nullptr || home->unreduced.empty()) continue;
-      if (count > 0 && (pending.axes != home->unreduced || pending.reducer != home->pending_reducer())) return {};
-      pending.axes = home->unreduced;
-      pending.reducer = home->pending_reducer();
-      pending.operands[i] = true;
-      ++count;
-    }
-    if (count == 0 || !may_pass(op, rule, pending.reducer)) return {};
-    const Linear linear = op.def().traits.linear;
-    const bool fits = linear == Linear::kFirst   ? count == 1 && pending.operands[0]
-                      : linear == Linear::kJoint ? count == op.operand_count()
-                                                 : count == 1;
-    return fits ? pending : Pending{};
+  Pending pending_at_home(const OpView& op, const ShardingRule& rule) {
+    std::vector<const TensorSharding*> homes;
+    for (const ValueId operand : op.operands()) homes.push_back(shardings_.find(values_.home(operand, {})));
+    return pending_of(op, rule, homes);
   }
 
   // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
@@ -175,23 +140,11 @@ class Assignment {
 
   // ---- prices and ops ----
 
-  ShardingId operand_sharding(const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending,
-                              size_t i) const {
-    const bool passes = !compute.passed.empty() && pending.operands[i];
-    return shardings_.of(compute.dims(rule, i), passes ? compute.passed : AxisList{}, compute.reducer);
-  }
-
-  ShardingId result_sharding(const ShardingRule& rule, const ComputeSharding& compute, size_t i) const {
-    AxisList unreduced = compute.passed;
-    unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
-    return shardings_.of(compute.dims(rule, rule.result_tensor(i)), sort_and_merge(unreduced), compute.reducer);
-  }
-
   Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending) {
     const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
     Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(rule, compute, pending, i);
+      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
       double bytes = values_.bytes(op.operand(i), need);
       if (reduces_early && pending.operands[i]) {
         const double count = sharers(op.operand(i), op, pending.reducer);
@@ -201,7 +154,7 @@ class Assignment {
       price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
     }
     for (size_t i = 0; i < op.result_count(); ++i) {
-      const ShardingId made = result_sharding(rule, compute, i);
+      const ShardingId made = result_sharding(shardings_, rule, compute, i);
       const ShardingId declared = shardings_.declared(op.result(i));
       price.bytes += planner_.bytes(source().value(op.result(i)).type, made, declared);
       price.reshards += made == declared ? 0 : 1;
@@ -213,7 +166,7 @@ class Assignment {
     std::vector<ValueId> operands;
     std::string cause;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(rule, compute, pending, i);
+      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
       operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
@@ -221,7 +174,7 @@ class Assignment {
     const OpId made = rewriter_.copy(op, std::move(operands));
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
-                  result_sharding(rule, compute, i), cause);
+                  result_sharding(shardings_, rule, compute, i), cause);
     }
   }
 

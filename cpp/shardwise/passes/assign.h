@@ -28,7 +28,11 @@
 namespace shardwise {
 
 void assign(Program& program);
-inline constexpr Pass kAssign{"assign", "choose the sharding that each op is computed in, and insert reshards", assign,
-                              true};
+inline constexpr Pass kAssign{.name = "assign",
+                              .doc = "choose the sharding that each op is computed in, and insert reshards",
+                              .run = assign,
+                              .needs_runnable = true,
+                              .takes = {.last = Form::kAssigned},
+                              .makes = Form::kAssigned};
 
 }  // namespace shardwise

@@ -199,4 +199,50 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
   }
 }
 
+bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
+  const Traits& traits = op.def().traits;
+  if (traits.linear == Linear::kNone || (traits.linear_reducers & reducer_bit(reducer)) == 0) return false;
+  bool reduces = false;
+  for (const Factor& factor : rule.factors()) {
+    if (factor.kind != FactorKind::kReduction) continue;
+    if (factor.reducer != reducer) return false;
+    reduces = true;
+  }
+  return reduces || op.regions().empty();
+}
+
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands) {
+  Pending pending;
+  pending.operands.assign(op.operand_count(), false);
+  size_t count = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
+    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->pending_reducer()))
+      return {};
+    pending.axes = operands[i]->unreduced;
+    pending.reducer = operands[i]->pending_reducer();
+    pending.operands[i] = true;
+    ++count;
+  }
+  if (count == 0 || !may_pass(op, rule, pending.reducer)) return {};
+  const Linear linear = op.def().traits.linear;
+  const bool fits = linear == Linear::kFirst   ? count == 1 && pending.operands[0]
+                    : linear == Linear::kJoint ? count == op.operand_count()
+                                               : count == 1;
+  return fits ? pending : Pending{};
+}
+
+ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                            const Pending& pending, size_t i) {
+  const bool passes = !compute.passed.empty() && pending.operands[i];
+  return shardings.of(compute.dims(rule, i), passes ? compute.passed : AxisList{}, compute.reducer);
+}
+
+ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                           size_t i) {
+  AxisList unreduced = compute.passed;
+  unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
+  return shardings.of(compute.dims(rule, rule.result_tensor(i)), sort_and_merge(unreduced), compute.reducer);
+}
+
 }  // namespace shardwise

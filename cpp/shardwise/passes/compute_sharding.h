@@ -23,6 +23,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/passes/factor_projection.h"
+#include "shardwise/passes/program_shardings.h"
 
 namespace shardwise {
 
@@ -61,5 +62,23 @@ class ComputeShardings {
   std::vector<bool> compound_;  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
 };
+
+// A pending reduction that an op could take as it is.
+struct Pending {
+  AxisList axes;
+  Reducer reducer = Reducer::kNone;
+  std::vector<bool> operands;  // which come unreduced
+};
+
+// Whether the op distributes over a reduction of its operands by `reducer`, as far as the op alone can say.
+bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer);
+// What operands in these shardings (null: whole) leave pending, where the op can take all of that; else nothing.
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands);
+
+// Where the tensors of an op lie that is computed so.
+ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                            const Pending& pending, size_t i);
+ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                           size_t i);
 
 }  // namespace shardwise

@@ -31,8 +31,7 @@ void check_left_unreduced(const PartitionContext& context) {
           if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
             continue;
           fail<ShardingError>(context.op().name(), "what it sums up must be whole, or its result left unreduced",
-                              str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)),
-                              "run assign and plan_reshards before localize");
+                              str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)));
         }
       }
     }
@@ -75,9 +74,7 @@ class Localization {
       keep(op.result(), std::move(result));
       return;
     }
-    if (traits.reshard || traits.constraint) {
-      fail<ShardingError>(op.name(), "must be planned before a program is made local", {}, "run plan_reshards first");
-    }
+    check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
@@ -129,20 +126,6 @@ LocalLayout layout_of(const Module& module, ValueId value) {
   return layout;
 }
 
-void check_not_localized(const Module& module, std::string_view what) {
-  for (const OpId id : module.region(module.main().body).ops) {
-    const OpView op(module, id);
-    if (!is_local_collective(op)) continue;
-    ShardingError error(
-        error_message(what, "the program must not be partitioned already", op.name(), "give it the global program"));
-    error.at(module.context().location_text(op.loc()));
-    throw error;
-  }
-}
-
-void localize(Program& program) {
-  check_not_localized(program.module, kLocalize.name);
-  Localization(program.module).run(program);
-}
+void localize(Program& program) { Localization(program.module).run(program); }
 
 }  // namespace shardwise

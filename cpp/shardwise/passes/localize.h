@@ -21,10 +21,12 @@ namespace shardwise {
 // some.
 LocalLayout layout_of(const Module& module, ValueId value);
 
-// ShardingError, with `what` as its subject, for a program that `localize` has made.
-void check_not_localized(const Module& module, std::string_view what);
-
 void localize(Program& program);
-inline constexpr Pass kLocalize{"localize", "turn global shapes into the program of one device", localize, true};
+inline constexpr Pass kLocalize{.name = "localize",
+                                .doc = "turn global shapes into the program of one device",
+                                .run = localize,
+                                .needs_runnable = true,
+                                .takes = {.first = Form::kPlanned, .last = Form::kPlanned},
+                                .makes = Form::kLocal};
 
 }  // namespace shardwise

@@ -15,6 +15,7 @@
 #include "shardwise/passes/pipeline.h"
 #include "shardwise/passes/plan_reshards.h"
 #include "shardwise/passes/populate_rules.h"
+#include "shardwise/passes/program_form.h"
 #include "shardwise/passes/propagate.h"
 #include "shardwise/passes/remove_size_one_axes.h"
 #include "shardwise/passes/sharding_groups.h"
@@ -62,21 +63,33 @@ void propagate_only(Program& program) {
                       program.options.conservative);
 }
 
+constexpr Pass level(std::string_view name, std::string_view doc, void (*run)(Program&)) {
+  return {.name = name, .doc = doc, .run = run, .takes = kPropagate.takes};
+}
+
+constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
+  pass.name = name;
+  pass.doc = doc;
+  return pass;
+}
+
 constexpr Pass kOthers[] = {
     {"parse", "read the program, verify it and print it", change_nothing},
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,
     kPopulateRules,
-    {"propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
-     propagate_only<Strategy::kBasic, Priorities::kNone>},
-    {"propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",
-     propagate_only<Strategy::kAggressive, Priorities::kNone>},
-    {"propagate_op_priority", "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate",
-     propagate_only<Strategy::kAggressive, Priorities::kOps>},
-    {"propagate_user_priority", "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate",
-     propagate_only<Strategy::kAggressive, Priorities::kUser>},
-    {"insert_reshards", "another name of assign", kAssign.run, true},
-    {"reshard_to_collectives", "another name of plan_reshards", kPlanReshards.run, true},
+    level("propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
+          propagate_only<Strategy::kBasic, Priorities::kNone>),
+    level("propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",
+          propagate_only<Strategy::kAggressive, Priorities::kNone>),
+    level("propagate_op_priority",
+          "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate",
+          propagate_only<Strategy::kAggressive, Priorities::kOps>),
+    level("propagate_user_priority",
+          "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate",
+          propagate_only<Strategy::kAggressive, Priorities::kUser>),
+    renamed(kAssign, "insert_reshards", "another name of assign"),
+    renamed(kPlanReshards, "reshard_to_collectives", "another name of plan_reshards"),
 };
 
 const std::vector<Pass>& all_passes() {
@@ -114,6 +127,7 @@ void run_passes(std::span<const std::string> names, Program& program) {
   int index = 0;
   for (const Pass* pass : passes) {
     if (pass->needs_runnable) check_runnable(program.module);
+    check_form(pass->name, pass->takes, program);
     run_pass(*pass, program, ++index);
     verify(program.module);  // a level leaves what it came to, and that may be what no rule allows
   }

@@ -22,7 +22,7 @@ std::span<const Pass> named_passes();                // those of the pipeline in
 const Pass* find_named_pass(std::string_view name);  // null for a name that no pass has
 
 // Runs them one after another, timed, dumped and verified as those of `compile` (pipeline.h). ShardingError for an
-// unknown name, before any pass runs.
+// unknown name, before any pass runs, and for a program in a form that a pass does not take (program_form.h).
 void run_passes(std::span<const std::string> names, Program& program);
 
 }  // namespace shardwise

@@ -15,8 +15,11 @@
 namespace shardwise {
 
 void optimize_collectives(Program& program);
-inline constexpr Pass kOptimizeCollectives{"optimize_collectives",
-                                           "merge equal collectives of the local program, and remove unused ones",
-                                           optimize_collectives, true};
+inline constexpr Pass kOptimizeCollectives{
+    .name = "optimize_collectives",
+    .doc = "merge equal collectives of the local program, and remove unused ones",
+    .run = optimize_collectives,
+    .needs_runnable = true,
+    .takes = {.first = Form::kLocal}};
 
 }  // namespace shardwise

@@ -70,11 +70,25 @@ struct Program {
   std::filesystem::path dump_folder = {};  // of this compile; empty: not chosen yet, or no dumps
 };
 
+// What a program is on its way to one device, in this order (program_form.h tells which):
+//   kGlobal    global shapes; an op's values lie where propagation says, whether it can be computed so or not
+//   kAssigned  global shapes; each op is computed where its values lie, and reshards move them
+//   kPlanned   global shapes; collectives in place of reshards
+//   kLocal     the shapes of one device
+enum class Form : uint8_t { kGlobal, kAssigned, kPlanned, kLocal };
+
+struct FormRange {
+  Form first = Form::kGlobal;
+  Form last = Form::kLocal;
+};
+
 struct Pass {
   std::string_view name;
   std::string_view doc;  // one line
   void (*run)(Program& program);
   bool needs_runnable = false;  // takes for granted that the program is one that can run: no calls, no manual regions
+  FormRange takes = {};
+  Form makes = Form::kGlobal;  // of a program in an earlier form
 };
 
 }  // namespace shardwise

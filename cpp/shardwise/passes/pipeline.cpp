@@ -16,6 +16,7 @@
 #include "shardwise/passes/optimize_collectives.h"
 #include "shardwise/passes/plan_reshards.h"
 #include "shardwise/passes/program_dump.h"
+#include "shardwise/passes/program_form.h"
 #include "shardwise/passes/propagate.h"
 #include "shardwise/passes/simplify.h"
 
@@ -54,7 +55,6 @@ void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
   check_runnable_region(module, main.body);
-  check_not_localized(module, "compile");
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
     fail<ShardingError>("compile", "a result cannot be left unreduced", short_text(context.sharding(id)),
@@ -119,7 +119,10 @@ Compiled compile(Module traced, const CompileOptions& options) {
   int index = 0;
   for (const Pass& pass : kPipeline) {
     compiled.passes.push_back(run_pass(pass, program, ++index));
-    if (pass.name == kInlineCalls.name) check_input(program.module);
+    if (pass.name == kInlineCalls.name) {
+      check_input(program.module);
+      check_form("compile", kAssign.takes, program);
+    }
     if (pass.name == kSimplify.name) compiled.global = program.module;
     if (pass.name == kPropagate.name) compiled.propagated = program.module;
     if (pass.name == kPlanReshards.name) compiled.resharded = program.module;

@@ -114,18 +114,12 @@ ValueId PlacedValues::get(ValueId source, ShardingId need, std::string_view caus
   return made;
 }
 
-// In the sharding asked for when the rule has a free factor for each sharded dim; else whole, to be sliced.
+// In the sharding asked for, or whole, to be sliced.
 void PlacedValues::make_constant(Placed& placed, ShardingId need) {
   const OpView op(rewriter_.source(), placed.constant);
   const ShardingRule& rule = rewriter_.source().context().sharding_rule(op);
-  const TensorSharding* wanted = shardings_.find(need);
-  bool direct = !rule.empty() || wanted == nullptr || wanted->is_fully_replicated();
-  for (size_t d = 0; direct && wanted != nullptr && d < wanted->dims.size(); ++d) {
-    if (wanted->dims[d].axes.empty()) continue;
-    const auto factors = rule.dim(rule.result_tensor(0), d);
-    direct = factors.size() == 1 && rule.factors()[factors[0]].kind == FactorKind::kPassThrough;
-  }
-  const ShardingId made_in = direct ? need : shardings_.replicated(op.result_type().ndim());
+  const ShardingId made_in =
+      can_be_made(rule, shardings_.find(need)) ? need : shardings_.replicated(op.result_type().ndim());
   for (const Version& version : placed.versions) {
     if (version.sharding == made_in) return;
   }
@@ -133,6 +127,16 @@ void PlacedValues::make_constant(Placed& placed, ShardingId need) {
   const ValueId value = rewriter_.target().result(made);
   rewriter_.target().value(value).sharding = made_in;
   placed.versions.push_back({made_in, value});
+}
+
+bool can_be_made(const ShardingRule& rule, const TensorSharding* wanted) {
+  bool direct = !rule.empty() || wanted == nullptr || wanted->is_fully_replicated();
+  for (size_t d = 0; direct && wanted != nullptr && d < wanted->dims.size(); ++d) {
+    if (wanted->dims[d].axes.empty()) continue;
+    const auto factors = rule.dim(rule.result_tensor(0), d);
+    direct = factors.size() == 1 && rule.factors()[factors[0]].kind == FactorKind::kPassThrough;
+  }
+  return direct;
 }
 
 }  // namespace shardwise

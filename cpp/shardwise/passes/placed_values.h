@@ -20,6 +20,9 @@
 
 namespace shardwise {
 
+// Whether a device can make its part of a constant by itself: the rule has a free factor for each sharded dim.
+bool can_be_made(const ShardingRule& rule, const TensorSharding* wanted);
+
 class PlacedValues {
  public:
   PlacedValues(Rewriter& rewriter, ReshardPlanner& planner, ProgramShardings& shardings)

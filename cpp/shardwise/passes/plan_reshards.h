@@ -50,7 +50,11 @@ class ReshardPlanner {
 inline constexpr std::string_view kCauseAttr = "cause";
 
 void plan_reshards(Program& program);
-inline constexpr Pass kPlanReshards{"plan_reshards", "turn each reshard into the cheapest collectives", plan_reshards,
-                                    true};
+inline constexpr Pass kPlanReshards{.name = "plan_reshards",
+                                    .doc = "turn each reshard into the cheapest collectives",
+                                    .run = plan_reshards,
+                                    .needs_runnable = true,
+                                    .takes = {.last = Form::kPlanned},
+                                    .makes = Form::kPlanned};
 
 }  // namespace shardwise

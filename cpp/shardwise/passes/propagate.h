@@ -21,7 +21,8 @@ namespace shardwise {
 
 // Constants are split, constraints applied, shardings propagated, then closed (CompileOptions::close_shardings).
 void propagate(Program& program);
-inline constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};
+inline constexpr Pass kPropagate{
+    .name = "propagate", .doc = "give every value a sharding", .run = propagate, .takes = {.last = Form::kPlanned}};
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,

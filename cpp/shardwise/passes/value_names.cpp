@@ -28,9 +28,9 @@ LocId call_of(const Module& module, LocId loc) {
 
 // By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
 // what `v = np.var(x)` stores.
-std::vector<bool> inner_values(const Module& module, const Provenance& provenance) {
-  std::vector<bool> inner(module.value_count());
-  for (OpId op : module.region(module.main().body).ops) {
+void mark_inner(const Module& module, const Provenance& provenance, RegionId region, std::vector<bool>& inner) {
+  for (OpId op : module.region(region).ops) {
+    for (const RegionId nested : module.regions(op)) mark_inner(module, provenance, nested, inner);
     if (module.op(op).result_count == 1 && is_made_constraint(module, provenance, module.result(op))) continue;
     const LocId call = call_of(module, module.op(op).loc);
     for (ValueId operand : module.operands(op)) {
@@ -38,7 +38,19 @@ std::vector<bool> inner_values(const Module& module, const Provenance& provenanc
         inner[operand.index] = true;
     }
   }
+}
+
+std::vector<bool> inner_values(const Module& module, const Provenance& provenance) {
+  std::vector<bool> inner(module.value_count());
+  mark_inner(module, provenance, module.main().body, inner);
   return inner;
+}
+
+// The body of a reduction is recorded by the call whose result the variable holds; a manual region's by calls of its
+// own.
+bool has_own_call(const Module& module, OpId op) {
+  const OpId around = module.region(module.op(op).parent).op;
+  return !around || call_of(module, module.op(op).loc) != call_of(module, module.op(around).loc);
 }
 
 // What the parser wrote around a location: "@f %a, %r:2" are names of the results of an op in @f.
@@ -91,8 +103,7 @@ std::vector<std::string> names_of(const Module& module, ValueId id, const std::v
   }
   if (!given.empty()) names.push_back(std::move(given));
   const OpId op = module.value(id).op;
-  // The body of a reduction is recorded by the call whose result the variable holds.
-  if (!op || inner[id.index] || module.op(op).parent != module.main().body) return names;
+  if (!op || inner[id.index] || !has_own_call(module, op)) return names;
   if (std::string variable = module.context().resolve(loc).variable; !variable.empty())
     names.push_back(std::move(variable));
   return names;

@@ -47,7 +47,7 @@ TEST(Pipeline, ThreadsCompileOneProgram) {
 TEST(Pipeline, RefusesAPartitionedProgram) {
   const Module local = compile(parse_program(kLayer)).local;
   const std::string message = message_of(print(local));
-  EXPECT_NE(message.find("compile: the program must not be partitioned already, got shardwise."), std::string::npos)
+  EXPECT_NE(message.find("compile: the program must not have been through localize, got shardwise."), std::string::npos)
       << message;
 }
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of propagation, the same for :func:`jit`, for the stages of a program, for texts and the command line.
+
+>>> options("opt", "basic", None, True, DEFAULTS)
+PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from .errors import ShardingError, message
+
+__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options"]
+
+Strategy = Literal["aggressive", "basic"]
+STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
+
+
+@dataclass(frozen=True)
+class PropagationOptions:
+    """How shardings are propagated.
+
+    Attributes:
+        strategy: how conflicts are settled: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only what all
+            tensors of an op agree on.
+        conservative: propagate only what asks for no exchange and no part of an axis.
+        strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
+    """
+
+    strategy: Strategy = "aggressive"
+    conservative: bool = False
+    strict_divisible: bool = False
+
+    def as_arguments(self) -> Mapping[str, Any]:
+        """The options by name, as the extension takes them."""
+        return vars(self)
+
+
+DEFAULTS: Final = PropagationOptions()
+
+
+def options(
+    what: str, strategy: Any, conservative: Any, strict_divisible: Any, default: PropagationOptions
+) -> PropagationOptions:
+    """The options that a user gave to ``what``, checked; None leaves one as ``default`` has it.
+
+    Raises:
+        ShardingError: no such strategy, or a switch that is neither True nor False.
+    """
+    if strategy is not None and (not isinstance(strategy, str) or strategy not in STRATEGIES):
+        choices = " or ".join(map(repr, sorted(STRATEGIES, reverse=True)))
+        raise ShardingError(message(what, f"strategy must be {choices}", repr(strategy)))
+    return PropagationOptions(
+        default.strategy if strategy is None else strategy,
+        _switch(what, "conservative", conservative, default.conservative),
+        _switch(what, "strict_divisible", strict_divisible, default.strict_divisible),
+    )
+
+
+def _switch(what: str, name: str, value: Any, default: bool) -> bool:
+    if value is None:
+        return default
+    if not isinstance(value, (bool, np.bool_)):
+        raise ShardingError(message(what, f"{name} must be True or False", repr(value)))
+    return bool(value)
