@@ -37,14 +37,14 @@ class Difference:
 class OriginRun:
     """One program."""
 
-    program: ModuleText
+    given: str
     passes: str
     # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
     # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
     # (mechanisms.py); "invalid": refused by Shardy, "died": it ended
     outcome: str = "equal"
     edges_only: bool = False
-    text: str = ""  # what both were given
+    text: str = ""  # the same without calls and with edges: what both propagated
     detail: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
@@ -52,7 +52,7 @@ class OriginRun:
 
     def report(self) -> str:
         rows = [f"  {d.what} {d.place} {d.axis}: ours {d.ours}, Shardy {d.theirs}" for d in self.differences]
-        return "\n".join([f"{self.passes}: {self.outcome} {self.detail}", *rows, self.program.text()])
+        return "\n".join([f"{self.passes}: {self.outcome} {self.detail}", *rows, self.given])
 
 
 def says_something(text: str) -> bool:
@@ -147,16 +147,20 @@ def text_for_both(program: ModuleText) -> str:
 
 def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes: Sequence[str]) -> list[OriginRun]:
     """Each program under one of Shardy's module passes; of those with annotated ops Shardy is asked for edges alone."""
-    runs = [OriginRun(p, name, edges_only=has_annotated_ops(p)) for p, name in zip(programs, passes, strict=True)]
-    for run in runs:
-        if any(cannot_be_ruled(op) for op in run.program.ops()):
-            run.outcome = "ruled"
-    asked = [run for run in runs if run.outcome != "ruled"]
-    requests = [
-        {"do": "origins", "text": text_for_both(r.program), "passes": r.passes, "edges_only": r.edges_only}
-        for r in asked
-    ]
-    for run, reply in zip(asked, oracle.ask_all(requests), strict=True):
+    runs = []
+    for program, name in zip(programs, passes, strict=True):
+        if any(cannot_be_ruled(op) for op in program.ops()):
+            runs.append(OriginRun(program.text(), name, outcome="ruled"))
+        else:
+            runs.append(OriginRun(text_for_both(program), name, edges_only=has_annotated_ops(program)))
+    compare_runs(oracle, [run for run in runs if run.outcome != "ruled"])
+    return runs
+
+
+def compare_runs(oracle: ShardyOracle, runs: Sequence[OriginRun]) -> None:
+    """All of them are one request."""
+    requests = [{"do": "origins", "text": r.given, "passes": r.passes, "edges_only": r.edges_only} for r in runs]
+    for run, reply in zip(runs, oracle.ask_all(requests), strict=True):
         if "died" in reply:
             run.outcome, run.detail = "died", reply["died"]
         elif "error" in reply:
@@ -166,7 +170,6 @@ def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes
     for run in runs:
         if run.outcome == "differs" and text_differences(oracle, run.text, run.passes):
             run.outcome = "resharded"
-    return runs
 
 
 def text_differences(oracle: ShardyOracle, text: str, passes: str) -> list[Any]:
@@ -227,15 +230,18 @@ def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
 
 
 def came_otherwise(difference: Difference, rows: Rows, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
-    """Whether all that Shardy notes in addition leads to values that another op gave the axis."""
+    """Whether all that Shardy notes in addition leads to values that another op gave the axis, later on in Shardy too:
+    they did not have it before."""
     added = [edge for edge in difference.theirs if edge not in difference.ours]
     if not added or len(added) + len(difference.ours) != len(difference.theirs):
         return False
-    noted = {tuple(edge[3:5]): edge[6] for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+    noted = {tuple(edge[3:5]): edge for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
     for edge in added:
-        value = next((n for n, (place, _) in rows.items() if place and place == noted.get(edge)), 0)
-        others = [e for e in ours if e["to"] == value and e["axis"] == difference.axis and e["op"] != difference.place]
-        if not value or not others:
+        step, _, axis, _, _, _, name = noted[edge]
+        value = next((n for n, (place, _) in rows.items() if place and place == name), 0)
+        others = {e["op"] for e in ours if e["to"] == value and e["axis"] == axis} - {difference.place}
+        later = {e[1] for e in theirs if e[6] == name and e[2] == axis and e[0] > step}
+        if not value or not others & later:
             return False
     return True
 

@@ -46,12 +46,13 @@ const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> s
 
 class Propagation {
  public:
-  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative)
+  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative, Setting setting)
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
         factors_(strategy),
         conservative_(conservative),
+        setting_(setting),
         states_(module.op_count()),
         rules_(module.op_count(), nullptr),
         live_uses_(module.value_count(), 0),
@@ -97,7 +98,7 @@ class Propagation {
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();
-      while (round_ == kLastRound && missed_) sweep();
+      while (setting_ == Setting::kPipeline && round_ == kLastRound && missed_) sweep();
       propagate_results();
     }
   }
@@ -140,8 +141,14 @@ class Propagation {
       const Value& owner = module_.value(known.owner);
       edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
     }
+    for (auto& [op, edges] : edges_of_op) {
+      std::ranges::stable_sort(edges, {}, [&](OpId id) { return place_of(*edge(id)); });
+    }
     for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
   }
+
+  // Which operand of its op an edge hears, or which of the values that a body of it returns.
+  uint32_t place_of(const DataFlowEdge& edge) const { return module_.value(edge.owner).index; }
 
   // What an edge hears is used where its op, or the end of a body of it, uses the value.
   template <class Visit>
@@ -149,27 +156,31 @@ class Propagation {
                     Visit& visit) const {
     const Module& module = module_;
     for (OpId id : module.region(region).ops) {
-      const DataFlowEdge* own = edge(id);
-      const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
-      if (own == nullptr || is_identity) {
-        for (ValueId operand : module.operands(id)) visit(operand, id);
-      }
       const auto known = edges_of_op.find(id);
       const auto hears = [&](std::span<const ValueId> values) {
         if (known == edges_of_op.end()) return;
         for (OpId heard_by : known->second) {
-          for (ValueId source : edge(heard_by)->sources) {
-            if (source != edge(heard_by)->owner && std::ranges::find(values, source) != values.end()) {
-              visit(source, heard_by);
-            }
-          }
+          const DataFlowEdge& hearing = *edge(heard_by);
+          const uint32_t place = place_of(hearing);
+          if (place >= values.size() || values[place] == hearing.owner) continue;
+          const bool is_source = std::ranges::find(hearing.sources, values[place]) != hearing.sources.end();
+          if (is_source) visit(values[place], heard_by);
         }
       };
-      hears(module.operands(id));
+      const auto by_op = [&] {
+        const DataFlowEdge* own = edge(id);
+        const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
+        if (own == nullptr || is_identity) {
+          for (ValueId operand : module.operands(id)) visit(operand, id);
+        }
+        hears(module.operands(id));
+      };
+      if (setting_ == Setting::kPipeline) by_op();
       for (RegionId inner : module.regions(id)) {
         for_each_use(inner, edges_of_op, visit);
         hears(module.region(inner).results);
       }
+      if (setting_ == Setting::kAlone) by_op();
     }
   }
 
@@ -480,6 +491,7 @@ class Propagation {
   bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
+  Setting setting_;
   std::array<std::optional<VisitCache>, 16> caches_;  // by participation
   int round_ = kLastRound;
   int64_t priority_ = 0;
@@ -502,11 +514,11 @@ class Propagation {
 }  // namespace
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative) {
+                         Counters& counters, bool conservative, Setting setting) {
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
-  Propagation propagation(module, strategy, provenance, conservative);
+  Propagation propagation(module, strategy, provenance, conservative, setting);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
   provenance.basic = strategy == Strategy::kBasic;
@@ -527,7 +539,7 @@ void propagate(Program& program) {
   apply_constraints(module, program.provenance);
   sync_sharding_groups(module, program.provenance);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
-                      program.counters, program.options.conservative);
+                      program.counters, program.options.conservative, Setting::kPipeline);
   sink_data_flow_edges(module, program.provenance);
   drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.

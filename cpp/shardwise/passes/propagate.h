@@ -23,8 +23,15 @@ namespace shardwise {
 void propagate(Program& program);
 inline constexpr Pass kPropagate{"propagate", "give every value a sharding", propagate};
 
+// Where propagation runs:
+//   kAlone     as Shardy's module passes, on a text as it was read. When a value has grown that an op with bodies takes
+//              and a body uses, the body is visited first; what comes to an argument of a region from behind in the
+//              last round stays outside.
+//   kPipeline  behind passes that in Shardy make the program anew: the op is visited first. No argument is left out.
+enum class Setting : uint8_t { kAlone, kPipeline };
+
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative = false);
+                         Counters& counters, bool conservative = false, Setting setting = Setting::kAlone);
 
 }  // namespace shardwise
