@@ -6,11 +6,20 @@
 #include <limits>
 
 #include "shardwise/ops/manual.h"
+#include "shardwise/passes/propagate_factors.h"
 
 namespace shardwise {
 namespace {
 
 constexpr int64_t kLargePriority = std::numeric_limits<uint16_t>::max();  // and above
+
+// The last axis of `shorter` may be the first digits of the other's.
+bool list_begins(AxisSpan shorter, AxisSpan longer) {
+  if (shorter.empty()) return true;
+  const size_t last = shorter.size() - 1;
+  return longer.size() > last && std::ranges::equal(shorter.first(last), longer.first(last)) &&
+         begins(shorter[last], longer[last]);
+}
 
 }  // namespace
 
@@ -83,7 +92,7 @@ bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
   if (!id) return false;
   const auto& dims = module_.context().sharding(id).dims;
   return dim < dims.size() &&
-         std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return contains(own, axis); });
+         std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return reaches_into(axis, own); });
 }
 
 size_t AxisHistory::arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const {
@@ -171,8 +180,8 @@ std::optional<AxisSource> AxisHistory::source_of(const AxisRef& digits, size_t t
       const FactorSharding* sharding = projection_.find(t, factor);
       if (t == target || sharding == nullptr) continue;
       const bool had =
-          whole ? is_prefix_of(grown, sharding->axes)
-                : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return contains(own, digits); });
+          whole ? list_begins(grown, sharding->axes)
+                : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return reaches_into(digits, own); });
       if (!had) continue;
       found = AxisSource{.axis = digits,
                          .holder = tensors_[t],
@@ -222,7 +231,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
       const FactorSharding* grown = grown_.find(target, factor);
       if (grown == nullptr) continue;
       for (const AxisRef& own : grown->axes) {
-        const std::optional<AxisRef> digits = overlap(own, left);
+        const std::optional<AxisRef> digits = reaches_into(left, own) ? left : overlap(own, left);
         if (!digits) continue;
         if (const auto source = source_of(*digits, target, factor, grown->axes)) {
           found.push_back(*source);
