@@ -215,7 +215,8 @@ def compare_reply_values(run: OriginRun, told: dict[str, Any], kept: set[str], r
 
 def credits_a_constraint(difference: Difference, text: str) -> bool:
     """Whether Shardy names a constraint on the argument that we name."""
-    arguments = re.findall(r"%\w+", text[text.index("^bb0(", text.index('"func.func"')) :].splitlines()[0])
+    head = re.search(r'"func.func".*\n *\^bb0\((.*)\):\n', text)  # not there where main has no arguments
+    arguments = re.findall(r"%\w+", head[1] if head else "")
     line = next((row for row in text.splitlines() if row.endswith(f'loc("{difference.theirs}")')), "")
     constrained = re.search(r'"sdy.sharding_constraint"\((%\w+)\)', line)
     if constrained is None or constrained[1] not in arguments:
