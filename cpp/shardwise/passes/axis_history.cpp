@@ -31,7 +31,7 @@ size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
 }
 
 AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
-    : module_(module), provenance_(provenance) {
+    : module_(module), provenance_(provenance), identities_(module.context()) {
   for (size_t s = 0; s < steps().size(); ++s) {
     const PropagationStep& step = steps()[s];
     (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
@@ -126,20 +126,11 @@ std::vector<Holder> AxisHistory::tensors(OpId op, uint32_t result) const {
   return found;
 }
 
-const ShardingRule& AxisHistory::identity_rule(const Dims& shape, size_t operands) {
-  std::unique_ptr<ShardingRule>& known = identities_[{shape, operands}];
-  if (known == nullptr) {
-    const std::vector<Dims> shapes(operands + 1, shape);
-    known = std::make_unique<ShardingRule>(RuleBuilder(shapes, operands).pointwise().build());
-  }
-  return *known;
-}
-
 const ShardingRule& AxisHistory::rule(OpId op, uint32_t result) {
   static const ShardingRule kNone;
-  if (!op) return identity_rule(module_.type(module_.region(module_.main().body).results[result]).shape, 1);
+  if (!op) return identities_.of(module_.value(module_.region(module_.main().body).results[result]).type, 1);
   if (const DataFlowEdge* edge = edge_of(op)) {
-    return identity_rule(module_.type(edge->owner).shape, edge->sources.size());
+    return identities_.of(module_.value(edge->owner).type, edge->sources.size());
   }
   if (module_.op(op).def->flow != nullptr) return kNone;
   return module_.context().propagation_rule(OpView(module_, op), provenance_.conservative);

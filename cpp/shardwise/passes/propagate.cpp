@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -12,8 +10,10 @@
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
 #include "shardwise/passes/close_shardings.h"
+#include "shardwise/passes/common_mesh.h"
 #include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/divisible_borders.h"
+#include "shardwise/passes/identity_rules.h"
 #include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/program_shardings.h"
@@ -30,20 +30,6 @@
 namespace shardwise {
 namespace {
 
-// The mesh that all shardings are on, under the first of its names; null when they differ, when there is none, or when
-// it has no axes to hand on.
-const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
-  const MeshPtr* common = nullptr;
-  for (ShardingId id : shardings) {
-    if (!id) continue;
-    const MeshPtr& mesh = context.sharding(id).mesh;
-    if (mesh == nullptr || mesh->is_empty()) continue;
-    if (mesh->is_maximal() || (common != nullptr && *common != mesh && !(*common)->same_devices(*mesh))) return nullptr;
-    if (common == nullptr) common = &mesh;
-  }
-  return common;
-}
-
 class Propagation {
  public:
   Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative, Setting setting)
@@ -56,7 +42,8 @@ class Propagation {
         states_(module.op_count()),
         rules_(module.op_count(), nullptr),
         live_uses_(module.value_count(), 0),
-        use_begin_(module.value_count() + 1, 0) {
+        use_begin_(module.value_count() + 1, 0),
+        identities_(module.context()) {
     for (const Function& function : module_.functions) collect(function.body);
     if (has_edges_) edges_ = DataFlowEdges(module);
     const std::vector<DataFlowEdge> bare = has_flow_ ? bare_edges(module) : std::vector<DataFlowEdge>();
@@ -343,7 +330,7 @@ class Propagation {
     before_.back() = seen_from_sources(edge, before_.back());
     if (std::ranges::none_of(before_, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
     begin_visit();
-    const ShardingRule& identity = identity_rule(module_.value(tensors_.back()).type, edge.sources.size());
+    const ShardingRule& identity = identities_.of(module_.value(tensors_.back()).type, edge.sources.size());
     const uint32_t* after = propagated(identity, part, false);
     for (size_t t = 0; t < edge.sources.size(); ++t) {
       if (const ShardingId grown{after[t]}; grown != before_[t]) set_sharding(id, t, grown);
@@ -454,7 +441,7 @@ class Propagation {
       before_.assign({module_.value(results[i]).sharding, main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
       first_of_visit_ = true;
-      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true, false);
+      const uint32_t* after = propagated(identities_.of(module_.value(results[i]).type, 1), {}, true, false);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
@@ -469,15 +456,6 @@ class Propagation {
         module_.value(member).sharding = value;
       }
     }
-  }
-
-  const ShardingRule& identity_rule(TypeId type, size_t operands) {
-    std::unique_ptr<ShardingRule>& known = identities_[{type, operands}];
-    if (known == nullptr) {
-      const std::vector<Dims> shapes(operands + 1, context_.type(type).shape);
-      known = std::make_unique<ShardingRule>(RuleBuilder(shapes, operands).pointwise().build());
-    }
-    return *known;
   }
 
   Module& module_;
@@ -502,7 +480,7 @@ class Propagation {
   std::vector<uint32_t> use_begin_;         // by value, into users_
   std::vector<OpId> users_;
   std::vector<OpId> stack_;
-  std::map<std::pair<TypeId, size_t>, std::unique_ptr<ShardingRule>> identities_;  // by type and number of operands
+  IdentityRules identities_;
   // Of the visit at hand.
   std::vector<ValueId> tensors_;
   std::vector<ShardingId> before_, after_;
