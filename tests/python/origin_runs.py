@@ -189,7 +189,7 @@ def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
     rows = rows_by_number(result)
     for difference in compare_edges(ours, theirs, run.counts):
-        if was_not_carried(difference, theirs) or came_otherwise(difference, rows, edges, theirs):
+        if was_not_carried(difference, theirs) or came_otherwise(difference, edges, theirs):
             run.mechanisms[NOT_CARRIED] += 1
         else:
             run.differences.append(difference)
@@ -230,19 +230,18 @@ def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
     return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[5] for edge in edges)
 
 
-def came_otherwise(difference: Difference, rows: Rows, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
-    """Whether all that Shardy notes in addition leads to values that another op gave the axis, later on in Shardy too:
-    they did not have it before."""
+def came_otherwise(difference: Difference, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
+    """Whether all that Shardy notes in addition leads to values that by both another op gives the axis later on: they
+    did not have it before."""
     added = [edge for edge in difference.theirs if edge not in difference.ours]
     if not added or len(added) + len(difference.ours) != len(difference.theirs):
         return False
     noted = {tuple(edge[3:5]): edge for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+    agreed = {(e["op"], e["axis"], e["source"], e["target"]) for e in ours}
     for edge in added:
-        step, _, axis, _, _, _, name = noted[edge]
-        value = next((n for n, (place, _) in rows.items() if place and place == name), 0)
-        others = {e["op"] for e in ours if e["to"] == value and e["axis"] == axis} - {difference.place}
-        later = {e[1] for e in theirs if e[6] == name and e[2] == axis and e[0] > step}
-        if not value or not others & later:
+        step, place, axis, _, _, _, name = noted[edge]
+        later = [e for e in theirs if e[6] == name and e[2] == axis and e[1] != place and e[0] > step]
+        if not name or not any(tuple(e[1:5]) in agreed for e in later):
             return False
     return True
 

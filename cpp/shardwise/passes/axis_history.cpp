@@ -238,7 +238,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
 
 namespace {
 
-// The axes that step `s` added to a dim, of each whoever had its first new digits.
+// The axes that step `s` added to a dim, of each whoever had its last new digits: factors of a dim may bring one each.
 void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge edge, std::vector<AxisEdge>& edges) {
   const PropagationStep& step = history.steps()[s];
   const TensorSharding& after = module.context().sharding(step.after);
@@ -248,8 +248,9 @@ void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge
     for (const AxisRef& axis : after.dims[d].axes) {
       if (before != nullptr && std::ranges::find(before->dims[d].axes, axis) != before->dims[d].axes.end()) continue;
       const std::vector<AxisSource> sources = history.sources(s, d, axis);
-      const auto source = std::ranges::find(sources, false, &AxisSource::own);
-      if (source == sources.end()) continue;
+      const auto source =
+          std::find_if(sources.rbegin(), sources.rend(), [](const AxisSource& one) { return !one.own; });
+      if (source == sources.rend()) continue;
       edge.axis = axis;
       edge.source = source->tensor;
       edges.push_back(edge);
