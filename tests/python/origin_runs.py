@@ -37,14 +37,14 @@ class Difference:
 class OriginRun:
     """One program."""
 
-    program: ModuleText
+    given: str
     passes: str
     # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
     # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
     # (mechanisms.py); "invalid": refused by Shardy, "died": it ended
     outcome: str = "equal"
     edges_only: bool = False
-    text: str = ""  # what both were given
+    text: str = ""  # the same without calls and with edges: what both propagated
     detail: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
@@ -52,7 +52,7 @@ class OriginRun:
 
     def report(self) -> str:
         rows = [f"  {d.what} {d.place} {d.axis}: ours {d.ours}, Shardy {d.theirs}" for d in self.differences]
-        return "\n".join([f"{self.passes}: {self.outcome} {self.detail}", *rows, self.program.text()])
+        return "\n".join([f"{self.passes}: {self.outcome} {self.detail}", *rows, self.given])
 
 
 def says_something(text: str) -> bool:
@@ -147,16 +147,20 @@ def text_for_both(program: ModuleText) -> str:
 
 def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes: Sequence[str]) -> list[OriginRun]:
     """Each program under one of Shardy's module passes; of those with annotated ops Shardy is asked for edges alone."""
-    runs = [OriginRun(p, name, edges_only=has_annotated_ops(p)) for p, name in zip(programs, passes, strict=True)]
-    for run in runs:
-        if any(cannot_be_ruled(op) for op in run.program.ops()):
-            run.outcome = "ruled"
-    asked = [run for run in runs if run.outcome != "ruled"]
-    requests = [
-        {"do": "origins", "text": text_for_both(r.program), "passes": r.passes, "edges_only": r.edges_only}
-        for r in asked
-    ]
-    for run, reply in zip(asked, oracle.ask_all(requests), strict=True):
+    runs = []
+    for program, name in zip(programs, passes, strict=True):
+        if any(cannot_be_ruled(op) for op in program.ops()):
+            runs.append(OriginRun(program.text(), name, outcome="ruled"))
+        else:
+            runs.append(OriginRun(text_for_both(program), name, edges_only=has_annotated_ops(program)))
+    compare_runs(oracle, [run for run in runs if run.outcome != "ruled"])
+    return runs
+
+
+def compare_runs(oracle: ShardyOracle, runs: Sequence[OriginRun]) -> None:
+    """All of them are one request."""
+    requests = [{"do": "origins", "text": r.given, "passes": r.passes, "edges_only": r.edges_only} for r in runs]
+    for run, reply in zip(runs, oracle.ask_all(requests), strict=True):
         if "died" in reply:
             run.outcome, run.detail = "died", reply["died"]
         elif "error" in reply:
@@ -166,7 +170,6 @@ def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes
     for run in runs:
         if run.outcome == "differs" and text_differences(oracle, run.text, run.passes):
             run.outcome = "resharded"
-    return runs
 
 
 def text_differences(oracle: ShardyOracle, text: str, passes: str) -> list[Any]:
@@ -186,7 +189,7 @@ def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
     rows = rows_by_number(result)
     for difference in compare_edges(ours, theirs, run.counts):
-        if was_not_carried(difference, theirs) or came_otherwise(difference, rows, edges, theirs):
+        if was_not_carried(difference, theirs) or came_otherwise(difference, edges, theirs):
             run.mechanisms[NOT_CARRIED] += 1
         else:
             run.differences.append(difference)
@@ -212,7 +215,8 @@ def compare_reply_values(run: OriginRun, told: dict[str, Any], kept: set[str], r
 
 def credits_a_constraint(difference: Difference, text: str) -> bool:
     """Whether Shardy names a constraint on the argument that we name."""
-    arguments = re.findall(r"%\w+", text[text.index("^bb0(", text.index('"func.func"')) :].splitlines()[0])
+    head = re.search(r'"func.func".*\n *\^bb0\((.*)\):\n', text)  # not there where main has no arguments
+    arguments = re.findall(r"%\w+", head[1] if head else "")
     line = next((row for row in text.splitlines() if row.endswith(f'loc("{difference.theirs}")')), "")
     constrained = re.search(r'"sdy.sharding_constraint"\((%\w+)\)', line)
     if constrained is None or constrained[1] not in arguments:
@@ -226,16 +230,18 @@ def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
     return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[5] for edge in edges)
 
 
-def came_otherwise(difference: Difference, rows: Rows, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
-    """Whether all that Shardy notes in addition leads to values that another op gave the axis."""
+def came_otherwise(difference: Difference, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
+    """Whether all that Shardy notes in addition leads to values that by both another op gives the axis later on: they
+    did not have it before."""
     added = [edge for edge in difference.theirs if edge not in difference.ours]
     if not added or len(added) + len(difference.ours) != len(difference.theirs):
         return False
-    noted = {tuple(edge[3:5]): edge[6] for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+    noted = {tuple(edge[3:5]): edge for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+    agreed = {(e["op"], e["axis"], e["source"], e["target"]) for e in ours}
     for edge in added:
-        value = next((n for n, (place, _) in rows.items() if place and place == noted.get(edge)), 0)
-        others = [e for e in ours if e["to"] == value and e["axis"] == difference.axis and e["op"] != difference.place]
-        if not value or not others:
+        step, place, axis, _, _, _, name = noted[edge]
+        later = [e for e in theirs if e[6] == name and e[2] == axis and e[1] != place and e[0] > step]
+        if not name or not any(tuple(e[1:5]) in agreed for e in later):
             return False
     return True
 

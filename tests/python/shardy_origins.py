@@ -26,7 +26,7 @@ LOCATION = re.compile(r'loc\("(\w+)"\)')
 OP_LINE = re.compile(r"^\s*(%\S+ = .*|\}.*|\".*): \(.*\) -> \S.*$")
 STEP = re.compile(r"\{step-(\d+) = \[((?:\{[^}]*\}(?:, )?)*)\]\}")
 EDGE = re.compile(r'\{("\w+"(?::\(\d+\)\d+)?) = (\w+-\d+) -> \[([^\]]*)\]\}')
-PREPARE = "builtin.module(inline,symbol-dce,sdy-add-data-flow-edges)"
+PREPARE = "builtin.module(inline,symbol-dce,sdy-manual-axes-cleanup,sdy-add-data-flow-edges)"
 PASSES = "builtin.module({}{{debug-sharding-origins={} debug-propagation-edge-sharding=true}})"
 
 

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from module_drawing import random_module
@@ -16,8 +18,8 @@ from module_region_steps import REGION_STEPS
 from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
-from origin_mechanisms import MECHANISMS, OriginMechanism
-from origin_runs import compare_origins
+from origin_mechanisms import IN_PIECES, MECHANISMS, OriginMechanism
+from origin_runs import OriginRun, compare_origins, compare_runs
 from shardy_oracle import LEVELS, ShardyOracle
 from suggestion_runs import SuggestionTally, try_suggestions
 
@@ -25,6 +27,7 @@ from shardwise import _core
 
 PROGRAMS, BATCH = 200, 50
 KINDS = {"plain": STEPS, "regions": STEPS + SPECIAL_STEPS + REGION_STEPS}
+FILES = sorted((Path(__file__).parents[1] / "origins").glob("*.mlir"))
 DEBUG = "{debug-sharding-origins=true debug-propagation-edge-sharding=true}"
 
 
@@ -58,6 +61,19 @@ def test_origins_and_edges_are_those_of_shardy(worker: ShardyOracle, kind: str, 
     assert outcomes["equal"] >= 0.7 * BATCH
     assert counts["axes"] > 2 * BATCH
     assert counts["edges"] > 2 * BATCH
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_programs_that_once_differed_are_told_as_by_shardy(shardy: ShardyOracle, file: Path) -> None:
+    text = file.read_text()
+    found = re.match(r"// passes: (.*)\n", text)
+    assert found is not None
+    run = OriginRun(text, found[1])
+    compare_runs(shardy, [run])
+    assert run.outcome in ("equal", "explained"), run.report()
+    assert set(run.mechanisms) <= {IN_PIECES}
+    assert run.counts["axes"] > 0
+    assert run.counts["edges"] > 0
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)

@@ -6,11 +6,20 @@
 #include <limits>
 
 #include "shardwise/ops/manual.h"
+#include "shardwise/passes/propagate_factors.h"
 
 namespace shardwise {
 namespace {
 
 constexpr int64_t kLargePriority = std::numeric_limits<uint16_t>::max();  // and above
+
+// The last axis of `shorter` may be the first digits of the other's.
+bool list_begins(AxisSpan shorter, AxisSpan longer) {
+  if (shorter.empty()) return true;
+  const size_t last = shorter.size() - 1;
+  return longer.size() > last && std::ranges::equal(shorter.first(last), longer.first(last)) &&
+         begins(shorter[last], longer[last]);
+}
 
 }  // namespace
 
@@ -22,7 +31,7 @@ size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
 }
 
 AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
-    : module_(module), provenance_(provenance) {
+    : module_(module), provenance_(provenance), identities_(module.context()) {
   for (size_t s = 0; s < steps().size(); ++s) {
     const PropagationStep& step = steps()[s];
     (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
@@ -83,7 +92,7 @@ bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
   if (!id) return false;
   const auto& dims = module_.context().sharding(id).dims;
   return dim < dims.size() &&
-         std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return contains(own, axis); });
+         std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return reaches_into(axis, own); });
 }
 
 size_t AxisHistory::arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const {
@@ -117,20 +126,11 @@ std::vector<Holder> AxisHistory::tensors(OpId op, uint32_t result) const {
   return found;
 }
 
-const ShardingRule& AxisHistory::identity_rule(const Dims& shape, size_t operands) {
-  std::unique_ptr<ShardingRule>& known = identities_[{shape, operands}];
-  if (known == nullptr) {
-    const std::vector<Dims> shapes(operands + 1, shape);
-    known = std::make_unique<ShardingRule>(RuleBuilder(shapes, operands).pointwise().build());
-  }
-  return *known;
-}
-
 const ShardingRule& AxisHistory::rule(OpId op, uint32_t result) {
   static const ShardingRule kNone;
-  if (!op) return identity_rule(module_.type(module_.region(module_.main().body).results[result]).shape, 1);
+  if (!op) return identities_.of(module_.value(module_.region(module_.main().body).results[result]).type, 1);
   if (const DataFlowEdge* edge = edge_of(op)) {
-    return identity_rule(module_.type(edge->owner).shape, edge->sources.size());
+    return identities_.of(module_.value(edge->owner).type, edge->sources.size());
   }
   if (module_.op(op).def->flow != nullptr) return kNone;
   return module_.context().propagation_rule(OpView(module_, op), provenance_.conservative);
@@ -171,8 +171,8 @@ std::optional<AxisSource> AxisHistory::source_of(const AxisRef& digits, size_t t
       const FactorSharding* sharding = projection_.find(t, factor);
       if (t == target || sharding == nullptr) continue;
       const bool had =
-          whole ? is_prefix_of(grown, sharding->axes)
-                : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return contains(own, digits); });
+          whole ? list_begins(grown, sharding->axes)
+                : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return reaches_into(digits, own); });
       if (!had) continue;
       found = AxisSource{.axis = digits,
                          .holder = tensors_[t],
@@ -222,7 +222,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
       const FactorSharding* grown = grown_.find(target, factor);
       if (grown == nullptr) continue;
       for (const AxisRef& own : grown->axes) {
-        const std::optional<AxisRef> digits = overlap(own, left);
+        const std::optional<AxisRef> digits = reaches_into(left, own) ? left : overlap(own, left);
         if (!digits) continue;
         if (const auto source = source_of(*digits, target, factor, grown->axes)) {
           found.push_back(*source);
@@ -238,7 +238,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
 
 namespace {
 
-// The axes that step `s` added to a dim, of each whoever had its first new digits.
+// The axes that step `s` added to a dim, of each whoever had its last new digits: factors of a dim may bring one each.
 void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge edge, std::vector<AxisEdge>& edges) {
   const PropagationStep& step = history.steps()[s];
   const TensorSharding& after = module.context().sharding(step.after);
@@ -248,8 +248,9 @@ void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge
     for (const AxisRef& axis : after.dims[d].axes) {
       if (before != nullptr && std::ranges::find(before->dims[d].axes, axis) != before->dims[d].axes.end()) continue;
       const std::vector<AxisSource> sources = history.sources(s, d, axis);
-      const auto source = std::ranges::find(sources, false, &AxisSource::own);
-      if (source == sources.end()) continue;
+      const auto source =
+          std::find_if(sources.rbegin(), sources.rend(), [](const AxisSource& one) { return !one.own; });
+      if (source == sources.rend()) continue;
       edge.axis = axis;
       edge.source = source->tensor;
       edges.push_back(edge);

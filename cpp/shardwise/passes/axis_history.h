@@ -11,14 +11,13 @@
 //                                        // step 0  dot_general  "data": operand 0 -> result 0
 #pragma once
 
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "shardwise/passes/factor_projection.h"
+#include "shardwise/passes/identity_rules.h"
 #include "shardwise/passes/provenance.h"
 
 namespace shardwise {
@@ -84,7 +83,6 @@ class AxisHistory {
   int64_t released_at(const PropagationStep& step) const;
   const std::vector<size_t>& steps_of(const Holder& holder) const;
   const ShardingRule& rule(OpId op, uint32_t result);
-  const ShardingRule& identity_rule(const Dims& shape, size_t operands);
   // A sharding of the holder as `op` sees it, which knows no manual axes of the region around it.
   ShardingId seen_by(OpId op, const Holder& holder, ShardingId id) const;
   std::optional<AxisSource> source_of(const AxisRef& digits, size_t target, FactorId factor, const AxisList& grown);
@@ -94,7 +92,7 @@ class AxisHistory {
   const Provenance& provenance_;
   std::unordered_map<uint32_t, std::vector<size_t>> by_value_, by_result_;
   std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, said to be sharded as outside
-  std::map<std::pair<Dims, size_t>, std::unique_ptr<ShardingRule>> identities_;
+  IdentityRules identities_;
   std::vector<std::pair<size_t, int64_t>> large_turns_;  // of priorities that steps have no room for: where they begin
   FactorProjection projection_, grown_;
   std::vector<Holder> tensors_;  // of the projection

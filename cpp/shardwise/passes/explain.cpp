@@ -8,6 +8,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/passes/common_mesh.h"
 #include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/suggested_sharding.h"
 #include "shardwise/passes/value_names.h"
@@ -427,11 +428,13 @@ class Explainer {
             .closed_by = {}};
   }
 
+  // So do tensors of which nothing is known.
   bool has_common_mesh(const std::vector<Holder>& tensors) const {
-    return std::ranges::all_of(tensors, [&](const Holder& tensor) {
-      const ShardingId id = history_.at(tensor, history_.now());
-      return !id || (context_.sharding(id).mesh.get() == mesh_ && !mesh_->is_maximal());
-    });
+    std::vector<ShardingId> shardings;
+    for (const Holder& tensor : tensors) shardings.push_back(history_.at(tensor, history_.now()));
+    if (std::ranges::none_of(shardings, [](ShardingId id) { return static_cast<bool>(id); })) return true;
+    const MeshPtr* mesh = common_mesh(context_, shardings);
+    return mesh != nullptr && (*mesh)->same_devices(*mesh_);
   }
 
   // The first axis that the other tensor has on the factor and this one has not.

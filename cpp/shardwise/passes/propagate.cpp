@@ -2,16 +2,15 @@
 #include "shardwise/passes/propagate.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <unordered_map>
 #include <utility>
 
 #include "shardwise/ops/manual.h"
 #include "shardwise/passes/apply_constraints.h"
 #include "shardwise/passes/close_shardings.h"
+#include "shardwise/passes/common_mesh.h"
 #include "shardwise/passes/data_flow_edges.h"
 #include "shardwise/passes/divisible_borders.h"
+#include "shardwise/passes/identity_rules.h"
 #include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/lift_inlined_meshes.h"
 #include "shardwise/passes/program_shardings.h"
@@ -29,32 +28,20 @@
 namespace shardwise {
 namespace {
 
-// The mesh that all shardings are on, under the first of its names; null when they differ, when there is none, or when
-// it has no axes to hand on.
-const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
-  const MeshPtr* common = nullptr;
-  for (ShardingId id : shardings) {
-    if (!id) continue;
-    const MeshPtr& mesh = context.sharding(id).mesh;
-    if (mesh == nullptr || mesh->is_empty()) continue;
-    if (mesh->is_maximal() || (common != nullptr && *common != mesh && !(*common)->same_devices(*mesh))) return nullptr;
-    if (common == nullptr) common = &mesh;
-  }
-  return common;
-}
-
 class Propagation {
  public:
-  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative)
+  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative, Setting setting)
       : module_(module),
         context_(module.context()),
         steps_(provenance.steps),
-        graph_(module),
+        graph_(module, setting),
         factors_(strategy),
         conservative_(conservative),
+        setting_(setting),
         states_(module.op_count()),
         rules_(module.op_count(), 0),
-        known_(module.value_count()) {
+        known_(module.value_count()),
+        identities_(module.context()) {
     const std::vector<DataFlowEdge> bare = graph_.has_flow() ? bare_edges(module) : std::vector<DataFlowEdge>();
     settles_ = !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty();
     if (!settles_) classes_ = ValueClasses(module, graph_.edges(), bare);
@@ -98,7 +85,7 @@ class Propagation {
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();
-      while (round_ == kLastRound && missed_) sweep();
+      while (setting_ == Setting::kPipeline && round_ == kLastRound && missed_) sweep();
       propagate_results();
     }
   }
@@ -291,7 +278,7 @@ class Propagation {
     before_.back() = seen_from_sources(edge, before_.back());
     if (std::ranges::none_of(before_, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
     begin_visit();
-    const ShardingRule& identity = identity_rule(module_.value(module_.result(id)).type, edge.sources.size());
+    const ShardingRule& identity = identities_.of(module_.value(module_.result(id)).type, edge.sources.size());
     const uint32_t* after = propagated(identity, part, false);
     for (size_t t = 0; t < edge.sources.size(); ++t) {
       if (const ShardingId grown{after[t]}; grown != before_[t]) set_sharding(id, t, grown);
@@ -398,7 +385,7 @@ class Propagation {
       before_.assign({known_[results[i].index], main.result_shardings[i]});
       if (!before_[0] && !before_[1]) continue;
       first_of_visit_ = true;
-      const uint32_t* after = propagated(identity_rule(module_.value(results[i]).type, 1), {}, true, false);
+      const uint32_t* after = propagated(identities_.of(module_.value(results[i]).type, 1), {}, true, false);
       const ShardingId value{after[0]};
       const ShardingId result{after[1]};
       if (result != before_[1]) {
@@ -417,15 +404,6 @@ class Propagation {
     }
   }
 
-  const ShardingRule& identity_rule(TypeId type, size_t operands) {
-    std::unique_ptr<ShardingRule>& known = identities_[{type, operands}];
-    if (known == nullptr) {
-      const std::vector<Dims> shapes(operands + 1, context_.type(type).shape);
-      known = std::make_unique<ShardingRule>(RuleBuilder(shapes, operands).pointwise().build());
-    }
-    return *known;
-  }
-
   Module& module_;
   Context& context_;
   std::vector<PropagationStep>& steps_;
@@ -437,6 +415,7 @@ class Propagation {
   bool changed_ = true;  // a value, since results were looked at
   bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
+  Setting setting_;
   RunCache<ShardingId> visit_cache_;
   RunCache<TypeId> rule_cache_;
   int round_ = kLastRound;
@@ -446,7 +425,7 @@ class Propagation {
   std::vector<const ShardingRule*> distinct_rules_;
   std::vector<ShardingId> known_;  // by value: its sharding, in a sixth of the memory that values take
   std::vector<OpId> stack_;
-  std::map<std::pair<TypeId, size_t>, std::unique_ptr<ShardingRule>> identities_;  // by type and number of operands
+  IdentityRules identities_;
   // Of the visit at hand.
   std::span<const ValueId> operands_;
   ValueId first_result_;
@@ -461,11 +440,11 @@ class Propagation {
 }  // namespace
 
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative) {
+                         Counters& counters, bool conservative, Setting setting) {
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
-  Propagation propagation(module, strategy, provenance, conservative);
+  Propagation propagation(module, strategy, provenance, conservative, setting);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
   provenance.basic = strategy == Strategy::kBasic;
@@ -486,7 +465,7 @@ void propagate(Program& program) {
   apply_constraints(module, program.provenance);
   sync_sharding_groups(module, program.provenance, program.warnings);
   propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
-                      program.counters, program.options.conservative);
+                      program.counters, program.options.conservative, Setting::kPipeline);
   sink_data_flow_edges(module, program.provenance);
   drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "shardwise/passes/pass.h"
+#include "shardwise/passes/propagation_rounds.h"
 
 namespace shardwise {
 
@@ -26,6 +27,6 @@ inline constexpr Pass kPropagate{
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative = false);
+                         Counters& counters, bool conservative = false, Setting setting = Setting::kAlone);
 
 }  // namespace shardwise

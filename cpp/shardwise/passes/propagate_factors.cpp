@@ -8,10 +8,7 @@
 #include <tuple>
 
 namespace shardwise {
-namespace {
 
-// Shardy compares digits as intervals here: "x":(1)2 counts as a beginning of "x":(1)3, though no split of the axis has
-// both, so that (1)3 from further down replaces (1)2. Which of two such annotations wins is part of the contract.
 bool reaches_into(const AxisRef& inner, const AxisRef& outer) {
   return inner.axis == outer.axis && outer.pre <= inner.pre && inner.next() <= outer.next();
 }
@@ -19,6 +16,8 @@ bool reaches_into(const AxisRef& inner, const AxisRef& outer) {
 bool begins(const AxisRef& shorter, const AxisRef& longer) {
   return shorter.pre == longer.pre && reaches_into(shorter, longer);
 }
+
+namespace {
 
 // Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
 // later tensor may still make it longer.

@@ -21,6 +21,11 @@ namespace shardwise {
 // those of Shardy's allowed_direction.
 enum class Direction : uint8_t { kNone, kForward, kBackward, kBoth };
 
+// Shardy compares digits as intervals here: "x":(1)2 counts as a beginning of "x":(1)3, though no split of the axis has
+// both, so that (1)3 from further down replaces (1)2. Which of two such annotations wins is part of the contract.
+bool reaches_into(const AxisRef& inner, const AxisRef& outer);
+bool begins(const AxisRef& shorter, const AxisRef& longer);
+
 class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}

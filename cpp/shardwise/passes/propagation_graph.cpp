@@ -7,8 +7,9 @@
 
 namespace shardwise {
 
-PropagationGraph::PropagationGraph(const Module& module)
+PropagationGraph::PropagationGraph(const Module& module, Setting setting)
     : module_(module),
+      setting_(setting),
       operand_pool_(module.operand_pool()),
       roles_(module.op_count()),
       tensors_(module.op_count()),
@@ -72,35 +73,45 @@ void PropagationGraph::for_each_use(Visit visit) const {
     const Value& owner = module_.value(known.owner);
     edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
   }
+  for (auto& [op, edges] : edges_of_op) {
+    std::ranges::stable_sort(edges, {}, [&](OpId id) { return place_of(*edge(id)); });
+  }
   for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
 }
+
+// Which operand of its op an edge hears, or which of the values that a body of it returns.
+uint32_t PropagationGraph::place_of(const DataFlowEdge& edge) const { return module_.value(edge.owner).index; }
 
 // What an edge hears is used where its op, or the end of a body of it, uses the value.
 template <class Visit>
 void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
                                     Visit& visit) const {
   for (OpId id : module_.region(region).ops) {
-    const DataFlowEdge* own = edge(id);
-    const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
-    if (own == nullptr || is_identity) {
-      for (ValueId operand : module_.operands(id)) visit(operand, id);
-    }
     const auto known = edges_of_op.find(id);
     const auto hears = [&](std::span<const ValueId> values) {
       if (known == edges_of_op.end()) return;
       for (OpId heard_by : known->second) {
-        for (ValueId source : edge(heard_by)->sources) {
-          if (source != edge(heard_by)->owner && std::ranges::find(values, source) != values.end()) {
-            visit(source, heard_by);
-          }
-        }
+        const DataFlowEdge& hearing = *edge(heard_by);
+        const uint32_t place = place_of(hearing);
+        if (place >= values.size() || values[place] == hearing.owner) continue;
+        const bool is_source = std::ranges::find(hearing.sources, values[place]) != hearing.sources.end();
+        if (is_source) visit(values[place], heard_by);
       }
     };
-    hears(module_.operands(id));
+    const auto by_op = [&] {
+      const DataFlowEdge* own = edge(id);
+      const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
+      if (own == nullptr || is_identity) {
+        for (ValueId operand : module_.operands(id)) visit(operand, id);
+      }
+      hears(module_.operands(id));
+    };
+    if (setting_ == Setting::kPipeline) by_op();
     for (RegionId inner : module_.regions(id)) {
       for_each_use(inner, edges_of_op, visit);
       hears(module_.region(inner).results);
     }
+    if (setting_ == Setting::kAlone) by_op();
   }
 }
 

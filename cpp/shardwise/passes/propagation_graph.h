@@ -21,7 +21,7 @@ namespace shardwise {
 
 class PropagationGraph {
  public:
-  explicit PropagationGraph(const Module& module);
+  PropagationGraph(const Module& module, Setting setting);
 
   struct Role {
     Turn turn;
@@ -60,6 +60,7 @@ class PropagationGraph {
   };
   void collect(RegionId region);
   void index_users();
+  uint32_t place_of(const DataFlowEdge& edge) const;
   template <class Visit>
   void for_each_use(Visit visit) const;
   template <class Visit>
@@ -67,6 +68,7 @@ class PropagationGraph {
                     Visit& visit) const;
 
   const Module& module_;
+  Setting setting_;
   std::span<const ValueId> operand_pool_;
   DataFlowEdges edges_;
   bool has_edges_ = false, has_flow_ = false, has_groups_ = false;

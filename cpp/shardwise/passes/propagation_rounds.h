@@ -20,6 +20,13 @@ namespace shardwise {
 inline constexpr int kRounds = 5;
 inline constexpr int kLastRound = kRounds - 1;
 
+// Where propagation runs:
+//   kAlone     as Shardy's module passes, on a text as it was read. When a value has grown that an op with bodies takes
+//              and a body uses, the body is visited first; what comes to an argument of a region from behind in the
+//              last round stays outside.
+//   kPipeline  behind passes that in Shardy make the program anew: the op is visited first. No argument is left out.
+enum class Setting : uint8_t { kAlone, kPipeline };
+
 // How an op takes part in a round.
 struct Participation {
   Direction direction = Direction::kBoth;
