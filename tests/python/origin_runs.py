@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from module_texts import ModuleText, Op
+from mechanisms import mechanism_of
+from module_texts import ModuleText, Op, smaller
 from oracle_runs import PASSES, propagated, with_our_rules
 from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
 from shardy_oracle import ShardyOracle
@@ -39,8 +40,8 @@ class OriginRun:
 
     given: str
     passes: str
-    # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
-    # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
+    # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, and no mechanism
+    # of mechanisms.py explains it; "ruled": Shardy has no rule for an op, or another one for an op inside a region
     # (mechanisms.py); "invalid": refused by Shardy, "died": it ended
     outcome: str = "equal"
     edges_only: bool = False
@@ -154,7 +155,24 @@ def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes
         else:
             runs.append(OriginRun(text_for_both(program), name, edges_only=has_annotated_ops(program)))
     compare_runs(oracle, [run for run in runs if run.outcome != "ruled"])
+    for run, program in zip(runs, programs, strict=True):
+        if run.outcome == "resharded":
+            explain_resharded(oracle, run, program)
     return runs
+
+
+def explain_resharded(oracle: ShardyOracle, run: OriginRun, program: ModuleText) -> None:
+    """As benchmarks.oracle does: by the mechanism that a smaller program shows."""
+
+    def is_resharded(candidate: ModuleText) -> bool:
+        again = OriginRun(text_for_both(candidate), run.passes, edges_only=has_annotated_ops(candidate))
+        compare_runs(oracle, [again])
+        return again.outcome == "resharded"
+
+    mechanism = mechanism_of(smaller(program, is_resharded, 400))
+    if mechanism is not None:
+        run.outcome = "explained"
+        run.mechanisms[mechanism.name] += 1
 
 
 def compare_runs(oracle: ShardyOracle, runs: Sequence[OriginRun]) -> None:
