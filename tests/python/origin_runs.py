@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from module_texts import ModuleText, Op
+from mechanisms import mechanism_of
+from module_texts import ModuleText, Op, smaller
 from oracle_runs import PASSES, propagated, with_our_rules
 from origin_mechanisms import CONTRADICTED, IN_PIECES, NOT_CARRIED
 from shardy_oracle import ShardyOracle
@@ -39,8 +40,8 @@ class OriginRun:
 
     given: str
     passes: str
-    # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, which
-    # benchmarks.oracle is about; "ruled": Shardy has no rule for an op, or another one for an op inside a region
+    # "equal", or "explained": by mechanisms; "differs"; "resharded": the shardings themselves differ, and no mechanism
+    # of mechanisms.py explains it; "ruled": Shardy has no rule for an op, or another one for an op inside a region
     # (mechanisms.py); "invalid": refused by Shardy, "died": it ended
     outcome: str = "equal"
     edges_only: bool = False
@@ -154,7 +155,24 @@ def compare_origins(oracle: ShardyOracle, programs: Sequence[ModuleText], passes
         else:
             runs.append(OriginRun(text_for_both(program), name, edges_only=has_annotated_ops(program)))
     compare_runs(oracle, [run for run in runs if run.outcome != "ruled"])
+    for run, program in zip(runs, programs, strict=True):
+        if run.outcome == "resharded":
+            explain_resharded(oracle, run, program)
     return runs
+
+
+def explain_resharded(oracle: ShardyOracle, run: OriginRun, program: ModuleText) -> None:
+    """As benchmarks.oracle does: by the mechanism that a smaller program shows."""
+
+    def is_resharded(candidate: ModuleText) -> bool:
+        again = OriginRun(text_for_both(candidate), run.passes, edges_only=has_annotated_ops(candidate))
+        compare_runs(oracle, [again])
+        return again.outcome == "resharded"
+
+    mechanism = mechanism_of(smaller(program, is_resharded, 400))
+    if mechanism is not None:
+        run.outcome = "explained"
+        run.mechanisms[mechanism.name] += 1
 
 
 def compare_runs(oracle: ShardyOracle, runs: Sequence[OriginRun]) -> None:
@@ -188,8 +206,9 @@ def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     ours = [e for e in edges if not e["op"] or e["op"] in kept]
     theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
     rows = rows_by_number(result)
+    noted = not_carried(edges, theirs)
     for difference in compare_edges(ours, theirs, run.counts):
-        if was_not_carried(difference, theirs) or came_otherwise(difference, edges, theirs):
+        if was_not_carried(difference, noted):
             run.mechanisms[NOT_CARRIED] += 1
         else:
             run.differences.append(difference)
@@ -224,26 +243,29 @@ def credits_a_constraint(difference: Difference, text: str) -> bool:
     return bool(difference.ours == f"argument {arguments.index(constrained[1])}")
 
 
-def was_not_carried(difference: Difference, edges: Sequence[list[Any]]) -> bool:
-    """Whether Shardy notes, for this axis of this op, one that the value never has."""
-    name = difference.axis.partition(":")[0]
-    return any(edge[1] == difference.place and edge[2].partition(":")[0] == name and not edge[5] for edge in edges)
-
-
-def came_otherwise(difference: Difference, ours: Sequence[Any], theirs: Sequence[list[Any]]) -> bool:
-    """Whether all that Shardy notes in addition leads to values that by both another op gives the axis later on: they
-    did not have it before."""
-    added = [edge for edge in difference.theirs if edge not in difference.ours]
-    if not added or len(added) + len(difference.ours) != len(difference.theirs):
-        return False
-    noted = {tuple(edge[3:5]): edge for edge in theirs if edge[1:3] == [difference.place, difference.axis]}
+def not_carried(ours: Sequence[Any], theirs: Sequence[list[Any]]) -> list[list[Any]]:
+    """The edges that Shardy notes of axes that the value never has, or that by both it is given later on: it did not
+    have them before."""
     agreed = {(e["op"], e["axis"], e["source"], e["target"]) for e in ours}
-    for edge in added:
-        step, place, axis, _, _, _, name = noted[edge]
-        later = [e for e in theirs if e[6] == name and e[2] == axis and e[1] != place and e[0] > step]
-        if not name or not any(tuple(e[1:5]) in agreed for e in later):
-            return False
-    return True
+
+    def is_given_later(edge: list[Any]) -> bool:
+        return bool(edge[6]) and any(
+            e[6] == edge[6] and e[2] == edge[2] and e[0] > edge[0] and tuple(e[1:5]) in agreed for e in theirs
+        )
+
+    return [edge for edge in theirs if not edge[5] or is_given_later(edge)]
+
+
+def was_not_carried(difference: Difference, noted: Sequence[list[Any]]) -> bool:
+    """Whether `noted`, the edges not carried, are all that Shardy has in addition, and stand for all that it lacks:
+    for the first digits of an axis it notes the whole."""
+    name = difference.axis.partition(":")[0]
+    here = [edge for edge in noted if edge[1] == difference.place and edge[2].partition(":")[0] == name]
+    added = [edge for edge in difference.theirs if edge not in difference.ours]
+    lacking = [edge for edge in difference.ours if edge not in difference.theirs]
+    whole = {tuple(edge[3:5]) for edge in here}
+    exact = {tuple(edge[3:5]) for edge in here if edge[2] == difference.axis}
+    return set(map(tuple, added)) <= exact and set(map(tuple, lacking)) <= whole
 
 
 def origins_by_edges(difference: Difference, rows: Rows, edges: Sequence[dict[str, Any]]) -> set[str]:
