@@ -25,7 +25,7 @@ HEAD = """# Where shardings are not Shardy's
 
 Propagation gives each value the sharding that Shardy gives it: random programs and random ops are compared with the
 Shardy in jaxlib, value by value. Where they differ, the difference is one of the mechanisms on this page. Most are on
-purpose: Shardy is wrong there, or says nothing. In two Shardy is right and knows more than a rule here does.
+purpose: Shardy is wrong there, or says nothing. In the last one Shardy is right.
 
 The rules of random ops must be Shardy's but for the mechanisms of rules. Programs are compared with our rule on the ops
 of these, with a case in place of an if, and with Shardy's own rule on all other ops. A program that still differs is
@@ -60,8 +60,7 @@ SECTIONS = (
     ),
     (
         "Where Shardy knows more",
-        "Here Shardy is right, and we are weaker: a rule of Shardy looks at the ops before its own. No sharding "
-        "differs by it, but here an op may need more of its operands than it has to.",
+        "Here Shardy is right, and we are weaker: a rule of Shardy looks at the ops behind its own.",
         lambda m: m.shardy_knows_more,
     ),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from module_texts import ModuleText, Op, Shape
 from rule_calls import APPROXIMATE_TARGETS, MIXING_TARGETS
@@ -34,19 +34,19 @@ LATE = ("chlo.mulhi", "chlo.next_after", "chlo.polygamma", "chlo.zeta")  # not e
 
 @dataclass(frozen=True)
 class Call:
-    """An op as the predicates see it; `makers` are the ops behind its operands, "" for arguments."""
+    """An op as the predicates see it; `users` are the ops that take its results."""
 
     name: str
     attributes: str
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
-    makers: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A difference of rules has `rule` and the predicate `of_op`; `shardy` and `ours` are the rules of the last op of
-    `text`. Any other is found in programs; `shardy` and `ours` are pieces of what the whole propagation leaves.
+    """A difference of rules has `rule` and the predicate `of_op`; `shardy` and `ours` are the rules of the last such
+    op of `text`. Any other is found in programs; `shardy` and `ours` are pieces of what the whole propagation leaves.
     What is `told` excuses no program: Shardy gets a text in which it does as we do (oracle_runs.with_our_rules)."""
 
     name: str
@@ -87,8 +87,8 @@ def call_of_instance(instance: Instance) -> Call:
 
 def calls_of_text(generic: str) -> list[Call]:
     """The ops of main's body, of a module in generic form."""
-    found: list[Call] = []
-    makers: dict[str, str] = {}
+    found: list[tuple[str, Call]] = []
+    users: dict[str, list[str]] = {}
     lines = iter(generic[generic.index("@main(") :].splitlines()[1:])
     for line in lines:
         if line == "  }":
@@ -96,17 +96,15 @@ def calls_of_text(generic: str) -> list[Call]:
         head = re.match(r' {4}(?:(%\w+)\S* = )?"([\w.-]+)"\(([^)]*)\)', line)
         if head is None:
             continue
-        names = [name.partition("#")[0] for name in re.findall(r"%[\w#]+", head[3])]
+        for name in re.findall(r"%\w+", head[3]):
+            users.setdefault(name, []).append(head[2])
         end = line
         while end.endswith("({") or not (end == line or end.startswith("    })")):
             end = next(lines)
         operands, results = end.rpartition(" : ")[2].split(" -> ")
         attributes = line[head.end() :].partition(" : (")[0]
-        origin = tuple(makers.get(name, "") for name in names)
-        found.append(Call(head[2], attributes, shapes_of(operands), shapes_of(results), origin))
-        if head[1]:
-            makers[head[1]] = head[2]
-    return found
+        found.append((head[1], Call(head[2], attributes, shapes_of(operands), shapes_of(results))))
+    return [replace(call, users=tuple(users.get(name, ()))) for name, call in found]
 
 
 # ---- which ops, which programs ---------------------------------------------------------------------------------------
@@ -143,12 +141,8 @@ def mixes(call: Call) -> bool:
     return found is not None and found[1] in (*MIXING_TARGETS, "Eigh", *APPROXIMATE_TARGETS)
 
 
-def joins_slices(call: Call) -> bool:
-    return call.name == "stablehlo.concatenate" and set(call.makers) == {"stablehlo.slice"}
-
-
-def starts_at_constants(call: Call) -> bool:
-    return call.name == "stablehlo.dynamic_update_slice" and set(call.makers[2:]) == {"stablehlo.constant"}
+def feeds_random_bits(call: Call) -> bool:
+    return '"X64Combine"' in call.attributes and "stablehlo.rng_bit_generator" in call.users
 
 
 def has(*names: str) -> Callable[[ModuleText], bool]:
@@ -473,40 +467,21 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
         of_program=passes_on_what_is_used_later,
     ),
     Mechanism(
-        name="concatenations of slices",
+        name="states of random numbers",
         why=(
-            "Shardy looks at the ops before a concatenation, and exchanges neighbours where all are slices. A "
-            "rule here looks at its own op alone, and so needs the dim whole; shardings are handed on alike."
+            "Shardy looks at the ops behind an X64Combine, which a TPU's compiler puts in front of random numbers, and "
+            "keeps it whole where one of them draws bits. A rule here does not see the users of its op."
         ),
         text="""
-func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-  %0 = stablehlo.slice %x [1:8] : (tensor<8xf32>) -> tensor<7xf32>
-  %1 = stablehlo.slice %x [0:1] : (tensor<8xf32>) -> tensor<1xf32>
-  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<7xf32>, tensor<1xf32>) -> tensor<8xf32>
-  return %2 : tensor<8xf32>
+func.func @main(%x: tensor<2xui32>, %y: tensor<2xui32>) -> tensor<8x4xui32> {
+  %s = stablehlo.custom_call @X64Combine(%x, %y) : (tensor<2xui32>, tensor<2xui32>) -> tensor<2xui64>
+  %0, %1 = stablehlo.rng_bit_generator %s, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, tensor<8x4xui32>)
+  return %1 : tensor<8x4xui32>
 }""",
-        shardy="([i], [i])->([i]) {i=8} permutation={i}",
-        ours="([i], [i])->([i]) {i=8} need_replication={i}",
+        shardy="([i], [i])->([i]) {i=2} need_replication={i} blocked_propagation={i}",
+        ours="([i], [i])->([i]) {i=2}",
         rule=NEEDS,
-        of_op=joins_slices,
-        shardy_knows_more=True,
-    ),
-    Mechanism(
-        name="updates at constant starts",
-        why=(
-            "Where the starts of a dynamic_update_slice are constants, Shardy lets the update's own dims pass "
-            "through. A rule here looks at its own op alone, and needs them whole; shardings are handed on alike."
-        ),
-        text="""
-func.func @main(%x: tensor<8xf32>, %u: tensor<2xf32>) -> tensor<8xf32> {
-  %0 = stablehlo.constant dense<4> : tensor<i32>
-  %1 = stablehlo.dynamic_update_slice %x, %u, %0 : (tensor<8xf32>, tensor<2xf32>, tensor<i32>) -> tensor<8xf32>
-  return %1 : tensor<8xf32>
-}""",
-        shardy="([i], [j], [])->([i]) {i=8, j=2}",
-        ours="([i], [j], [])->([i]) {i=8, j=2} need_replication={j}",
-        rule=NEEDS,
-        of_op=starts_at_constants,
+        of_op=feeds_random_bits,
         shardy_knows_more=True,
     ),
 )

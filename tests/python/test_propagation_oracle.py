@@ -80,7 +80,7 @@ def test_rules_of_op_cases_are_those_of_shardy(shardy: ShardyOracle, case: OpCas
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_propagation_of_the_examples_is_that_of_shardy(shardy: ShardyOracle, name: str) -> None:
     traced = traced_example(name)
-    module = traced._module
+    module = traced._core
     for level in LEVELS:
         check_propagation(shardy, module, level)
     assert check_rules(shardy, module) > 0
