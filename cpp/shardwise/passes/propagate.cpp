@@ -40,8 +40,8 @@ class Propagation {
         setting_(setting),
         states_(module.op_count()),
         rules_(module.op_count(), 0),
-        known_(module.value_count()),
         identities_(module.context()) {
+    known_.reserve(module.value_count());
     const std::vector<DataFlowEdge> bare = graph_.has_flow() ? bare_edges(module) : std::vector<DataFlowEdge>();
     settles_ = !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty();
     if (!settles_) classes_ = ValueClasses(module, graph_.edges(), bare);
@@ -81,7 +81,8 @@ class Propagation {
 
   void run_rounds(Priorities priorities) {
     changed_ = true;
-    for (uint32_t v = 0; v < known_.size(); ++v) known_[v] = module_.value(ValueId{v}).sharding;
+    known_.clear();
+    for (uint32_t v = 0; v < module_.value_count(); ++v) known_.push_back(module_.value(ValueId{v}).sharding);
     for (round_ = priorities == Priorities::kNone ? kLastRound : 0; round_ < kRounds; ++round_) {
       propagate_results();
       sweep();

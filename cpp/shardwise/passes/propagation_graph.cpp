@@ -12,7 +12,7 @@ PropagationGraph::PropagationGraph(const Module& module, Setting setting)
       setting_(setting),
       operand_pool_(module.operand_pool()),
       roles_(module.op_count()),
-      tensors_(module.op_count()),
+      tensors_(std::make_unique_for_overwrite<Tensors[]>(module.op_count())),
       uses_(module.value_count(), 0) {
   order_.reserve(module.op_count());
   for (const Function& function : module.functions) collect(function.body);

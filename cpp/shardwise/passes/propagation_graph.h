@@ -9,6 +9,7 @@
 // An edge op hears of the sources of its edge, and is their user: the values that reach what it stands for.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -56,7 +57,7 @@ class PropagationGraph {
  private:
   // The part of an Operation that sweeps ask for.
   struct Tensors {
-    uint32_t operand_begin = 0, operand_count = 0, first_result = 0, result_count = 0;
+    uint32_t operand_begin, operand_count, first_result, result_count;
   };
   void collect(RegionId region);
   void index_users();
@@ -75,9 +76,9 @@ class PropagationGraph {
   std::vector<OpId> order_;
   std::vector<RegionId> regions_;
   std::vector<Role> roles_;  // by op, as what follows; apart from it, since most sweeps only look at the role
-  std::vector<Tensors> tensors_;
-  std::vector<uint32_t> uses_;       // by value
-  std::vector<uint32_t> use_begin_;  // by value, into users_
+  std::unique_ptr<Tensors[]> tensors_;  // unset for ops that no function holds
+  std::vector<uint32_t> uses_;          // by value
+  std::vector<uint32_t> use_begin_;     // by value, into users_
   std::vector<OpId> users_;
 };
 

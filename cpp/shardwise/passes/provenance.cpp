@@ -5,8 +5,9 @@ namespace shardwise {
 
 void record_annotations([[maybe_unused]] const Module& module, [[maybe_unused]] Provenance& provenance) {
 #ifndef SHARDWISE_NO_PROVENANCE
-  provenance.initial.assign(module.value_count(), ShardingId{});
-  for (uint32_t v = 1; v < module.value_count(); ++v) provenance.initial[v] = module.value(ValueId{v}).sharding;
+  provenance.initial.clear();
+  provenance.initial.reserve(module.value_count());
+  for (uint32_t v = 0; v < module.value_count(); ++v) provenance.initial.push_back(module.value(ValueId{v}).sharding);
   provenance.initial_results = module.main().result_shardings;
 #endif
 }
