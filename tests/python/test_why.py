@@ -17,7 +17,7 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import CONFLICT, LOST, MESH, LostCase, T, sharded
+from why_programs import BEGINNINGS, CONFLICT, LOST, MESH, LostCase, T, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -120,6 +120,18 @@ def test_without_the_winner_the_loser_gets_the_axis(case: LostCase) -> None:
     decided = {one.without.origin: one.sharding for one in value.counterfactuals}
     taken = decided[case.winner or case.closed_by]
     assert case.axis in taken.strip("[]").split("}, {")[case.dim], (taken, str(value))
+
+
+def test_what_two_lists_begin_with_wins_nothing() -> None:
+    (value,) = sw.parse(BEGINNINGS).why("%0").values
+    assert value.sharding == '[{"a"}, {}]'
+    assert [(lost.axis, [axis.axis for axis in lost.winner]) for lost in value.lost] == [
+        ('"b"', ['"c"']), ('"c"', ['"b"']),
+    ]  # fmt: skip
+    text = BEGINNINGS.replace('"b"}', '"b", ?}').replace('"c"}', '"c", ?}')
+    (value,) = sw.parse(text).why("%x").values
+    (lost,) = value.lost
+    assert (lost.axis, [axis.axis for axis in lost.winner]) == ('"c"', ['"b"'])
 
 
 DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>

@@ -116,6 +116,28 @@ ROUNDS = (
   return %1, %0 : {T}, {T}
 }}"""
 )
+ROUNDS_OF_A_DIM = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a", ?}, {?}')}, %w: {sharded('{"b", ?}, {?}')}, %z: {T}) -> {T} {{
+  %0 = stablehlo.dot_general %w, %z, contracting_dims = [1] x [0] : ({T}, {T}) -> {T}
+  %1 = stablehlo.add %x, %0 : {T}
+  return %1 : {T}
+}}"""
+)
+PRIORITIES = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a", ?}p1, {"b", ?}p2')}) -> ({sharded('{"b", ?}p0, {?}')}) {{
+  %0 = stablehlo.tanh %x : {T}
+  return %0 : {T}
+}}"""
+)
+BEGINNINGS = (
+    'sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>\n'
+    + f"""func.func @main(%x: {sharded('{"a", "b"}, {}')}, %y: {sharded('{"a", "c"}, {}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y : {T}
+  return %0 : {T}
+}}"""
+)
 RESULT = (
     MESH
     + f"""func.func @main(%x: {sharded("{}, {?}")}) -> ({sharded('{"a"}, {"b"}')}) {{
@@ -161,6 +183,16 @@ LOST = (
              "the axis shards result 0 dim 1", "priority 66000 goes before 70000", winner="argument %y"),
     LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "round 1 goes before round 2 of this op", winner="argument %w"),
+    LostCase("a priority, of one dim", add(sharded('{"a", ?}p1, {?}'), sharded('{"b", ?}, {?}')), "%0", 0, '"a"',
+             'the dim is sharded along {"b"} already', "priority 0 goes before 1", winner="argument %y"),
+    LostCase("priorities of one dim, and a result", PRIORITIES, "%0", 0, '"a"',
+             'the dim is sharded along {"b"} already', "priority 0 goes before 1", winner="result 0 of main"),
+    LostCase("priorities of two dims, and a result", PRIORITIES, "%0", 1, '"b"', "the axis shards result 0 dim 0",
+             "priority 0 goes before 2", winner="result 0 of main"),
+    LostCase("a round, of one dim", ROUNDS_OF_A_DIM, "%0", 0, '"b"', 'the dim is sharded along {"a"} already',
+             "round 0 goes before round 2 of this op", winner="argument %x"),
+    LostCase("more than what two lists begin with", BEGINNINGS, "%0", 0, '"c"', "the tensors of the op disagree",
+             IN_COMMON, winner="argument %x"),
     LostCase("a direction", BARRIER, "%x", 0, '"a"', "it lets nothing through in this direction",
              "the direction that the op allows"),
     LostCase("a direction, from further off", BEHIND, "%2", 1, '"a"',

@@ -17,9 +17,17 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view kBarrierRule = "the direction that the op allows";
+constexpr std::string_view kInCommon = "tensors that disagree about a dim keep what they have in common";
 
 std::string_view kept_back(Direction allowed) {
   return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
+}
+
+// How many of `mine` the other list begins with.
+size_t agreeing(AxisSpan mine, AxisSpan theirs) {
+  size_t count = 0;
+  while (count < mine.size() && is_prefix_of(mine.first(count + 1), theirs)) ++count;
+  return count;
 }
 
 // Why a tensor of an op did not get an axis that another tensor has on the same factor.
@@ -57,10 +65,14 @@ class Judge {
       return say(lost, "the value is unreduced along the axis", "unreduced axes shard no dim of the value");
     }
     if (taken(at, at.own, projection, tensors, lost)) return;
-    if (!mine.axes.empty() && !prefix_of(mine.axes.back(), at.axis) && !mine.closed) {
-      for (const AxisRef& axis : mine.axes) append(lost.winner, tracer_.origins(holder, dim, axis, history_.now()));
+    if (const size_t differs = agreeing(mine.axes, projection.find(at.other, at.factor)->axes);
+        differs < mine.axes.size() && !mine.closed) {
+      for (size_t a = differs; a < mine.axes.size(); ++a) {
+        append(lost.winner, tracer_.origins(holder, dim, mine.axes[a], history_.now()));
+      }
+      const bool is_said = history_.arrival(holder, dim, mine.axes[differs], history_.now()) == history_.now();
       return say(lost, str("the dim is sharded along ", axis_list_text(mesh_, mine.axes), " already"),
-                 "tensors that disagree about a dim keep what they have in common");
+                 is_said ? std::string(kInCommon) : precedence(at, tensors, dim, mine.axes[differs]));
     }
     if (mine.closed) {
       lost.closed_by = first_closed(holder, dim);
@@ -77,11 +89,12 @@ class Judge {
     for (size_t t = 0; t < tensors.size(); ++t) {
       const FactorSharding* against = projection.find(t, at.factor);
       if (t == at.own || t == at.other || against == nullptr || against->axes.empty()) continue;
-      const std::vector<AxisRef>& others = against->axes;
-      if (is_prefix_of(others, projection.find(at.other, at.factor)->axes)) continue;
-      append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others.front(), history_.now()));
+      const AxisList& others = against->axes;
+      const size_t differs = agreeing(others, projection.find(at.other, at.factor)->axes);
+      if (differs == others.size()) continue;
+      append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others[differs], history_.now()));
     }
-    say(lost, "the tensors of the op disagree", "tensors that disagree about a dim keep what they have in common");
+    say(lost, "the tensors of the op disagree", std::string(kInCommon));
   }
 
  private:
@@ -139,7 +152,8 @@ class Judge {
     return false;
   }
 
-  // Why the axis went to `dim` of the value, and not to the dim of the case.
+  // Why `winner` came to `dim` of the value before the axis of the case came to the dim of the case, which may be the
+  // same one.
   std::string precedence(const Case& at, const std::vector<Holder>& tensors, size_t dim, const AxisRef& winner) {
     const size_t won = history_.arrival(tensors[at.own], dim, winner, history_.now());
     if (won == history_.now()) return "what an annotation says stays";
@@ -168,7 +182,7 @@ class Judge {
   std::optional<std::string> order_of_factors(const Case& at, size_t won, size_t dim, const AxisRef& winner) {
     const std::vector<AxisSource> sources = history_.sources(won, dim, winner);
     const auto source = std::ranges::find(sources, false, &AxisSource::own);
-    if (source == sources.end()) return std::nullopt;
+    if (source == sources.end() || source->factor == at.factor) return std::nullopt;
     const FactorProjection& seen = history_.project(at.op, history_.visit_begin(won), at.result);
     const Offer first = largest_offer(seen, source->factor, winner), second = largest_offer(seen, at.factor, at.axis);
     if (first.size > second.size) {
