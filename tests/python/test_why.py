@@ -17,7 +17,7 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import BEGINNINGS, CONFLICT, LOST, MESH, LostCase, T, sharded
+from why_programs import BEGINNINGS, CONFLICT, IN_COMMON, LOST, MESH, LostCase, T, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -132,6 +132,23 @@ def test_what_two_lists_begin_with_wins_nothing() -> None:
     (value,) = sw.parse(text).why("%x").values
     (lost,) = value.lost
     assert (lost.axis, [axis.axis for axis in lost.winner]) == ('"c"', ['"b"'])
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_tensors_that_disagree_are_named(first: int) -> None:
+    """Whatever kept an axis away is found: only where a third tensor has another axis do tensors disagree."""
+    disagreeing = 0
+    for index in range(first, first + 100):
+        text = random_module(random.Random(f"disagree:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS).text()
+        for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
+            result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
+            for lost in (lost for row in result.explain_all() for lost in row["lost"]):
+                if lost["rule"] == IN_COMMON:
+                    assert lost["winner"], (lost, strategy, conservative, text)
+                    disagreeing += 1
+                if lost["reason"] == "an annotation closes the dim":
+                    assert lost["closed_by"], (lost, strategy, conservative, text)
+    assert disagreeing
 
 
 DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>

@@ -108,6 +108,18 @@ PARTS = (
   return %0 : tensor<2x4xf32>
 }}"""
 )
+
+
+def reshape(x: str, given: str) -> str:
+    return (
+        MESH
+        + f"""func.func @main(%x: {x}) -> tensor<{given}xf32> {{
+  %0 = stablehlo.reshape %x : ({x.split()[0]}) -> tensor<{given}xf32>
+  return %0 : tensor<{given}xf32>
+}}"""
+    )
+
+
 ROUNDS = (
     MESH
     + f"""func.func @main(%x: {sharded('{"a", ?}, {?}')}, %w: {sharded('{?}, {"a", ?}')}, %z: {T}) -> ({T}, {T}) {{
@@ -144,6 +156,14 @@ RESULT = (
   return %x : {T}
 }}"""
 )
+OPEN_BUT_FOR_A = '#sdy.sharding_per_value<[<@mesh, [{?}, {?}], replicated={"a"}>]>'
+REPLICATED_RESULT = (
+    MESH
+    + f"""func.func @main(%x: {sharded("{?}, {?}")}, %y: {sharded('{"a"}, {?}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y {{sdy.sharding = {OPEN_BUT_FOR_A}}} : {T}
+  return %0 : {T}
+}}"""
+)
 SQUARES = (
     dot(sharded('{"a"}, {?}'), sharded('{?}, {"a"}'))
     .replace("8x16", "8x8")
@@ -151,6 +171,7 @@ SQUARES = (
     .replace("8x64", "8x8")
 )
 SAME_SIZE = "of two factors that want an axis, and whose axes come from tensors of the same size, "
+BEFORE_IN_FULL = "a part of a dim is split where those before it are split in full"
 PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
 IN_COMMON = "tensors that disagree about a dim keep what they have in common"
 LOST = (
@@ -205,6 +226,19 @@ LOST = (
              "the op's sharding rule"),
     LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",
              PARTS_DIVIDE),
+    LostCase("a part behind one that is whole", reshape(sharded('{}, {"a"}'), "4x16"), "%0", 1, '"a"',
+             "the part of size 2 before it in the dim is not split in full", BEFORE_IN_FULL),
+    LostCase("a dim behind one that is half split", reshape(sharded('{"a"}, {"b"}'), "64"), "%0", 0, '"b"',
+             "the part of size 8 before it in the dim is not split in full", BEFORE_IN_FULL),
+    LostCase("a part behind one that cannot be split", reshape(sharded('{"b"}', "8"), "4x2"), "%0", 0, '"b"',
+             "it does not divide the part of size 4 of the dim", PARTS_DIVIDE),
+    LostCase("basic, and a closed dim", add(sharded('{"a"}, {?}'), sharded("{}, {?}")), "%0", 0, '"a"',
+             "operand 1 dim 0 cannot take it: an annotation closes the dim",
+             "basic propagation hands an axis to all tensors that have the dim, or to none",
+             closed_by="argument %y", strategy="basic"),
+    LostCase("a result that cannot", REPLICATED_RESULT, "%x", 0, '"a"',
+             "result 0 dim 0 cannot take it: its annotation lists the axis as replicated",
+             "an operand takes no axis that the result of its elementwise op cannot take", closed_by="stablehlo.add"),
     LostCase("an exchange", SLICE, "%0", 0, '"a"', "the op does not propagate along this dim",
              "conservative propagation asks for no exchange between devices", conservative=True),
     LostCase("a part of an axis", PARTS, "%0", 0, '"a":(1)2', "it is a part of an axis",

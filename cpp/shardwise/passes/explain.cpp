@@ -23,6 +23,13 @@ std::string_view kept_back(Direction allowed) {
   return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
 }
 
+// Whether a tensor that uses `used` cannot have `axis`, or all of it: they overlap, or no split of the axis has both.
+bool collides(const AxisRef& axis, const AxisRef& used) { return prefix_without_overlap(axis, used) != axis; }
+
+bool collides(const AxisRef& axis, const AxisList& used) {
+  return std::ranges::any_of(used, [&](const AxisRef& ref) { return collides(axis, ref); });
+}
+
 // How many of `mine` the other list begins with.
 size_t agreeing(AxisSpan mine, AxisSpan theirs) {
   size_t count = 0;
@@ -57,13 +64,7 @@ class Judge {
       return say(lost, str("it does not divide the part of size ", rule.factors()[at.factor].size, " of the dim"),
                  "a dim that an op takes apart is split where its parts divide");
     }
-    if (overlaps(tensor.replicated, at.axis)) {
-      lost.closed_by = first_said(holder);
-      return say(lost, "its annotation lists the axis as replicated", "replicated axes shard no dim of the value");
-    }
-    if (overlaps(tensor.unreduced, at.axis)) {
-      return say(lost, "the value is unreduced along the axis", "unreduced axes shard no dim of the value");
-    }
+    if (is_kept_out(at, at.own, projection, tensors, lost)) return;
     if (taken(at, at.own, projection, tensors, lost)) return;
     if (const size_t differs = agreeing(mine.axes, projection.find(at.other, at.factor)->axes);
         differs < mine.axes.size() && !mine.closed) {
@@ -74,25 +75,30 @@ class Judge {
       return say(lost, str("the dim is sharded along ", axis_list_text(mesh_, mine.axes), " already"),
                  is_said ? std::string(kInCommon) : precedence(at, tensors, dim, mine.axes[differs]));
     }
-    if (mine.closed) {
-      lost.closed_by = first_closed(holder, dim);
-      return say(lost, "an annotation closes the dim", "closed dims take no further axes");
-    }
-    if (!mine.overflow.empty() || !mine.minor_most) {
-      return say(lost,
-                 str("a part of size ", rule.factors()[at.factor].size, " of the dim cannot be split along it evenly"),
-                 "a dim that an op takes apart is split where its parts divide");
-    }
+    if (has_no_room(at, at.own, projection, tensors, lost)) return;
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (taken(at, t, projection, tensors, lost)) return;
     }
+    Case before = at;  // an axis of the list before this one, at which basic propagation cuts the list
+    for (const AxisRef& axis : projection.find(at.other, at.factor)->axes) {
+      if (axis == at.axis) break;
+      before.axis = axis;
+      for (size_t t = 0; t < tensors.size(); ++t) {
+        if (!history_.provenance().basic || !taken(before, t, projection, tensors, lost)) continue;
+        lost.reason = str(axis_text(mesh_, axis), " goes before it, and ", lost.reason);
+        return;
+      }
+    }
     for (size_t t = 0; t < tensors.size(); ++t) {
       const FactorSharding* against = projection.find(t, at.factor);
-      if (t == at.own || t == at.other || against == nullptr || against->axes.empty()) continue;
+      if (t == at.own || t == at.other || against == nullptr) continue;
       const AxisList& others = against->axes;
       const size_t differs = agreeing(others, projection.find(at.other, at.factor)->axes);
       if (differs == others.size()) continue;
       append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others[differs], history_.now()));
+    }
+    for (size_t t = 0; t < tensors.size() && lost.winner.empty(); ++t) {
+      if (refused(at, t, projection, tensors, lost)) return;
     }
     say(lost, "the tensors of the op disagree", std::string(kInCommon));
   }
@@ -107,7 +113,7 @@ class Judge {
   }
 
   bool op_keeps_it(const Case& at, const ShardingRule& rule, LostAxis& lost) const {
-    const bool conservative = history_.provenance().conservative && at.op && history_.edge_of(at.op) == nullptr;
+    const bool conservative = history_.provenance().conservative && at.op;
     if (rule.factors()[at.factor].blocked) {
       const OpView op(module_, at.op);
       const bool only_now = conservative && !module_.context().propagation_rule(op).factors()[at.factor].blocked;
@@ -130,6 +136,73 @@ class Judge {
     return true;
   }
 
+  // Whether tensor `t` shards no dim along the axis.
+  bool is_kept_out(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
+                   LostAxis& lost) const {
+    const TensorFactors& tensor = projection.tensor(t);
+    if (collides(at.axis, tensor.replicated)) {
+      lost.closed_by = first_said(tensors[t]);
+      say(lost, "its annotation lists the axis as replicated", "replicated axes shard no dim of the value");
+      return true;
+    }
+    if (!collides(at.axis, tensor.unreduced)) return false;
+    say(lost, "the value is unreduced along the axis", "unreduced axes shard no dim of the value");
+    return true;
+  }
+
+  // Whether the dim of tensor `t` takes no axes on the factor.
+  bool has_no_room(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
+                   LostAxis& lost) const {
+    const ShardingRule& rule = projection.rule();
+    const TensorFactors& tensor = projection.tensor(t);
+    const size_t dim = dim_of(rule, t, at.factor);
+    const std::span<const FactorId> parts = rule.dim(t, dim);
+    if (tensor.factors[parts.front()].closed) {
+      lost.closed_by = first_closed(tensors[t], dim);
+      say(lost, "an annotation closes the dim", "closed dims take no further axes");
+      return true;
+    }
+    for (const FactorId part : parts) {
+      if (part == at.factor) break;
+      const int64_t size = rule.factors()[part].size;
+      if (product(tensor.factors[part].axes) == size) continue;
+      say(lost, str("the part of size ", size, " before it in the dim is not split in full"),
+          "a part of a dim is split where those before it are split in full");
+      return true;
+    }
+    const FactorSharding& factor = tensor.factors[at.factor];
+    if (factor.overflow.empty() && factor.minor_most) return false;
+    say(lost, str("a part of size ", rule.factors()[at.factor].size, " of the dim cannot be split along it evenly"),
+        "a dim that an op takes apart is split where its parts divide");
+    return true;
+  }
+
+  // Whether tensor `t`, which would have to take the axis before or with the one of the case, cannot.
+  bool refused(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
+               LostAxis& lost) const {
+    const FactorSharding* factor = projection.find(t, at.factor);
+    if (t == at.own || t == at.other || factor == nullptr) return false;
+    const ShardingRule& rule = projection.rule();
+    const bool basic = history_.provenance().basic;
+    if (!basic) {
+      const bool to_operand = at.own < rule.operand_count() && t >= rule.operand_count();
+      if (!at.op || !to_operand || !is_elementwise_here(at.op)) return false;
+    }
+    if (std::ranges::any_of(factor->axes, [&](const AxisRef& own) { return contains(own, at.axis); })) return false;
+    if (!is_kept_out(at, t, projection, tensors, lost) && !has_no_room(at, t, projection, tensors, lost)) return false;
+    const std::string where = tensor_text(rule.operand_count(), t, dim_of(rule, t, at.factor));
+    say(lost, str(where, " cannot take it: ", lost.reason),
+        basic ? "basic propagation hands an axis to all tensors that have the dim, or to none"
+              : "an operand takes no axis that the result of its elementwise op cannot take");
+    return true;
+  }
+
+  // As propagation has it.
+  bool is_elementwise_here(OpId op) const {
+    const Traits& traits = module_.op(op).def->traits;
+    return traits.elementwise || traits.constraint;
+  }
+
   // Whether another dim of tensor `t` has the axis.
   bool taken(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
              LostAxis& lost) {
@@ -139,7 +212,7 @@ class Judge {
       if (f == at.factor || other == nullptr) continue;
       AxisList held = other->axes;
       held.insert(held.end(), other->overflow.begin(), other->overflow.end());
-      const auto winner = std::ranges::find_if(held, [&](const AxisRef& ref) { return overlaps(ref, at.axis); });
+      const auto winner = std::ranges::find_if(held, [&](const AxisRef& ref) { return collides(at.axis, ref); });
       if (winner == held.end()) continue;
       const size_t dim = dim_of(rule, t, static_cast<FactorId>(f));
       append(lost.winner, tracer_.origins(tensors[t], dim, *winner, history_.now()));
@@ -190,8 +263,7 @@ class Judge {
     }
     if (first.size < second.size) return std::nullopt;
     const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
-    const Traits& traits = module_.op(at.op).def->traits;
-    if ((traits.elementwise || traits.constraint) && first.shards != second.shards) {
+    if (is_elementwise_here(at.op) && first.shards != second.shards) {
       return equal + "the one with more shards goes first";
     }
     if (first.tensor >= second.tensor) return std::nullopt;
