@@ -151,6 +151,46 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
     assert disagreeing
 
 
+def test_a_value_without_a_sharding_has_reasons_and_a_suggestion() -> None:
+    """Single passes leave it so, where `propagate` closes all."""
+    (left,) = sw.parse(CONFLICT).run("propagate_basic").why("%0").values
+    (closed,) = sw.parse(CONFLICT).why("%0", strategy="basic").values
+    assert (left.sharding, closed.sharding) == ("", "[{}, {}]")
+    assert left.lost == closed.lost
+    assert {(lost.dim, lost.axis) for lost in left.lost} == {(0, '"a"'), (1, '"a"')}
+    assert left.suggestion == closed.suggestion == '[{}, {"a"}]'
+    assert "%0 (program text:3) is tensor<8x64xf32>, without a sharding." in str(left)
+
+
+def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:
+    text = CONFLICT.replace("  return %0", "  %1 = stablehlo.tanh %0 : tensor<8x64xf32>\n  return %1")
+    (value,) = sw.parse(text).run("propagate_basic").why("%1").values
+    assert (value.sharding, value.lost, value.suggestion) == ("", (), '[{}, {"a"}]')
+
+
+SEVERAL_MESHES = f"""sdy.mesh @m = <["a"=2]>
+sdy.mesh @n = <["z"=4]>
+func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"z"}, {?}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y : {T}
+  return %0 : {T}
+}}""".replace('@mesh, [{"a"', '@m, [{"a"').replace('@mesh, [{"z"', '@n, [{"z"')
+
+
+def test_tensors_on_different_meshes_are_said_to_be() -> None:
+    (value,) = sw.parse(SEVERAL_MESHES).why("%0", counterfactual=True).values
+    assert (value.sharding, value.suggestion) == ("", '[{"a"}, {}]')
+    told = [(lost.axis, [(axis.axis, axis.origin) for axis in lost.winner]) for lost in value.lost]
+    assert told == [('"a"', [('"z"', "argument %y")]), ('"z"', [('"a"', "argument %x")])]
+    assert {lost.reason for lost in value.lost} == {"the tensors of the op are on different meshes"}
+    assert {lost.rule for lost in value.lost} == {"axes pass between tensors of one mesh only"}
+    decided = {one.without.origin: one.sharding for one in value.counterfactuals or ()}
+    assert decided == {"argument %y": '[{"a"}, {}]', "argument %x": '[{"z"}, {}]'}
+    (value,) = sw.parse(SEVERAL_MESHES).why("%x").values
+    assert [(lost.axis, lost.reason) for lost in value.lost] == [
+        ('"z"', "the tensors of the op are on different meshes")
+    ]
+
+
 DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"b"}, {}')}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
   sdy.sharding_group %x group_id=3 : tensor<8x8xf32>
