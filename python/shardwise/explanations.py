@@ -166,7 +166,8 @@ class ValueExplanation:
     ``op`` made it, as its result ``index``; "" for an argument. ``suggestion`` is a sharding that, as an annotation of
     a value that nothing splits, would split it; ``to_change`` is the annotation that the value has already, in the
     place of which it would have to be. ``called_at`` is where the calls are that it is in, the outermost first.
-    ``counterfactuals`` are there when asked for.
+    ``counterfactuals`` are there when asked for; ``kept`` are then the annotations that decide, too, and that no
+    program can do without, each with the reason.
     """
 
     name: str
@@ -184,6 +185,7 @@ class ValueExplanation:
     conservative: bool = False
     called_at: tuple[str, ...] = ()
     counterfactuals: tuple[Counterfactual, ...] | None = None
+    kept: tuple[tuple[Annotation, str], ...] = ()
 
     @property
     def location(self) -> str:
@@ -215,19 +217,10 @@ class ValueExplanation:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
             yield 1, str(one)
-        if self.counterfactuals is not None:
-            yield from ((1, text) for text in self._untried({one.without for one in self.counterfactuals}))
-
-    def _untried(self, tried: set[Annotation]) -> Iterator[str]:
-        """Of annotations that belong to what an op computes there is no program without."""
-        axes = [*self.axes, *(axis for lost in self.lost for axis in lost.winner)]
-        decided = [Annotation(axis.origin, axis.location, axis.name) for axis in axes]
-        decided += [lost.closed_by for lost in self.lost if lost.closed_by is not None]
-        if not decided:
-            yield "No annotation decides it."
-        for one in dict.fromkeys(decided):
-            if one not in tried:
-                yield f"There is no such program without what {one} says: it belongs to what it computes."
+        for annotation, reason in self.kept:
+            yield 1, f"There is no such program without what {annotation} says: {reason}."
+        if self.counterfactuals == () and not self.kept:
+            yield 1, "No annotation decides it."
 
     def __str__(self) -> str:
         return _indented(self._lines())
@@ -290,7 +283,8 @@ def _value_of(row: dict[str, Any]) -> ValueExplanation:
         "axes": tuple(map(reader.axis, row["axes"])),
         "lost": tuple(map(reader.lost, row["lost"])),
         "to_change": Annotation(**to_change) if to_change else None,
-        "counterfactuals": None if rows is None else tuple(map(_counterfactual_of, rows)),
+        "counterfactuals": None if rows is None else tuple(_counterfactual_of(r) for r in rows if not r["why_not"]),
+        "kept": tuple((_counterfactual_of(one).without, one["why_not"]) for one in rows or () if one["why_not"]),
     })  # fmt: skip
 
 

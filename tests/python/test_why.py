@@ -327,7 +327,48 @@ def test_the_manual_axes_of_a_manual_computation_cannot_be_taken_away() -> None:
     assert value.counterfactuals == ()
     op = "%3 = sdy.manual_computation at program text:4"
     said = f"There is no such program without what {op} says: it belongs to what it computes."
+    assert [(str(one), reason) for one, reason in value.kept] == [(op, "it belongs to what it computes")]
     assert str(value).splitlines()[-1].strip() == said
+
+
+def test_without_its_group_a_member_is_open() -> None:
+    text = f"""{MESH}func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"b"}, {}')}, %z: {T}) -> {T} {{
+  sdy.sharding_group %x group_id=0 : {T}
+  sdy.sharding_group %z group_id=0 : {T}
+  %0 = stablehlo.add %z, %y : {T}
+  return %0 : {T}
+}}"""
+    (value,) = sw.parse(text).why("%z", counterfactual=True).values
+    (lost,) = value.lost
+    assert lost.closed_by is not None
+    assert (lost.axis, lost.closed_by.origin) == ('"b"', "sdy.sharding_group")
+    found = {one.without.origin: (one.sharding, one.others) for one in value.counterfactuals or ()}
+    assert found["sdy.sharding_group"] == ('[{"b"}, {}]', 1)
+    assert value.kept == ()
+    assert "There is no such program" not in str(value)
+    alone = "\n".join(line for line in text.splitlines() if "group %z" not in line)
+    assert sw.parse(alone).why("%z").values[0].sharding == '[{"b"}, {}]'
+
+
+def test_what_a_manual_computation_closes_of_an_operand_can_be_left_open() -> None:
+    types = "(tensor<8x8xf32>) -> tensor<8x8xf32>"
+    text = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: {sharded('{"a"}, {?}')}) -> {T} {{
+  %0 = stablehlo.tanh %x : {T}
+  %m = sdy.manual_computation(%0) in_shardings=[<@mesh, [{{}}, {{"b"}}]>] out_shardings=[<@mesh, [{{?}}, {{"b"}}]>]
+      manual_axes={{"b"}} (%y: tensor<8x4xf32>) {{
+    %z = stablehlo.tanh %y : tensor<8x4xf32>
+    sdy.return %z : tensor<8x4xf32>
+  }} : {types}
+  return %m : {T}
+}}"""
+    (value,) = sw.parse(text).why("%0", counterfactual=True).values
+    (lost,) = [lost for lost in value.lost if lost.closed_by is not None]
+    assert lost.closed_by is not None
+    assert (lost.axis, lost.dim, lost.closed_by.origin) == ('"a"', 0, "sdy.manual_computation")
+    found = {one.without.origin: one.sharding for one in value.counterfactuals or ()}
+    assert found["sdy.manual_computation"] == '[{"a"}, {"b"}]'
+    assert value.kept == ()
 
 
 def test_what_a_manual_computation_says_of_free_axes_can_be_left_out() -> None:

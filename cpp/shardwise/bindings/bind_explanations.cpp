@@ -171,6 +171,7 @@ py::list counterfactuals_of(const Explained& program, const Explanation& explana
     py::dict row = annotation_dict(program.propagated, program.provenance, one.without);
     row["sharding"] = one.sharding;
     row["others"] = one.others;
+    row["why_not"] = one.why_not;
     rows.append(row);
   }
   return rows;

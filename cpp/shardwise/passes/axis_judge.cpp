@@ -290,9 +290,12 @@ std::optional<Annotation> AxisJudge::first_closed(const Holder& holder, size_t d
   const auto closed = [&](ShardingId id) { return id && !module_.context().sharding(id).dims[dim].open; };
   if (closed(history_.initial(holder))) return tracer_.annotation_of(holder);
   for (const PropagationStep& step : history_.steps()) {
-    if (step.value == holder.value && holder.value && closed(step.after) && step.op) {
-      return tracer_.annotation_of(tracer_.shown(step.op));
+    if (step.value != holder.value || !holder.value || !closed(step.after) || !step.op) continue;
+    if (const DataFlowEdge* edge = history_.edge_of(step.op)) {
+      const Holder owner{history_.provenance().edges_are_sunk ? edge->owner : module_.result(step.op)};
+      if (closed(history_.initial(owner))) return tracer_.annotation_of(owner);
     }
+    return tracer_.said_by(step);
   }
   return std::nullopt;
 }

@@ -77,6 +77,13 @@ Annotation AxisTracer::annotation_of(OpId op) const {
   return found;
 }
 
+Annotation AxisTracer::said_by(const PropagationStep& step) const {
+  const auto regions = module_.regions(step.op);
+  if (module_.op(step.op).def->flow == nullptr || regions.empty()) return annotation_of(shown(step.op));
+  const std::vector<ValueId>& arguments = module_.region(regions[0]).arguments;
+  return step.tensor < arguments.size() ? annotation_of(Holder{arguments[step.tensor]}) : annotation_of(step.op);
+}
+
 OpId AxisTracer::shown(OpId op) const {
   const DataFlowEdge* edge = op ? history_.edge_of(op) : nullptr;
   if (edge == nullptr) return op;
@@ -133,7 +140,7 @@ AxisTracer::Back AxisTracer::find_back(const Spot& at) {
     back.before.push_back({*member, std::make_shared<PathEntry>(entry(arrival, {}, at.dim))});
     return back;
   }
-  if (step.op && module_.op(step.op).def->flow != nullptr) return {.end = annotation_of(step.op), .before = {}};
+  if (step.op && module_.op(step.op).def->flow != nullptr) return {.end = said_by(step), .before = {}};
   const size_t begin = history_.visit_begin(arrival);
   for (const AxisSource& source : history_.sources(arrival, at.dim, at.axis)) {
     EntryPtr between;

@@ -72,6 +72,10 @@ class AxisTracer {
 
   Annotation annotation_of(OpId op) const;
 
+  // Of the op whose annotation the step wrote onto another value: what a manual computation says of an operand, it says
+  // of an argument of its region.
+  Annotation said_by(const PropagationStep& step) const;
+
   // The group whose members disagree, of a constraint that propagation put between a member and its users.
   OpId disagreeing_group(OpId op);
 

@@ -111,42 +111,67 @@ std::vector<ValueId> copies_of(const Module& module, ValueId value) {
     const Value &known = module.value(value), &other = module.value(ValueId{v});
     const bool is_copy = v != value.index && loc_of(module, ValueId{v}) == loc_of(module, value) &&
                          other.index == known.index && bool{other.op} == bool{known.op};
-    if (is_copy && other.sharding) copies.push_back(ValueId{v});
+    if (is_copy) copies.push_back(ValueId{v});
   }
   return copies;
 }
 
-// Whether there was such an annotation to take away. What is said of a value behind a data-flow edge that propagation
+// The member leaves the group, in all copies of its function.
+void leave_group(Module& module, OpId group) {
+  const ValueId member = module.operands(group)[0];
+  const LocId loc = module.op(group).loc;
+  std::vector<ValueId> members = copies_of(module, member);
+  members.push_back(member);
+  const auto leaves = [&](OpId op) {
+    return op == group || (module.op(op).def->traits.sharding_group && module.op(op).loc == loc &&
+                           std::ranges::find(members, module.operands(op)[0]) != members.end());
+  };
+  for (uint32_t r = 1; r < module.region_count(); ++r) std::erase_if(module.region(RegionId{r}).ops, leaves);
+}
+
+// Takes the annotation away; where it cannot go, why. What is said of a value behind a data-flow edge that propagation
 // made is what the user said of the owner; of a copied constant, what was said of the constant.
-bool remove(Module& module, const Module& propagated, const Annotation& annotation) {
+std::string remove(Module& module, const Module& propagated, const Annotation& annotation) {
+  const std::string handed_on = "it hands on what others say", computed = "it belongs to what it computes";
   if (annotation.op) {
-    if (annotation.op.index >= module.op_count() || !module.op(annotation.op).def->traits.constraint) return false;
+    if (annotation.op.index >= module.op_count()) return handed_on;
+    const Traits& traits = module.op(annotation.op).def->traits;
+    if (traits.sharding_group) {
+      leave_group(module, annotation.op);
+      return {};
+    }
+    if (!traits.constraint) {
+      return module.attrs(annotation.op).find<AxesAttr>("manual_axes") != nullptr ? computed : handed_on;
+    }
   }
   ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
   if (!value) {
     std::vector<ShardingId>& shardings = module.main().result_shardings;
-    if (annotation.holder.result >= shardings.size()) return false;
+    if (annotation.holder.result >= shardings.size()) return handed_on;
     shardings[annotation.holder.result] = {};
-    return true;
+    return {};
   }
   if (value.index >= module.value_count()) {
     const OpId made = propagated.value(value).op;
     const bool is_edge = made && propagated.op(made).def->traits.data_flow_edge;
     value = is_edge ? propagated.operands(made)[0] : counterpart(module, propagated, module, value);
   }
-  if (!value || value.index >= module.value_count() || !module.value(value).sharding) return false;
+  if (!value || value.index >= module.value_count() || !module.value(value).sharding) return handed_on;
   bool removed = remove_from(module, value);
-  for (const ValueId copy : copies_of(module, value)) removed = remove_from(module, copy) || removed;
-  return removed;
+  for (const ValueId copy : copies_of(module, value)) {
+    if (module.value(copy).sharding) removed = remove_from(module, copy) || removed;
+  }
+  return removed ? std::string() : computed;  // only of a manual computation something may be left
 }
 
 }  // namespace
 
-std::optional<Counterfactual> without(const Module& module, const Module& propagated, const Pass& pass,
-                                      const CompileOptions& options, const Annotation& annotation, ValueId value) {
+Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
+                       const Annotation& annotation, ValueId value) {
   Program program{.module = module, .options = options};
-  if (!remove(program.module, propagated, annotation)) return std::nullopt;
-  Counterfactual found{.without = annotation, .sharding = {}, .others = 0};
+  Counterfactual found{.without = annotation, .sharding = {}, .others = 0, .why_not = {}};
+  found.why_not = remove(program.module, propagated, annotation);
+  if (!found.why_not.empty()) return found;
   const auto first_made = static_cast<uint32_t>(module.value_count());
   Context& context = program.module.context();
   // The last annotation may be all that the mesh is known from: then nothing is split. A level of propagation gives
@@ -161,7 +186,10 @@ std::optional<Counterfactual> without(const Module& module, const Module& propag
     return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
   };
   const ValueId there = counterpart(module, propagated, program.module, value);
-  if (!there) return std::nullopt;
+  if (!there) {
+    found.why_not = "the value is there because of it";
+    return found;
+  }
   if (const ShardingId id = sharding(value, there)) found.sharding = short_text(context.sharding(id));
   for (const ValueId other : values_of_main(propagated)) {
     if (other.index >= first_made || other == value) continue;
@@ -183,8 +211,7 @@ std::vector<Counterfactual> counterfactuals(const Module& module, const Module& 
   }
   std::vector<Counterfactual> found;
   for (const Annotation& annotation : annotations) {
-    if (auto one = without(module, propagated, pass, options, annotation, explanation.value))
-      found.push_back(std::move(*one));
+    found.push_back(without(module, propagated, pass, options, annotation, explanation.value));
   }
   return found;
 }

@@ -21,12 +21,13 @@ struct Counterfactual {
   Annotation without;
   std::string sharding;  // of the value then
   int64_t others = 0;    // values of the program that would be sharded otherwise, without this one
+  std::string why_not;   // there is no such program, or the value is not in it: then nothing is counted
 };
 
-// Nothing for what belongs to what an op computes, as the manual axes of a manual computation do; what its shardings
-// say besides can be left out.
-std::optional<Counterfactual> without(const Module& module, const Module& propagated, const Pass& pass,
-                                      const CompileOptions& options, const Annotation& annotation, ValueId value);
+// What belongs to what an op computes cannot go, as the manual axes of a manual computation; what its shardings say
+// besides can. A member of a sharding group leaves it.
+Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
+                       const Annotation& annotation, ValueId value);
 
 // One for every annotation that the value's axes come from, or that kept an axis from it.
 std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
