@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'PathRow', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -33,6 +33,20 @@ class Compiled:
         ...
     @property
     def stages(self) -> dict[typing.Any, typing.Any]:
+        ...
+class PathRow:
+    def __iter__(self) -> collections.abc.Iterator[dict[typing.Any, typing.Any]]:
+        ...
+    def __len__(self) -> int:
+        ...
+    @property
+    def before(self) -> PathRow | None:
+        ...
+    @property
+    def key(self) -> int:
+        ...
+    @property
+    def last(self) -> dict[typing.Any, typing.Any]:
         ...
 class Propagated:
     def edges(self) -> list[typing.Any]:
