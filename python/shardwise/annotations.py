@@ -2,8 +2,9 @@
 """What a user says about a tensor: GShard's ``replicate``, ``split`` and ``shard``, and names for reports.
 
 Each is the identity, and a constraint on the *returned* value: use what it returns. On a plain NumPy array, outside
-:func:`shardwise.jit`, they return the array, so that an annotated function is still the NumPy program it was; on an
-:class:`Array` they return it resharded.
+:func:`shardwise.jit`, they return the array, so that an annotated function is still the NumPy program it was; what they
+say must fit the array there, too, on the mesh of the sharding or of :func:`shardwise.set_mesh` where one is known. On
+an :class:`Array` they return it resharded.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .device_assignment import assignment_dims, axes_for_parts
 from .errors import MeshError, ShapeError, ShardingError, message
 from .jit import jit
 from .layouts import Layout, current_layout
-from .mesh import Mesh
+from .mesh import Mesh, get_mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
 from .sharding import UNSPECIFIED, NamedSharding, check_ndim
-from .tracing import Trace, Tracer, current_trace
+from .tracing import Trace, Tracer, current_trace, recording
 from .trees import broadcast_prefix, flatten, unflatten
 
 __all__ = [
@@ -40,14 +41,14 @@ __all__ = [
 def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
     """``x``, ready for the annotation: an array that a traced function closes over is traced; an Array is resharded.
 
-    A Python number stays one, which beside an array has no dtype of its own; but what is said must fit it.
+    A Python number stays one, which beside an array has no dtype of its own, as an array outside a traced function
+    stays one; but what is said must fit it.
     """
     trace = current_trace()
     if trace is not None and isinstance(x, (Array, np.ndarray, np.generic)):
         return trace.lift(x)
     if trace is not None and isinstance(x, (bool, int, float)):
-        probe = Trace("number", trace.mesh)
-        annotation(probe.lift(x), *how)
+        _try_on(trace.mesh, x, annotation, how)
         return x
     if trace is not None and not isinstance(x, Tracer):
         what = annotation.__name__
@@ -55,7 +56,17 @@ def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
         raise ShardingError(message(what, "takes one array in a traced function", type(x).__name__, way_out))
     if isinstance(x, Array):
         return jit(lambda traced: annotation(traced, *how))(x)
+    mesh = next((said.mesh for said in how if isinstance(said, NamedSharding)), get_mesh())
+    if mesh is not None and isinstance(x, (np.ndarray, np.generic, bool, int, float)):
+        _try_on(mesh, x, annotation, how)
     return x
+
+
+def _try_on(mesh: Mesh | None, x: Any, annotation: Callable[..., Any], how: tuple[Any, ...]) -> None:
+    """Raise what the annotation raises for an array of this shape, whatever its elements are."""
+    probe = Trace("probe", mesh)
+    with recording(probe):
+        annotation(probe.argument(np.shape(x), np.dtype(np.float32), "x", None), *how)
 
 
 def _constrain(x: Tracer, what: str, dims: list[tuple[list[Any], bool, int | None]]) -> Tracer:
@@ -87,6 +98,8 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
     """
     x = _annotated(x, split, dim, partitions)
     if not isinstance(x, Tracer):
+        if isinstance(x, (np.ndarray, np.generic)):
+            check_ndim("split", dim, x.ndim)
         return x
     dim = check_ndim("split", dim, x.ndim)
     mesh = x._trace.require_mesh("split")
@@ -166,11 +179,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, "with_sharding_constraint")
-    if current_trace() is None and not any(isinstance(leaf, (Array, Tracer)) for leaf in leaves):
-        return x
     wanted = [PartitionSpec() if sharding is None else sharding for sharding in wanted]
     pairs = zip(leaves, wanted)
-    return unflatten(tree, [leaf if sharding is UNSPECIFIED else _one(leaf, sharding) for leaf, sharding in pairs])
+    placed = [leaf if sharding is UNSPECIFIED else _one(leaf, sharding) for leaf, sharding in pairs]
+    is_on_mesh = current_trace() is not None or any(isinstance(leaf, (Array, Tracer)) for leaf in leaves)
+    return unflatten(tree, placed) if is_on_mesh else x
 
 
 def _one(x: Any, sharding: Any) -> Any:
@@ -201,7 +214,7 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
         raise ShardingError(message("logical", "the names of dims must be text", repr(names)))
     dims = tuple(None if dim == "_" else dim for dim in listed)
     x = _annotated(x, logical, names)
-    if isinstance(x, Tracer) and len(dims) != x.ndim:
+    if isinstance(x, (Tracer, np.ndarray, np.generic)) and len(dims) != x.ndim:
         raise ShapeError(message("logical", f"an array of {x.ndim} dims needs as many names", repr(names)))
     if not isinstance(x, Tracer) or layout is None:
         return x

@@ -25,6 +25,7 @@ from .propagation_options import DEFAULTS, STRATEGIES, PropagationOptions
 __all__ = ["main"]
 
 _STANDARD_INPUT = "<stdin>"
+_STANDARD_OUTPUT = "<stdout>"
 _PLACE = re.compile(r" \(at (?P<file>.*?):(?P<line>\d+)\)$")
 
 
@@ -38,6 +39,8 @@ class _Source:
     def __init__(self, path: str) -> None:
         self.name = _STANDARD_INPUT if path == "-" else path
         try:
+            if path == "-" and sys.stdin is None:
+                raise _RefusedError(f"{self.name}: error: it is closed")
             if path == "-":
                 data = sys.stdin.buffer.read()
             else:
@@ -124,7 +127,30 @@ def _tell(warned: Sequence[warnings.WarningMessage], file: str) -> None:
     """Warnings as compilers write them: at the first place in the file that they name."""
     for one in warned:
         place = re.search(rf" at {re.escape(file)}:(\d+)", str(one.message))
-        print(f"{file}:{place[1] if place else 1}:1: warning: {one.message}", file=sys.stderr)
+        _complain(f"{file}:{place[1] if place else 1}:1: warning: {one.message}")
+
+
+def _complain(what: object) -> None:
+    if sys.stderr is not None:  # print() would take standard output
+        print(what, file=sys.stderr)
+
+
+def _answer(text: str) -> None:
+    """Write what the command was asked for."""
+    if sys.stdout is None:
+        raise _RefusedError(f"{_STANDARD_OUTPUT}: error: it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except UnicodeEncodeError as error:
+        rule = f"its encoding, {error.encoding}, has no {error.object[error.start]!r}"
+        raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {rule}; set PYTHONIOENCODING=utf-8") from None
+    except OSError as error:
+        # The interpreter must not flush again what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            raise
+        raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {error.strerror or error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -194,13 +220,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", ShardingWarning)
             text = options.run(options)
         _tell(told, _STANDARD_INPUT if options.file == "-" else options.file)
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _answer(text)
     except _RefusedError as refused:
-        print(refused, file=sys.stderr)
+        _complain(refused)
         return 1
-    except BrokenPipeError:  # the reader has seen enough; the interpreter must not flush again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
         return 130

@@ -117,7 +117,10 @@ class LostAxis:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What propagation gives without one annotation: the value's sharding, and how many others change with it."""
+    """What propagation gives without one annotation: the value's sharding, and how many others change with it.
+
+    ``sharding`` is "" where it would have none, which a level of propagation, as ``"propagate_basic"``, leaves so.
+    """
 
     without: Annotation
     sharding: str
@@ -125,7 +128,8 @@ class Counterfactual:
 
     def __str__(self) -> str:
         noun = "value" if self.others == 1 else "values"
-        return f"without {self.without} it would be sharded {self.sharding}; {self.others} other {noun} would change"
+        then = f"be sharded {self.sharding}" if self.sharding else "have no sharding"
+        return f"without {self.without} it would {then}; {self.others} other {noun} would change"
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return run_as_program(wrapped, getattr(fun, "_mesh", None), programs, args, kwargs)
+            return run_as_program(wrapped, fun, programs, args, kwargs)
         for i in positions:
             if not -len(args) <= i < len(args):
                 raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))

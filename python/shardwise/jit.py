@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import update_wrapper
-from types import MappingProxyType, MethodType
+from functools import partial, update_wrapper
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
@@ -38,10 +38,10 @@ class _Options(TypedDict, total=False):
     out_shardings: Any
     static_argnums: int | Sequence[int]
     static_argnames: str | Sequence[str]
-    strategy: Strategy
-    conservative: bool
-    strict_divisible: bool
-    sharding_rules: Mapping[str, ShardingRule | str]
+    strategy: Strategy | None
+    conservative: bool | None
+    strict_divisible: bool | None
+    sharding_rules: Mapping[str, ShardingRule | str] | None
 
 
 @overload
@@ -56,9 +56,9 @@ def jit(
     out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    strategy: Strategy = DEFAULTS.strategy,
-    conservative: bool = DEFAULTS.conservative,
-    strict_divisible: bool = DEFAULTS.strict_divisible,
+    strategy: Strategy | None = None,
+    conservative: bool | None = None,
+    strict_divisible: bool | None = None,
     sharding_rules: Mapping[str, ShardingRule | str] | None = None,
 ) -> Any:
     """Make ``fun``, written in NumPy, one SPMD program for the devices of a mesh. Also a decorator factory.
@@ -71,12 +71,14 @@ def jit(
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
-        strategy: how propagation settles conflicts: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only
-            what all tensors of an op agree on.
+        strategy: how propagation settles conflicts: ``"aggressive"``, the default, each tensor takes what it can;
+            ``"basic"``, only what all tensors of an op agree on.
         conservative: propagate only what asks for no exchange and no part of an axis.
         strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
         sharding_rules: rules of yours for ops, as :meth:`Module.with_sharding_rule` takes them:
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
+
+    The last four hold for a whole program: a function that another one calls leaves them None, or says the same.
 
     Returns:
         A :class:`JitFunction`: call it with arrays, or ask it for stages.
@@ -98,7 +100,7 @@ def jit(
         "strategy": strategy,
         "conservative": conservative,
         "strict_divisible": strict_divisible,
-        "sharding_rules": {} if sharding_rules is None else sharding_rules,
+        "sharding_rules": sharding_rules,
     }
     if fun is None:
         return lambda f: JitFunction(f, **said)
@@ -150,10 +152,10 @@ class JitFunction:
         out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
-        strategy: Strategy = DEFAULTS.strategy,
-        conservative: bool = DEFAULTS.conservative,
-        strict_divisible: bool = DEFAULTS.strict_divisible,
-        sharding_rules: Mapping[str, ShardingRule | str] = MappingProxyType({}),
+        strategy: Strategy | None = None,
+        conservative: bool | None = None,
+        strict_divisible: bool | None = None,
+        sharding_rules: Mapping[str, ShardingRule | str] | None = None,
     ) -> None:
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
@@ -168,7 +170,17 @@ class JitFunction:
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self._static_nums, self._static_names = _static_both_ways(fun, set(nums), set(names))
         self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
-        self._rules = _checked_rules(sharding_rules)
+        self._rules = {} if sharding_rules is None else _checked_rules(sharding_rules)
+        # What a program around this function must not contradict.
+        self._said: _Options = {"mesh": mesh}
+        if strategy is not None:
+            self._said["strategy"] = self._options.strategy
+        if conservative is not None:
+            self._said["conservative"] = self._options.conservative
+        if strict_divisible is not None:
+            self._said["strict_divisible"] = self._options.strict_divisible
+        if sharding_rules is not None:
+            self._said["sharding_rules"] = self._rules
         self._cache: dict[Any, Program] = {}
         update_wrapper(self, fun, updated=())
 
@@ -211,14 +223,11 @@ class JitFunction:
 
     def _check_propagated_alike(self, trace: Trace) -> None:
         """A program is propagated in one way: a nested function may ask for no other."""
-        for name, own, default in (
-            *((name, value, getattr(DEFAULTS, name)) for name, value in vars(self._options).items()),
-            ("sharding_rules", self._rules, {}),
-        ):
-            whole = trace.propagation.get(name)
-            if own not in (default, whole):
+        for name, whole in trace.propagation.items():
+            own = self._said.get(name, whole)
+            if own != whole:
                 rule = f"a nested function must not have another {name} than the program, {whole!r}"
-                raise ShardingError(message("jit", rule, repr(own), "give it to the outer jit"))
+                raise ShardingError(message("jit", rule, repr(own), "give it to the jit around the whole program"))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         return _Call(args, kwargs, self._static_nums, self._static_names)
@@ -509,14 +518,16 @@ def static_leaf_key(leaf: Any) -> Any:
 
 def run_as_program(
     function: Callable[..., Any],
-    mesh: Mesh | None,
+    fun: Callable[..., Any],
     programs: dict[Any, JitFunction],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    mesh: Mesh | None = None,
 ) -> Any:
-    """Run a transformed function, called outside :func:`jit`, as a program of its own, kept in ``programs``.
+    """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
 
-    What is no array among the arguments is part of the program.
+    The program is kept in ``programs``. It is on the mesh, and is propagated, as the jit of ``fun`` says where it has
+    one. What is no array among the arguments is part of the program.
     """
     leaves, tree = flatten((args, kwargs))
     is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
@@ -529,5 +540,20 @@ def run_as_program(
 
     key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
     if key not in programs:
-        programs[key] = jit(run, mesh=mesh)
+        said = _said_of(fun)
+        programs[key] = jit(run, **(said if mesh is None else {**said, "mesh": mesh}))
     return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
+
+
+def _said_of(fun: Any) -> _Options:
+    """What the jit says that ``fun`` is, or that stands behind its transforms; nothing of a function without one."""
+    while not isinstance(fun, JitFunction):
+        if isinstance(fun, partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        else:
+            return {}
+    return fun._said

@@ -13,7 +13,7 @@ from . import _core
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
 from .jit import JitFunction, parameter_names, run_as_program
-from .mesh import Mesh, get_mesh
+from .mesh import Mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
 from .tracing import Trace, Tracer, current_trace
@@ -71,7 +71,7 @@ def manual(
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return run_as_program(wrapped, get_mesh() if mesh is None else mesh, programs, args, {})
+            return run_as_program(wrapped, fun, programs, args, {}, mesh)
         return _record(trace, fun, mesh, in_specs, out_specs, names, args)
 
     return wrapped

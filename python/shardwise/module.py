@@ -12,7 +12,7 @@ from . import _core
 from .errors import ShardingError, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
-from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options
+from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, switch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -181,7 +181,7 @@ class Module:
         >>> parse(text).why("tanh", counterfactual=True).values[0].counterfactuals[0].sharding
         '[{}]'
         """
-        check_name(name)
+        check_question(name, counterfactual)
         origin = self._origin or origin_of_text(self._core.text(locations=True))
         run = origin.propagation
         how = options("why", strategy, conservative, strict_divisible, self._options if run is None else run.how)
@@ -194,7 +194,7 @@ class Module:
                 raise ShardingError(message("why", rule, repr(asked), way_out))
         module = origin.module(name)
         propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
-        return explanation_of(propagated, name, counterfactual)
+        return explanation_of(propagated, name, bool(counterfactual))
 
     def run(
         self,
@@ -282,10 +282,11 @@ class Module:
         return f"<module of {self._core.op_count} ops>"
 
 
-def check_name(name: Any) -> None:
-    """Raise TypeError where ``why`` is asked about what is no text."""
+def check_question(name: Any, counterfactual: Any) -> None:
+    """Raise TypeError where ``why`` is asked about what is no text, ShardingError for a switch that is none."""
     if not isinstance(name, str):
         raise TypeError(message("why", "takes the name of a value, an op or FILE:LINE", repr(name)))
+    switch("why", "counterfactual", counterfactual, False)
 
 
 def checked_rule(what: str, rule: Any) -> ShardingRule:
@@ -301,6 +302,8 @@ def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
     """The places in ``rows`` of the ops of this name, or of one of them."""
     wanted = re.fullmatch(r"(.*)\[(\d+)\]", op) if isinstance(op, str) and index is None else None
     name, index = (op, index) if wanted is None else (wanted[1], int(wanted[2]))
+    if name == "":  # as is the target of what is no custom call
+        return []
     found = [number for number, (full, target, *_) in enumerate(rows) if name in (full, full.partition(".")[2], target)]
     if index is not None:
         found = found[index : index + 1] if index >= 0 else []

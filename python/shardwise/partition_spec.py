@@ -48,7 +48,7 @@ def sub(name: str, *, pre: int, size: int) -> SubAxis:
     The axis size must be a multiple of ``pre * size``; a mesh checks that when the axis is used.
 
     Raises:
-        ShardingError: a name that is no text, or numbers that are no positive integers.
+        ShardingError: a name that is no text, or numbers that are no integers in [1, 2^63).
 
     >>> sub("x", pre=1, size=2), sub("x", pre=2, size=4)  # the two digits of an axis of size 8
     (sub('x', pre=1, size=2), sub('x', pre=2, size=4))
@@ -56,8 +56,8 @@ def sub(name: str, *, pre: int, size: int) -> SubAxis:
     if not isinstance(name, str):
         raise ShardingError(message("sub", "the name of an axis must be text", repr(name)))
     for what, number in (("pre", pre), ("size", size)):
-        if not is_integer(number, 1):
-            raise ShardingError(message("sub", f"{what} must be an integer of at least 1", repr(number)))
+        if not is_integer(number, 1) or number >= 2**63:
+            raise ShardingError(message("sub", f"{what} must be an integer in [1, 2^63)", repr(number)))
     return SubAxis(name, int(pre), int(size))
 
 
@@ -119,13 +119,14 @@ def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDi
     other dim of the array.
 
     Raises:
-        ShardingError: a priority below 0, or a closed dim without axes, which has nothing to wait for.
+        ShardingError: a priority that is no integer in [0, 2^63), or a closed dim without axes, which has nothing to
+            wait for.
 
     >>> P(priority("x", 1), priority(open("y"), 2))
     P(priority('x', 1), priority(open('y'), 2))
     """
-    if not is_integer(priority, 0):
-        raise ShardingError(message("priority", "a priority must be an integer of at least 0", repr(priority)))
+    if not is_integer(priority, 0) or priority >= 2**63:
+        raise ShardingError(message("priority", "a priority must be an integer in [0, 2^63)", repr(priority)))
     dim = _one_form("priority", axes)
     if isinstance(dim, PriorityDim):
         raise ShardingError(message("priority", "a dim must have one priority", repr(axes)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors import ShardingError, message
 
-__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options"]
+__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options", "switch"]
 
 Strategy = Literal["aggressive", "basic"]
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
@@ -57,12 +57,13 @@ def options(
         raise ShardingError(message(what, f"strategy must be {choices}", repr(strategy)))
     return PropagationOptions(
         default.strategy if strategy is None else strategy,
-        _switch(what, "conservative", conservative, default.conservative),
-        _switch(what, "strict_divisible", strict_divisible, default.strict_divisible),
+        switch(what, "conservative", conservative, default.conservative),
+        switch(what, "strict_divisible", strict_divisible, default.strict_divisible),
     )
 
 
-def _switch(what: str, name: str, value: Any, default: bool) -> bool:
+def switch(what: str, name: str, value: Any, default: bool) -> bool:
+    """``value``, checked; ``default`` for None. Raises ShardingError where it is neither True nor False."""
     if value is None:
         return default
     if not isinstance(value, (bool, np.bool_)):

@@ -12,7 +12,7 @@ from .array import Array, ShapeDtypeStruct, put
 from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
-from .module import Module, Origin, Step, check_name, origin_of_text
+from .module import Module, Origin, Step, check_question, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
@@ -175,8 +175,8 @@ class Program:
         Raises:
             KeyError: nothing of the program is called so.
         """
-        check_name(name)
-        return explanation_of(self._compiled, name, counterfactual)
+        check_question(name, counterfactual)
+        return explanation_of(self._compiled, name, bool(counterfactual))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""

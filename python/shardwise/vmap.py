@@ -42,7 +42,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return run_as_program(wrapped, getattr(fun, "_mesh", None), programs, args, {})
+            return run_as_program(wrapped, fun, programs, args, {})
         return _batched(trace, fun, args, in_axes, out_axes)
 
     return wrapped

@@ -19,12 +19,12 @@ def sub_axis_of_a_number() -> None:
     sw.sub(3, pre=1, size=2)  # type: ignore[arg-type]
 
 
-@row(sw.ShardingError, r"sub: pre must be an integer of at least 1, got 0")
+@row(sw.ShardingError, r"sub: pre must be an integer in \[1, 2\^63\), got 0")
 def sub_axis_behind_nothing() -> None:
     sw.sub("data", pre=0, size=2)
 
 
-@row(sw.ShardingError, r"sub: size must be an integer of at least 1, got 2.0")
+@row(sw.ShardingError, r"sub: size must be an integer in \[1, 2\^63\), got 2.0")
 def sub_axis_of_a_broken_size() -> None:
     sw.sub("data", pre=1, size=2.0)  # type: ignore[arg-type]
 
@@ -34,9 +34,29 @@ def open_of_nothing() -> None:
     sw.open(None)  # type: ignore[arg-type]
 
 
-@row(sw.ShardingError, r"priority: a priority must be an integer of at least 0, got -1")
+@row(sw.ShardingError, r"priority: a priority must be an integer in \[0, 2\^63\), got -1")
 def negative_priority() -> None:
     sw.priority("data", -1)
+
+
+@row(sw.ShardingError, r"priority: a priority must be an integer in \[0, 2\^63\), got 9223372036854775808")
+def priority_of_more_than_a_text_can_say() -> None:
+    sw.priority("data", 2**63)
+
+
+@row(sw.ShardingError, r"sub: size must be an integer in \[1, 2\^63\), got 9223372036854775808")
+def part_of_more_than_any_axis() -> None:
+    sw.sub("data", pre=1, size=2**63)
+
+
+@row(sw.ShardingError, r"why: counterfactual must be True or False, got 'no'")
+def switch_of_why_that_is_a_word() -> None:
+    on_mesh(lambda x: x + 1).lower(X).compile().why("x", counterfactual="no")  # type: ignore[arg-type]
+
+
+@row(sw.ShardingError, r"why: counterfactual must be True or False, got 1")
+def switch_of_why_of_a_module_that_is_a_number() -> None:
+    on_mesh(lambda x: x + 1).trace(X).why("x", counterfactual=1)  # type: ignore[arg-type]
 
 
 @row(sw.ShardingError, r"priority: a dim must have axes or be open, got \(\); name axes, or use open\(\)")

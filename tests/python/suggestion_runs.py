@@ -129,7 +129,7 @@ def manual_around(lines: list[str], at: int) -> set[str]:
     """Of a function that is called also those around its calls."""
     found = set(manual_of(lines[at]))
     depth = indent(lines[at])
-    for line in reversed(lines[:at]):
+    for line in reversed(lines[: at + 1]):
         if indent(line) < depth:
             depth = indent(line)
             found |= manual_of(line)
@@ -170,7 +170,10 @@ def written(text: str, row: dict[str, Any]) -> str:
     _, end = function_of(lines, row)
     rest = [use.sub("%suggested", line) for line in lines[at + 1 : end]]
     constraint = f"%suggested = sdy.sharding_constraint {value} {sharding} : {row['type']}"
-    return "\n".join([*lines[: at + 1], constraint, *rest, *lines[end:]])
+    added = [constraint]
+    if not any("%suggested" in line for line in rest):  # nobody annotates what nobody uses
+        added.append(f"stablehlo.custom_call @use(%suggested) {{has_side_effect = true}} : ({row['type']}) -> ()")
+    return "\n".join([*lines[: at + 1], *added, *rest, *lines[end:]])
 
 
 def ssa(row: dict[str, Any]) -> str:

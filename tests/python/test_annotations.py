@@ -70,6 +70,8 @@ def test_split_closes_one_dim_and_leaves_the_others_open(dim: int, partitions: A
 def test_a_split_that_means_nothing_is_refused(dim: Any, partitions: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         sw.jit(lambda x: sw.split(x, dim, partitions), mesh=MESH)(X)
+    with pytest.raises(kind, match=text), sw.set_mesh(MESH):
+        sw.split(X, dim, partitions)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +117,10 @@ def test_shard_takes_specs_shardings_text_and_device_assignments(sharding: Any, 
 def test_a_shard_that_means_nothing_is_refused(sharding: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         sw.jit(lambda x: sw.shard(x, sharding), mesh=MESH)(X)
+    if kind is sw.MeshError:  # outside a program there is no other one
+        return
+    with pytest.raises(kind, match=text), sw.set_mesh(MESH):
+        sw.shard(X, sharding)
 
 
 def test_replicate_closes_every_dim() -> None:
@@ -171,6 +177,39 @@ ANNOTATIONS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("x", [X, 3.0, [1, 2], None], ids=["array", "number", "list", "None"])
 def test_annotations_return_what_is_on_no_mesh(annotate: Callable[[Any], Any], x: Any) -> None:
     assert annotate(x) is x
+    if isinstance(x, np.ndarray):
+        with sw.set_mesh(MESH):
+            assert annotate(x) is x
+
+
+@pytest.mark.parametrize(
+    ("annotate", "kind", "text"),
+    [
+        (lambda x: sw.split(x, 5, "nope"), sw.ShapeError, "dim must be in"),  # with and without a mesh
+        (lambda x: sw.logical(x, "a b c"), sw.ShapeError, "an array of 2 dims needs as many names"),
+        (lambda x: sw.shard(x, NamedSharding(MESH, P("x", "y", "x"))), sw.ShardingError, "x"),
+        (lambda x: sw.shard(x, NamedSharding(MESH, P(None, None, "x"))), sw.ShardingError, "at most 2 entries"),
+    ],
+)
+def test_what_cannot_fit_is_refused_without_a_known_mesh(annotate: Any, kind: type[Exception], text: str) -> None:
+    for mesh in (None, MESH, sw.Mesh({"d": 8})):
+        with pytest.raises(kind, match=text), sw.set_mesh(mesh):
+            annotate(X)
+
+
+def test_what_is_said_outside_a_program_must_fit_the_known_mesh() -> None:
+    objects = np.array([[None, "a"]] * 4)  # of any dtype
+    for annotate in (lambda x: sw.shard(x, P("q")), lambda x: sw.with_sharding_constraint({"a": x}, {"a": P("q")})):
+        assert annotate(X) is not None  # it is known from no mesh whether there is such an axis
+        for x in (X, X[0, 0], objects):
+            with pytest.raises(sw.ShardingError, match="q"), sw.set_mesh(MESH):
+                annotate(x)
+    tree = {"a": X, "b": [X, 3.0]}
+    with sw.set_mesh(MESH):
+        assert sw.with_sharding_constraint(tree, {"a": P("x"), "b": None}) is tree
+        assert sw.shard(objects, P("x")) is objects
+        with pytest.raises(sw.ShardingError, match="at most 0 entries"):
+            sw.shard(3.0, P("x"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import re
 import subprocess
@@ -511,6 +512,48 @@ def test_the_module_and_the_script_are_the_command(file: Path) -> None:
             [*command, "opt", "-", "--passes=propagate"], input=TEXT, capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "err"),
+    [
+        ("opt {file} >&-", "<stdout>: error: it is closed"),
+        ("opt {file} >/dev/full", "<stdout>: error: No space left on device"),
+        ("opt - <&-", "<stdin>: error: it is closed"),
+        ("why {file} tanh >&-", "<stdout>: error: it is closed"),
+        ("opt {file}.none 2>&-", ""),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_one_line(file: Path, command: str, err: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -m shardwise {command.format(file=file)}'],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", err and f"{err}\n")
+
+
+def test_an_encoding_without_an_arrow_is_one_line(file: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "shardwise", "why", str(file), "tanh"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    text = "<stdout>: error: its encoding, ascii, has no '\\u2192'; set PYTHONIOENCODING=utf-8\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", text)
+
+
+def test_a_pass_that_cannot_take_calls_says_which_pass_takes_them_away(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "calls.mlir"
+    path.write_text(
+        'sdy.mesh @mesh = <["x"=2]>\n'
+        "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n"
+        "  %0 = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>\n"
+        "  return %0 : tensor<8xf32>\n}\n"
+        "func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {\n  return %a : tensor<8xf32>\n}\n"
+    )
+    said = f"{path}:3:8: error: func.call: can be read, propagated and printed, but not run; run inline_calls first\n"
+    for passes in ("propagate,insert-reshards", "plan-reshards"):
+        assert run(capsys, "opt", path, f"--passes={passes}") == (1, "", said)
+    assert run(capsys, "opt", path, "--passes=propagate,inline-calls,insert-reshards")[0] == 0
 
 
 def test_a_reader_that_leaves_early_is_no_traceback(tmp_path: Path) -> None:

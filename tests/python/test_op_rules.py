@@ -221,6 +221,9 @@ def test_a_rule_changes_shardings_and_no_numbers() -> None:
         ),
         ("stablehlo.add", "i -> i", 2, "an op must be one of the program, got 'stablehlo.add', index 2"),
         ("stablehlo.add", "i j, i j -> i j", -1, "an op must be one of the program"),
+        ("", "i j, i j -> i j", None, "an op must be one of the program, got ''; it has stablehlo.add"),
+        ("[0]", "i j, i j -> i j", None, r"an op must be one of the program, got '\[0\]'; it has stablehlo.add"),
+        ("", "i j, i j -> i j", 0, "an op must be one of the program, got '', index 0"),
         ("stablehlo.add", "i -> i", None, "'i -> i' must have as many operands as the op, got 1 for 2"),
     ],
 )

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,82 @@ def test_a_nested_function_with_other_options_is_refused_and_not_ignored(
     with pytest.raises(sw.ShardingError, match=f"jit: a nested function must not have another {name} than the program"):
         sw.jit(lambda x: inner(x) + 1, mesh=MESH, **outer)(X)
     np.testing.assert_allclose(sw.jit(lambda x: inner(x) + 1, mesh=MESH, **own)(X), np.tanh(X) + 1, atol=1e-6)
+
+
+def test_what_a_nested_function_says_is_heard_where_it_is_the_default() -> None:
+    """Saying the default is not saying nothing."""
+    whole: dict[str, Any] = {**ALL[-1], "sharding_rules": {"tanh": sw.sharding_rule("i j -> i j")}}
+    for name, default in {**ALL[0], "sharding_rules": {}}.items():
+        said: dict[str, Any] = {name: default}
+        inner = sw.jit(np.tanh, **said)
+        rule = f"jit: a nested function must not have another {name} than the program, {whole[name]!r}"
+        with pytest.raises(sw.ShardingError, match=re.escape(f"{rule}, got {default!r}; give it to the jit around")):
+            sw.jit(lambda x, inner=inner: inner(x) + 1, mesh=MESH, **whole)(X)
+        sw.jit(lambda x, inner=inner: inner(x) + 1, mesh=MESH)(X)  # whose options are these, said or not
+    sw.jit(lambda x: sw.jit(np.tanh)(x) + 1, mesh=MESH, **whole)(X)
+
+
+SAID: list[dict[str, Any]] = [
+    {"strategy": "basic"},
+    {"conservative": True},
+    {"strict_divisible": True},
+    {"sharding_rules": {"tanh": "... i -> ... j"}},
+]
+
+
+@pytest.mark.parametrize("said", SAID, ids=str)
+def test_a_transform_of_a_jitted_function_is_propagated_as_it_says(
+    said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces: list[Any] = []
+    lower = sw.Traced.lower
+    monkeypatch.setattr(sw.Traced, "lower", lambda traced: traces.append(traced) or lower(traced))
+
+    def f(a: Any) -> Any:
+        h = sw.shard(a, P("x")) @ sw.shard(B, P(None, "x"))
+        return np.tanh(h).sum() + (sw.shard(a[:2].reshape(8), P("x")).reshape(2, 4) + 1).sum()
+
+    jitted, plain = sw.jit(f, mesh=MESH, **said), sw.jit(f, mesh=MESH)
+    a, many = A / 40, np.stack([A / 40, A / 20, -A / 40])
+    for transform, recorded, argument in (
+        (sw.grad, sw.value_and_grad, a),  # which is computed in any case
+        (sw.value_and_grad, sw.value_and_grad, a),
+        (sw.vmap, sw.vmap, many),
+        (lambda fun: sw.vmap(sw.grad(fun)), lambda fun: sw.vmap(sw.grad(fun)), many),
+    ):
+        numbers = transform(jitted)(argument)
+        (program,) = traces
+        traces.clear()
+        wanted, without = (sw.jit(recorded(plain), mesh=MESH, **how).trace(argument) for how in (said, {}))
+        got, same, other = (str(x.propagate()).partition("\n")[2] for x in (program, wanted, without))  # but the name
+        assert got == same != other
+        for number, known in zip(numbers, transform(plain)(argument)):
+            np.testing.assert_allclose(number, known, rtol=1e-5)
+        traces.clear()
+
+
+@pytest.mark.parametrize("said", SAID, ids=str)
+def test_a_manual_region_of_a_jitted_function_is_propagated_as_it_says(said: dict[str, Any]) -> None:
+    jitted = sw.jit(lambda part: np.tanh(part), mesh=MESH, **said)
+    with pytest.raises(sw.UnsupportedError, match="manual_computation"):  # recorded, and not run yet
+        sw.manual(jitted, None, P("x"), P("x"), axes={"x"})(C)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: partial(f, b=2.0), lambda f: Held(f).method, lambda f: Method().method])
+def test_what_a_jitted_function_says_is_found_behind_what_is_made_of_it(wrap: Any) -> None:
+    jitted = sw.jit(lambda a, b=2.0: (a * a * b).sum(), mesh=MESH, strategy="basic")
+    np.testing.assert_array_equal(sw.grad(wrap(jitted))(C), 4 * C)
+
+
+class Held:
+    def __init__(self, function: Any) -> None:
+        self.method = wraps(function)(lambda a: function(a))
+
+
+class Method:
+    @partial(sw.jit, mesh=MESH, strategy="basic")
+    def method(self, a: Any) -> Any:
+        return (2 * a * a).sum()
 
 
 @pytest.mark.parametrize("passes", [("propagate", 3), (["propagate"],)])

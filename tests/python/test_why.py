@@ -144,6 +144,38 @@ def without(program: ModuleText, origin: str) -> str:
     return changed.text()
 
 
+@pytest.mark.parametrize("level", ["basic", "aggressive", "op_priority", "user_priority"])
+@pytest.mark.parametrize("seed", range(12))
+def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: str) -> None:
+    program = random_module(random.Random(f"level:{seed}"), STEPS)
+    names = [f"propagate_{level}"]
+    propagated = _core.passes.propagate_program(_core.ir.parse(program.text()), names=names)
+    known = {row["number"]: row["sharding"] for row in propagated.explain_all()}
+    for number in known:
+        for one in propagated.explain_value(number, True)["counterfactuals"]:
+            if not one["origin"].startswith(("argument", "result")):
+                continue
+            text = without(program, one["origin"])
+            after = _core.passes.propagate_program(_core.ir.parse(text), names=names)
+            then = {row["number"]: row["sharding"] for row in after.explain_all()}
+            assert one["sharding"] == then[number], (one, text)
+            assert one["others"] == sum(then[n] != known[n] for n in known if n != number), (one, text)
+
+
+def test_counterfactuals_are_of_the_pass_that_is_explained() -> None:
+    asked = sw.parse(CONFLICT, "c.mlir")
+    found = {
+        name: [str(one) for one in asked.run(name).why("%y", counterfactual=True).values[0].counterfactuals or ()]
+        for name in ("propagate", "propagate_op_priority", "propagate_basic")
+    }
+    without_y = "without argument %y at c.mlir:2 it would"
+    assert found == {
+        "propagate": [f"{without_y} be sharded [{{}}, {{}}]; 1 other value would change"],
+        "propagate_op_priority": [f"{without_y} have no sharding; 1 other value would change"],
+        "propagate_basic": [f"{without_y} have no sharding; 1 other value would change"],
+    }
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_counterfactuals_are_what_propagation_gives_without_the_annotation(seed: int) -> None:
     program = random_module(random.Random(f"without:{seed}"), STEPS)

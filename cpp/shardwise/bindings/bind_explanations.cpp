@@ -32,7 +32,8 @@ struct Propagated {
   std::shared_ptr<Module> module;
   Provenance provenance;
   CompileOptions options;
-  Explained explained() const { return {*before, *module, provenance, options}; }
+  const Pass* pass = &kPropagate;  // the last one
+  Explained explained() const { return {*before, *module, provenance, options, *pass}; }
 };
 
 const std::vector<std::string>& usual_passes() {
@@ -56,6 +57,7 @@ std::shared_ptr<Propagated> propagate_program(const Module& module, const std::s
     const size_t first = names.empty() ? 0 : names.size() - 1;
     run_passes(std::span(names).first(first), program);
     const Pass* last = names.empty() ? nullptr : find_named_pass(names.back());
+    if (last != nullptr) result->pass = last;
     if (last != nullptr && last->run == kPropagate.run) called = calls_to_regions(program.module);
     result->before = std::make_shared<Module>(program.module);
     run_passes(std::span(names).subspan(first), program);
@@ -168,7 +170,8 @@ py::list calls_around(const Explained& program, ValueId id) {
 
 py::list counterfactuals_of(const Explained& program, const Explanation& explanation) {
   py::list rows;
-  for (const Counterfactual& one : counterfactuals(program.before, program.propagated, program.options, explanation)) {
+  for (const Counterfactual& one :
+       counterfactuals(program.before, program.propagated, program.pass, program.options, explanation)) {
     py::dict row = annotation_dict(program.propagated, program.provenance, one.without);
     row["sharding"] = one.sharding;
     row["others"] = one.others;

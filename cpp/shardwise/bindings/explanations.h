@@ -9,15 +9,17 @@
 #include <pybind11/pybind11.h>
 
 #include "shardwise/passes/pass.h"
+#include "shardwise/passes/propagate.h"
 
 namespace shardwise {
 
 // A propagated program with what it was made of.
 struct Explained {
-  const Module& before;  // what the pass `propagate` was given
+  const Module& before;  // what the pass was given
   const Module& propagated;
   const Provenance& provenance;
   CompileOptions options;
+  const Pass& pass = kPropagate;  // which propagated it
 };
 
 pybind11::list explain_query(const Explained& program, const std::string& query, bool counterfactual);

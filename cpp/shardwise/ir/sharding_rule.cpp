@@ -75,6 +75,7 @@ ShardingRule ShardingRule::cautious() const {
   std::vector<Dims> shapes;
   for (size_t t = 0; t < tensor_count(); ++t) shapes.emplace_back(ndim(t), 1);
   RuleBuilder kept(std::move(shapes), operand_count_);
+  kept.of_pairs_ = of_pairs_;
   std::vector<std::optional<FactorId>> ids;
   for (const Factor& factor : factors_) {
     const bool drops = factor.caution == Caution::kDrop;
@@ -170,6 +171,11 @@ RuleBuilder& RuleBuilder::pointwise() {
   return *this;
 }
 
+RuleBuilder& RuleBuilder::of_pairs() {
+  of_pairs_ = true;
+  return *this;
+}
+
 ShardingRule RuleBuilder::build() {
   ShardingRule rule;
   for (size_t t = 0; t < dims_.size(); ++t) {
@@ -179,6 +185,7 @@ ShardingRule RuleBuilder::build() {
   }
   rule.factors_ = factors_;
   rule.operand_count_ = operand_count_;
+  rule.of_pairs_ = of_pairs_;
   for (const auto& tensor : dims_) {
     for (const auto& factors : tensor) {
       rule.dim_factors_.insert(rule.dim_factors_.end(), factors.begin(), factors.end());

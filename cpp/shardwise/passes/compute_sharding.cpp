@@ -14,6 +14,18 @@ bool in_all_results(const ShardingRule& rule, FactorId factor) {
   return true;
 }
 
+// Of a rule of pairs the pair that a factor is in; of any other rule all factors are in one.
+std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
+  std::vector<size_t> pairs(rule.factors().size(), 0);
+  if (!rule.of_pairs()) return pairs;
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      for (const FactorId id : rule.dim(t, d)) pairs[id] = t % rule.operand_count();
+    }
+  }
+  return pairs;
+}
+
 bool in_an_operand(const ShardingRule& rule, FactorId factor) {
   for (size_t t = 0; t < rule.operand_count(); ++t) {
     if (rule.has_factor(t, factor)) return true;
@@ -21,13 +33,18 @@ bool in_an_operand(const ShardingRule& rule, FactorId factor) {
   return false;
 }
 
+// In all results that are computed from its operands.
+bool in_its_results(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId factor) {
+  return rule.of_pairs() ? rule.has_factor(rule.result_tensor(pairs[factor]), factor) : in_all_results(rule, factor);
+}
+
 // Elements that an operand loses along factors of its own come back along those of a result (3x2 reshaped to 2x3):
 // there no part of the result is a tile of the operand. A broadcast only adds factors.
-bool operands_lose_factors(const ShardingRule& rule) {
+bool operands_lose_factors(const ShardingRule& rule, const std::vector<size_t>& pairs) {
   for (size_t f = 0; f < rule.factors().size(); ++f) {
     const auto id = static_cast<FactorId>(f);
     const Factor& factor = rule.factors()[f];
-    const bool lost = in_an_operand(rule, id) && !in_all_results(rule, id);
+    const bool lost = in_an_operand(rule, id) && !in_its_results(rule, pairs, id);
     if (factor.kind == FactorKind::kPassThrough && factor.size > 1 && lost) return true;
   }
   return false;
@@ -35,12 +52,12 @@ bool operands_lose_factors(const ShardingRule& rule) {
 
 bool leaves_pending(const Factor& factor) { return factor.kind == FactorKind::kReduction && !factor.exchanged; }
 
-bool is_usable(const ShardingRule& rule, FactorId id) {
+bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId id) {
   switch (rule.factors()[id].kind) {
     case FactorKind::kReduction: return true;
     case FactorKind::kPassThrough:
-      if (!in_an_operand(rule, id)) return !operands_lose_factors(rule);
-      return in_all_results(rule, id);
+      if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
+      return in_its_results(rule, pairs, id);
     case FactorKind::kPermutation: return rule.factors()[id].exchanged;
     case FactorKind::kNeedReplication: break;
   }
@@ -86,8 +103,8 @@ double ComputeSharding::local_work(const ShardingRule& rule) const {
 }
 
 ComputeShardings::ComputeShardings(const ShardingRule& rule)
-    : rule_(rule), usable_(rule.factors().size()), compound_(rule.factors().size()) {
-  for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, static_cast<FactorId>(f));
+    : rule_(rule), pairs_(pairs_of_factors(rule)), usable_(rule.factors().size()), compound_(rule.factors().size()) {
+  for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, pairs_, static_cast<FactorId>(f));
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
       if (rule.dim(t, d).size() < 2) continue;
@@ -125,7 +142,7 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
                          .reducer = passed_reducer,
                          .reduced = {},
                          .landed = {}};
-  AxisList used = passed;
+  std::vector<AxisList> used(rule_.of_pairs() ? rule_.operand_count() : 1, passed);  // by pair
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable_.size(); ++f) {
       const auto id = static_cast<FactorId>(f);
@@ -137,9 +154,9 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
         if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
         chosen.reducer = factor.reducer;
       }
-      AxisList axes = truncate_at_overlap(wanted->axes, used);
+      AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
       if (compound_[f]) axes = evenly_dividing(axes, factor.size);
-      used.insert(used.end(), axes.begin(), axes.end());
+      used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
       chosen.factors[f] = std::move(axes);
     }
   }

@@ -11,8 +11,9 @@
 // The leader's axes go to its factors, then the other tensors fill the factors that are left, as far as no axis is used
 // twice; and each leader alone. No axes go to factors that need replication, to permutation factors, and to those of an
 // operand that a result does not have and no reducer combines (3x2 reshaped to 2x3), nor then to factors of the result
-// alone. A factor of a compound dim gets only axes that divide it, and only where all factors before it in the dim are
-// fully sharded: else local shards would not be tiles.
+// alone. Pairs that have nothing to do with each other (ShardingRule::of_pairs) may use the same axes. A factor of a
+// compound dim gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else
+// local shards would not be tiles.
 //
 // Where an op exchanges the partial results of a reduction for itself, its results may come out split instead of whole:
 //
@@ -58,6 +59,7 @@ class ComputeShardings {
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 
   const ShardingRule& rule_;
+  std::vector<size_t> pairs_;   // by factor, of a rule of pairs: each pair has all axes for itself
   std::vector<bool> usable_;    // by factor
   std::vector<bool> compound_;  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;

@@ -142,19 +142,21 @@ bool remove(Module& module, const Module& propagated, const Annotation& annotati
 
 }  // namespace
 
-std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
-                                      const Annotation& annotation, ValueId value) {
+std::optional<Counterfactual> without(const Module& module, const Module& propagated, const Pass& pass,
+                                      const CompileOptions& options, const Annotation& annotation, ValueId value) {
   Program program{.module = module, .options = options};
   if (!remove(program.module, propagated, annotation)) return std::nullopt;
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0};
   const auto first_made = static_cast<uint32_t>(module.value_count());
   Context& context = program.module.context();
-  // The last annotation may be all that the mesh is known from: then nothing is split.
+  // The last annotation may be all that the mesh is known from: then nothing is split. A level of propagation gives
+  // such values no sharding.
   const bool has_mesh = program_mesh(program.module) != nullptr;
-  if (has_mesh) propagate(program);
+  const bool gives_all = pass.run == kPropagate.run;
+  if (has_mesh) pass.run(program);
   const auto sharding = [&](ValueId of, ValueId there) {
     const ShardingId known = propagated.value(of).sharding;
-    if (has_mesh || !known) return program.module.value(there).sharding;
+    if (has_mesh || !known || !gives_all) return program.module.value(there).sharding;
     const MeshPtr& mesh = context.sharding(known).mesh;
     return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
   };
@@ -168,7 +170,7 @@ std::optional<Counterfactual> without(const Module& module, const Module& propag
   return found;
 }
 
-std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated,
+std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
                                             const CompileOptions& options, const Explanation& explanation) {
   std::vector<Annotation> annotations;
   const auto add = [&](const Annotation& annotation) {
@@ -181,7 +183,7 @@ std::vector<Counterfactual> counterfactuals(const Module& module, const Module& 
   }
   std::vector<Counterfactual> found;
   for (const Annotation& annotation : annotations) {
-    if (auto one = without(module, propagated, options, annotation, explanation.value))
+    if (auto one = without(module, propagated, pass, options, annotation, explanation.value))
       found.push_back(std::move(*one));
   }
   return found;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an annotation does: the program propagated again without it.
+// What an annotation does: the program propagated again without it, by the same pass.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //
-//   without(module, options, {argument x}, %0)     %0: [{}, {}]; 3 other values change
+//   without(module, propagated, kPropagate, options, {argument x}, %0)     %0: [{}, {}]; 3 other values change
 //
-// `module` is what the pass `propagate` was given, so that values and ops have the numbers that an explanation of its
-// result has.
+// `module` is what the pass was given (`propagate`, or one that is a level of it), so that values and ops have the
+// numbers that an explanation of its result has.
 #pragma once
 
 #include <optional>
@@ -25,11 +25,11 @@ struct Counterfactual {
 
 // Nothing for what belongs to what an op computes, as the manual axes of a manual computation do; what its shardings
 // say besides can be left out.
-std::optional<Counterfactual> without(const Module& module, const Module& propagated, const CompileOptions& options,
-                                      const Annotation& annotation, ValueId value);
+std::optional<Counterfactual> without(const Module& module, const Module& propagated, const Pass& pass,
+                                      const CompileOptions& options, const Annotation& annotation, ValueId value);
 
 // One for every annotation that the value's axes come from, or that kept an axis from it.
-std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated,
+std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
                                             const CompileOptions& options, const Explanation& explanation);
 
 }  // namespace shardwise

@@ -10,6 +10,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/control.h"
+#include "shardwise/ops/manual.h"
 #include "shardwise/passes/assign.h"
 #include "shardwise/passes/inline_calls.h"
 #include "shardwise/passes/localize.h"
@@ -40,8 +42,9 @@ void check_runnable_region(const Module& module, RegionId region) {
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
     if (!op.def().runnable()) {
-      UnsupportedError error(
-          error_message(op.name(), "can be read, propagated and printed, but not run", {}, "replace it by other ops"));
+      const bool is_inlined = is_call(module, id) || is_named_computation(module, id);
+      const std::string way_out = is_inlined ? str("run ", kInlineCalls.name, " first") : "replace it by other ops";
+      UnsupportedError error(error_message(op.name(), "can be read, propagated and printed, but not run", {}, way_out));
       error.at(module.context().location_text(op.loc()));
       throw error;
     }

@@ -115,11 +115,12 @@ class GroupSync {
     }
   }
 
-  // Nothing, where all is open.
+  // Nothing, where all is open, whatever the priorities.
   ShardingId said_of(const Member& member) {
     const ShardingId id = module_.value(member.holder).sharding;
     if (!id) return {};
-    const TensorSharding& sharding = module_.context().sharding(id);
+    TensorSharding sharding = module_.context().sharding(id);
+    for (DimSharding& dim : sharding.dims) dim.priority.reset();
     return sharding == TensorSharding::open(sharding.mesh, sharding.ndim()) ? ShardingId{} : id;
   }
 

@@ -113,7 +113,7 @@ TEST(AxisHistory, ListsWhoCarriedWhat) {
 TEST(Counterfactual, PropagatesWithoutTheAnnotation) {
   const Result result = propagated(kConflict);
   const Explanation why = result.why("dot_general");
-  const auto found = counterfactuals(result.before, result.program.module, {}, why);
+  const auto found = counterfactuals(result.before, result.program.module, kPropagate, {}, why);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].without.text, "argument 1");
   EXPECT_EQ(found[0].sharding, R"([{"a"}, {}])");
