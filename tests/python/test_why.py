@@ -17,7 +17,7 @@ from module_special_steps import SPECIAL_STEPS
 from module_steps import STEPS
 from module_texts import ModuleText
 from test_data_flow import GROUPS, MANUAL, WHILE
-from why_programs import CONFLICT, LOST, MESH, LostCase, T, sharded
+from why_programs import BEGINNINGS, CONFLICT, IN_COMMON, LOST, MESH, LostCase, T, sharded
 
 import shardwise as sw
 from shardwise import _core
@@ -120,6 +120,75 @@ def test_without_the_winner_the_loser_gets_the_axis(case: LostCase) -> None:
     decided = {one.without.origin: one.sharding for one in value.counterfactuals}
     taken = decided[case.winner or case.closed_by]
     assert case.axis in taken.strip("[]").split("}, {")[case.dim], (taken, str(value))
+
+
+def test_what_two_lists_begin_with_wins_nothing() -> None:
+    (value,) = sw.parse(BEGINNINGS).why("%0").values
+    assert value.sharding == '[{"a"}, {}]'
+    assert [(lost.axis, [axis.axis for axis in lost.winner]) for lost in value.lost] == [
+        ('"b"', ['"c"']), ('"c"', ['"b"']),
+    ]  # fmt: skip
+    text = BEGINNINGS.replace('"b"}', '"b", ?}').replace('"c"}', '"c", ?}')
+    (value,) = sw.parse(text).why("%x").values
+    (lost,) = value.lost
+    assert (lost.axis, [axis.axis for axis in lost.winner]) == ('"c"', ['"b"'])
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_tensors_that_disagree_are_named(first: int) -> None:
+    """Whatever kept an axis away is found: only where a third tensor has another axis do tensors disagree."""
+    disagreeing = 0
+    for index in range(first, first + 100):
+        text = random_module(random.Random(f"disagree:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS).text()
+        for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
+            result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
+            for lost in (lost for row in result.explain_all() for lost in row["lost"]):
+                if lost["rule"] == IN_COMMON:
+                    assert lost["winner"], (lost, strategy, conservative, text)
+                    disagreeing += 1
+                if lost["reason"] == "an annotation closes the dim":
+                    assert lost["closed_by"], (lost, strategy, conservative, text)
+    assert disagreeing
+
+
+def test_a_value_without_a_sharding_has_reasons_and_a_suggestion() -> None:
+    """Single passes leave it so, where `propagate` closes all."""
+    (left,) = sw.parse(CONFLICT).run("propagate_basic").why("%0").values
+    (closed,) = sw.parse(CONFLICT).why("%0", strategy="basic").values
+    assert (left.sharding, closed.sharding) == ("", "[{}, {}]")
+    assert left.lost == closed.lost
+    assert {(lost.dim, lost.axis) for lost in left.lost} == {(0, '"a"'), (1, '"a"')}
+    assert left.suggestion == closed.suggestion == '[{}, {"a"}]'
+    assert "%0 (program text:3) is tensor<8x64xf32>, without a sharding." in str(left)
+
+
+def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:
+    text = CONFLICT.replace("  return %0", "  %1 = stablehlo.tanh %0 : tensor<8x64xf32>\n  return %1")
+    (value,) = sw.parse(text).run("propagate_basic").why("%1").values
+    assert (value.sharding, value.lost, value.suggestion) == ("", (), '[{}, {"a"}]')
+
+
+SEVERAL_MESHES = f"""sdy.mesh @m = <["a"=2]>
+sdy.mesh @n = <["z"=4]>
+func.func @main(%x: {sharded('{"a"}, {}')}, %y: {sharded('{"z"}, {?}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y : {T}
+  return %0 : {T}
+}}""".replace('@mesh, [{"a"', '@m, [{"a"').replace('@mesh, [{"z"', '@n, [{"z"')
+
+
+def test_tensors_on_different_meshes_are_said_to_be() -> None:
+    (value,) = sw.parse(SEVERAL_MESHES).why("%0", counterfactual=True).values
+    assert (value.sharding, value.suggestion) == ("", '[{"a"}, {}]')
+    told = [(lost.axis, [(axis.axis, axis.origin) for axis in lost.winner]) for lost in value.lost]
+    assert told == [('"a"', [('"z"', "argument %y")]), ('"z"', [('"a"', "argument %x")])]
+    assert {lost.reason for lost in value.lost} == {"the tensors of the op are on different meshes"}
+    assert {lost.rule for lost in value.lost} == {"axes pass between tensors of one mesh only"}
+    decided = {one.without.origin: one.sharding for one in value.counterfactuals or ()}
+    assert decided == {"argument %y": '[{"a"}, {}]', "argument %x": '[{"z"}, {}]'}
+    (value,) = sw.parse(SEVERAL_MESHES).why("%x").values
+    assert [(lost.axis, lost.reason) for lost in value.lost] == [
+        ('"z"', "the tensors of the op are on different meshes")
+    ]
 
 
 DISAGREEING = f"""sdy.mesh @mesh = <["a"=2, "b"=2]>

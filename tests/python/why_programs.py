@@ -108,6 +108,18 @@ PARTS = (
   return %0 : tensor<2x4xf32>
 }}"""
 )
+
+
+def reshape(x: str, given: str) -> str:
+    return (
+        MESH
+        + f"""func.func @main(%x: {x}) -> tensor<{given}xf32> {{
+  %0 = stablehlo.reshape %x : ({x.split()[0]}) -> tensor<{given}xf32>
+  return %0 : tensor<{given}xf32>
+}}"""
+    )
+
+
 ROUNDS = (
     MESH
     + f"""func.func @main(%x: {sharded('{"a", ?}, {?}')}, %w: {sharded('{?}, {"a", ?}')}, %z: {T}) -> ({T}, {T}) {{
@@ -116,10 +128,40 @@ ROUNDS = (
   return %1, %0 : {T}, {T}
 }}"""
 )
+ROUNDS_OF_A_DIM = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a", ?}, {?}')}, %w: {sharded('{"b", ?}, {?}')}, %z: {T}) -> {T} {{
+  %0 = stablehlo.dot_general %w, %z, contracting_dims = [1] x [0] : ({T}, {T}) -> {T}
+  %1 = stablehlo.add %x, %0 : {T}
+  return %1 : {T}
+}}"""
+)
+PRIORITIES = (
+    MESH
+    + f"""func.func @main(%x: {sharded('{"a", ?}p1, {"b", ?}p2')}) -> ({sharded('{"b", ?}p0, {?}')}) {{
+  %0 = stablehlo.tanh %x : {T}
+  return %0 : {T}
+}}"""
+)
+BEGINNINGS = (
+    'sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>\n'
+    + f"""func.func @main(%x: {sharded('{"a", "b"}, {}')}, %y: {sharded('{"a", "c"}, {}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y : {T}
+  return %0 : {T}
+}}"""
+)
 RESULT = (
     MESH
     + f"""func.func @main(%x: {sharded("{}, {?}")}) -> ({sharded('{"a"}, {"b"}')}) {{
   return %x : {T}
+}}"""
+)
+OPEN_BUT_FOR_A = '#sdy.sharding_per_value<[<@mesh, [{?}, {?}], replicated={"a"}>]>'
+REPLICATED_RESULT = (
+    MESH
+    + f"""func.func @main(%x: {sharded("{?}, {?}")}, %y: {sharded('{"a"}, {?}')}) -> {T} {{
+  %0 = stablehlo.add %x, %y {{sdy.sharding = {OPEN_BUT_FOR_A}}} : {T}
+  return %0 : {T}
 }}"""
 )
 SQUARES = (
@@ -129,6 +171,7 @@ SQUARES = (
     .replace("8x64", "8x8")
 )
 SAME_SIZE = "of two factors that want an axis, and whose axes come from tensors of the same size, "
+BEFORE_IN_FULL = "a part of a dim is split where those before it are split in full"
 PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
 IN_COMMON = "tensors that disagree about a dim keep what they have in common"
 LOST = (
@@ -161,6 +204,16 @@ LOST = (
              "the axis shards result 0 dim 1", "priority 66000 goes before 70000", winner="argument %y"),
     LostCase("a round", ROUNDS, "%0", 0, '"a"', "the axis shards result 0 dim 1",
              "round 1 goes before round 2 of this op", winner="argument %w"),
+    LostCase("a priority, of one dim", add(sharded('{"a", ?}p1, {?}'), sharded('{"b", ?}, {?}')), "%0", 0, '"a"',
+             'the dim is sharded along {"b"} already', "priority 0 goes before 1", winner="argument %y"),
+    LostCase("priorities of one dim, and a result", PRIORITIES, "%0", 0, '"a"',
+             'the dim is sharded along {"b"} already', "priority 0 goes before 1", winner="result 0 of main"),
+    LostCase("priorities of two dims, and a result", PRIORITIES, "%0", 1, '"b"', "the axis shards result 0 dim 0",
+             "priority 0 goes before 2", winner="result 0 of main"),
+    LostCase("a round, of one dim", ROUNDS_OF_A_DIM, "%0", 0, '"b"', 'the dim is sharded along {"a"} already',
+             "round 0 goes before round 2 of this op", winner="argument %x"),
+    LostCase("more than what two lists begin with", BEGINNINGS, "%0", 0, '"c"', "the tensors of the op disagree",
+             IN_COMMON, winner="argument %x"),
     LostCase("a direction", BARRIER, "%x", 0, '"a"', "it lets nothing through in this direction",
              "the direction that the op allows"),
     LostCase("a direction, from further off", BEHIND, "%2", 1, '"a"',
@@ -173,6 +226,19 @@ LOST = (
              "the op's sharding rule"),
     LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",
              PARTS_DIVIDE),
+    LostCase("a part behind one that is whole", reshape(sharded('{}, {"a"}'), "4x16"), "%0", 1, '"a"',
+             "the part of size 2 before it in the dim is not split in full", BEFORE_IN_FULL),
+    LostCase("a dim behind one that is half split", reshape(sharded('{"a"}, {"b"}'), "64"), "%0", 0, '"b"',
+             "the part of size 8 before it in the dim is not split in full", BEFORE_IN_FULL),
+    LostCase("a part behind one that cannot be split", reshape(sharded('{"b"}', "8"), "4x2"), "%0", 0, '"b"',
+             "it does not divide the part of size 4 of the dim", PARTS_DIVIDE),
+    LostCase("basic, and a closed dim", add(sharded('{"a"}, {?}'), sharded("{}, {?}")), "%0", 0, '"a"',
+             "operand 1 dim 0 cannot take it: an annotation closes the dim",
+             "basic propagation hands an axis to all tensors that have the dim, or to none",
+             closed_by="argument %y", strategy="basic"),
+    LostCase("a result that cannot", REPLICATED_RESULT, "%x", 0, '"a"',
+             "result 0 dim 0 cannot take it: its annotation lists the axis as replicated",
+             "an operand takes no axis that the result of its elementwise op cannot take", closed_by="stablehlo.add"),
     LostCase("an exchange", SLICE, "%0", 0, '"a"', "the op does not propagate along this dim",
              "conservative propagation asks for no exchange between devices", conservative=True),
     LostCase("a part of an axis", PARTS, "%0", 0, '"a":(1)2', "it is a part of an axis",

@@ -139,9 +139,9 @@ const ShardingRule& AxisHistory::rule(OpId op, uint32_t result) {
 ShardingId AxisHistory::seen_by(OpId op, const Holder& holder, ShardingId id) const {
   if (!id || !op) return id;
   Context& context = module_.context();
-  if (const DataFlowEdge* edge = edge_of(op)) {
-    const ValueId stands = provenance_.edges_are_sunk ? edge->owner : module_.result(op);
-    if (edge->manual_axes.empty() || holder.value != stands) return id;
+  const DataFlowEdge* edge = edge_of(op);
+  if (edge != nullptr && holder.value == (provenance_.edges_are_sunk ? edge->owner : module_.result(op))) {
+    if (edge->manual_axes.empty()) return id;
     if (!edge->target_inside) return context.intern(seen_from_inside(context.sharding(id), edge->manual_axes));
     if (provenance_.edges_are_sunk) return id;
     return context.intern(seen_from_outside(context.sharding(id), context.sharding(edge->outside), edge->manual_axes));

@@ -7,247 +7,15 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/passes/axis_judge.h"
 #include "shardwise/passes/common_mesh.h"
+#include "shardwise/passes/program_shardings.h"
 #include "shardwise/passes/propagation_rounds.h"
 #include "shardwise/passes/suggested_sharding.h"
 #include "shardwise/passes/value_names.h"
 
 namespace shardwise {
 namespace {
-
-constexpr std::string_view kBarrierRule = "the direction that the op allows";
-
-std::string_view kept_back(Direction allowed) {
-  return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
-}
-
-// Why a tensor of an op did not get an axis that another tensor has on the same factor.
-class Judge {
- public:
-  Judge(const Module& module, AxisHistory& history, AxisTracer& tracer, const Mesh& mesh)
-      : module_(module), history_(history), tracer_(tracer), mesh_(mesh) {}
-
-  struct Case {
-    OpId op;
-    uint32_t result = 0;  // of main, where there is no op
-    size_t own = 0, other = 0;
-    FactorId factor = 0;
-    AxisRef axis;
-  };
-
-  // Fills reason, rule and winner.
-  void judge(const Case& at, const FactorProjection& projection, LostAxis& lost) {
-    const std::vector<Holder> tensors = history_.tensors(at.op, at.result);
-    const TensorFactors& tensor = projection.tensor(at.own);
-    const FactorSharding& mine = tensor.factors[at.factor];
-    const ShardingRule& rule = projection.rule();
-    const Holder& holder = tensors[at.own];
-    const size_t dim = dim_of(rule, at.own, at.factor);
-    if (op_keeps_it(at, rule, lost)) return;
-    if (overlaps(projection.find(at.other, at.factor)->overflow, at.axis)) {
-      return say(lost, str("it does not divide the part of size ", rule.factors()[at.factor].size, " of the dim"),
-                 "a dim that an op takes apart is split where its parts divide");
-    }
-    if (overlaps(tensor.replicated, at.axis)) {
-      lost.closed_by = first_said(holder);
-      return say(lost, "its annotation lists the axis as replicated", "replicated axes shard no dim of the value");
-    }
-    if (overlaps(tensor.unreduced, at.axis)) {
-      return say(lost, "the value is unreduced along the axis", "unreduced axes shard no dim of the value");
-    }
-    if (taken(at, at.own, projection, tensors, lost)) return;
-    if (!mine.axes.empty() && !prefix_of(mine.axes.back(), at.axis) && !mine.closed) {
-      for (const AxisRef& axis : mine.axes) append(lost.winner, tracer_.origins(holder, dim, axis, history_.now()));
-      return say(lost, str("the dim is sharded along ", axis_list_text(mesh_, mine.axes), " already"),
-                 "tensors that disagree about a dim keep what they have in common");
-    }
-    if (mine.closed) {
-      lost.closed_by = first_closed(holder, dim);
-      return say(lost, "an annotation closes the dim", "closed dims take no further axes");
-    }
-    if (!mine.overflow.empty() || !mine.minor_most) {
-      return say(lost,
-                 str("a part of size ", rule.factors()[at.factor].size, " of the dim cannot be split along it evenly"),
-                 "a dim that an op takes apart is split where its parts divide");
-    }
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      if (taken(at, t, projection, tensors, lost)) return;
-    }
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      const FactorSharding* against = projection.find(t, at.factor);
-      if (t == at.own || t == at.other || against == nullptr || against->axes.empty()) continue;
-      const std::vector<AxisRef>& others = against->axes;
-      if (is_prefix_of(others, projection.find(at.other, at.factor)->axes)) continue;
-      append(lost.winner, tracer_.origins(tensors[t], dim_of(rule, t, at.factor), others.front(), history_.now()));
-    }
-    say(lost, "the tensors of the op disagree", "tensors that disagree about a dim keep what they have in common");
-  }
-
- private:
-  static void say(LostAxis& lost, std::string reason, std::string rule) {
-    lost.reason = std::move(reason);
-    lost.rule = std::move(rule);
-  }
-  static void append(std::vector<AxisOrigin>& list, const std::vector<AxisOrigin>& more) {
-    list.insert(list.end(), more.begin(), more.end());
-  }
-
-  bool op_keeps_it(const Case& at, const ShardingRule& rule, LostAxis& lost) const {
-    const bool conservative = history_.provenance().conservative && at.op && history_.edge_of(at.op) == nullptr;
-    if (rule.factors()[at.factor].blocked) {
-      const OpView op(module_, at.op);
-      const bool only_now = conservative && !module_.context().propagation_rule(op).factors()[at.factor].blocked;
-      say(lost, "the op does not propagate along this dim",
-          only_now ? "conservative propagation asks for no exchange between devices" : "the op's sharding rule");
-      return true;
-    }
-    if (conservative && !is_full(mesh_, at.axis)) {
-      say(lost, "it is a part of an axis", "conservative propagation hands on whole axes only");
-      return true;
-    }
-    if (!at.op) return false;
-    const OpView op(module_, at.op);
-    const Direction direction = participation(op, kLastRound).direction;
-    const bool is_operand = at.own < rule.operand_count();
-    if (direction == Direction::kBoth || direction == (is_operand ? Direction::kBackward : Direction::kForward)) {
-      return false;
-    }
-    say(lost, std::string(kept_back(direction)), std::string(kBarrierRule));
-    return true;
-  }
-
-  // Whether another dim of tensor `t` has the axis.
-  bool taken(const Case& at, size_t t, const FactorProjection& projection, const std::vector<Holder>& tensors,
-             LostAxis& lost) {
-    const ShardingRule& rule = projection.rule();
-    for (size_t f = 0; f < rule.factors().size(); ++f) {
-      const FactorSharding* other = projection.find(t, static_cast<FactorId>(f));
-      if (f == at.factor || other == nullptr) continue;
-      AxisList held = other->axes;
-      held.insert(held.end(), other->overflow.begin(), other->overflow.end());
-      const auto winner = std::ranges::find_if(held, [&](const AxisRef& ref) { return overlaps(ref, at.axis); });
-      if (winner == held.end()) continue;
-      const size_t dim = dim_of(rule, t, static_cast<FactorId>(f));
-      append(lost.winner, tracer_.origins(tensors[t], dim, *winner, history_.now()));
-      say(lost, "the axis shards " + tensor_text(rule.operand_count(), t, dim),
-          t == at.own ? precedence(at, tensors, dim, *winner)
-                      : std::string(history_.provenance().basic ? "basic propagation decides no conflict"
-                                                                : "an axis shards one dim of a tensor"));
-      return true;
-    }
-    return false;
-  }
-
-  // Why the axis went to `dim` of the value, and not to the dim of the case.
-  std::string precedence(const Case& at, const std::vector<Holder>& tensors, size_t dim, const AxisRef& winner) {
-    const size_t won = history_.arrival(tensors[at.own], dim, winner, history_.now());
-    if (won == history_.now()) return "what an annotation says stays";
-    const PropagationStep& step = history_.steps()[won];
-    const ShardingRule rule = history_.project(at.op, history_.now(), at.result).rule();
-    const size_t other_dim = dim_of(rule, at.other, at.factor);
-    const size_t seen = history_.visit_begin(won);
-    if (history_.has(history_.at(tensors[at.other], seen), other_dim, at.axis)) {
-      if (step.op == at.op) {
-        if (std::optional<std::string> order = order_of_factors(at, won, dim, winner)) return *order;
-      }
-      const int round = first_round(at.op, rule.factors()[at.factor]);
-      if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
-    } else if (const PropagationStep* late = first_offer(tensors[at.other], other_dim, at.axis, seen)) {
-      const int64_t mine = history_.priority(won),
-                    other = history_.priority(static_cast<size_t>(late - history_.steps().data()));
-      if (mine != other) return str("priority ", mine, " goes before ", other);
-      if (late->round != PropagationStep::kByPriority && late->round != step.round) {
-        return str("round ", int{step.round}, " goes before round ", int{late->round});
-      }
-    }
-    return str("the first to come stays: it came in round ", int{step.round});
-  }
-
-  // Which factor an op looks at first: propagate_factors.h.
-  std::optional<std::string> order_of_factors(const Case& at, size_t won, size_t dim, const AxisRef& winner) {
-    const std::vector<AxisSource> sources = history_.sources(won, dim, winner);
-    const auto source = std::ranges::find(sources, false, &AxisSource::own);
-    if (source == sources.end()) return std::nullopt;
-    const FactorProjection& seen = history_.project(at.op, history_.visit_begin(won), at.result);
-    const Offer first = largest_offer(seen, source->factor, winner), second = largest_offer(seen, at.factor, at.axis);
-    if (first.size > second.size) {
-      return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
-    }
-    if (first.size < second.size) return std::nullopt;
-    const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
-    const Traits& traits = module_.op(at.op).def->traits;
-    if ((traits.elementwise || traits.constraint) && first.shards != second.shards) {
-      return equal + "the one with more shards goes first";
-    }
-    if (first.tensor >= second.tensor) return std::nullopt;
-    const size_t operands = seen.rule().operand_count();
-    return equal + str("that of ", side_text(operands, first.tensor), " goes before that of ",
-                       side_text(operands, second.tensor));
-  }
-
-  // The largest tensor, the first of several, that has the axis on the factor.
-  struct Offer {
-    int64_t size = 0;
-    int64_t shards = 1;
-    size_t tensor = 0;
-  };
-  static Offer largest_offer(const FactorProjection& projection, FactorId factor, const AxisRef& axis) {
-    Offer found;
-    const auto factors = projection.rule().factors();
-    for (size_t t = 0; t < projection.tensor_count(); ++t) {
-      const FactorSharding* sharding = projection.find(t, factor);
-      if (sharding == nullptr || !overlaps(sharding->axes, axis)) continue;
-      Offer offer{.size = 1, .shards = 1, .tensor = t};
-      for (size_t f = 0; f < factors.size(); ++f) {
-        if (projection.find(t, static_cast<FactorId>(f)) != nullptr) offer.size *= factors[f].size;
-      }
-      for (const AxisRef& own : sharding->axes) offer.shards *= own.size;
-      if (offer.size > found.size) found = offer;
-    }
-    return found;
-  }
-
-  const PropagationStep* first_offer(const Holder& holder, size_t dim, const AxisRef& axis, size_t from) const {
-    for (size_t s = from; s < history_.now(); ++s) {
-      const PropagationStep& step = history_.steps()[s];
-      const bool is_its = holder.value ? step.value == holder.value : !step.value && step.tensor == holder.result;
-      if (is_its && history_.has(step.after, dim, axis)) return &step;
-    }
-    return nullptr;
-  }
-
-  // In which the op speaks along the factor.
-  int first_round(OpId op, const Factor& factor) const {
-    if (!op || history_.edge_of(op) != nullptr) return 0;
-    for (int round = 0; round < kLastRound; ++round) {
-      const Participation part = participation(OpView(module_, op), round);
-      const bool speaks = part.direction != Direction::kNone;
-      if (speaks && (!part.pass_through_only || factor.kind == FactorKind::kPassThrough)) return round;
-    }
-    return kLastRound;
-  }
-
-  std::optional<Annotation> first_said(const Holder& holder) const {
-    if (history_.initial(holder)) return tracer_.annotation_of(holder);
-    return std::nullopt;
-  }
-
-  std::optional<Annotation> first_closed(const Holder& holder, size_t dim) const {
-    const auto closed = [&](ShardingId id) { return id && !module_.context().sharding(id).dims[dim].open; };
-    if (closed(history_.initial(holder))) return tracer_.annotation_of(holder);
-    for (const PropagationStep& step : history_.steps()) {
-      if (step.value == holder.value && holder.value && closed(step.after) && step.op) {
-        return tracer_.annotation_of(tracer_.shown(step.op));
-      }
-    }
-    return std::nullopt;
-  }
-
-  const Module& module_;
-  AxisHistory& history_;
-  AxisTracer& tracer_;
-  const Mesh& mesh_;
-};
 
 class Explainer {
  public:
@@ -271,11 +39,15 @@ class Explainer {
                        .lost = {},
                        .suggestion = {},
                        .to_change = {}};
+    const std::vector<Place> places = places_of_value();
     const ShardingId id = module_.value(value_).sharding;
-    if (!id) return result;
-    const TensorSharding& sharding = context_.sharding(id);
-    result.sharding = short_text(sharding);
-    mesh_ = sharding.mesh.get();
+    const MeshPtr mesh = id ? context_.sharding(id).mesh : mesh_around(places);
+    if (mesh == nullptr) return result;
+    const TensorSharding sharding =
+        id ? context_.sharding(id)
+           : TensorSharding::open(mesh, static_cast<int64_t>(module_.type(value_).shape.size()));
+    if (id) result.sharding = short_text(sharding);
+    mesh_ = mesh.get();
     AxisTracer& tracer = inquiry_.tracer(*mesh_);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       for (const AxisRef& axis : sharding.dims[d].axes) {
@@ -283,8 +55,8 @@ class Explainer {
         result.axes.insert(result.axes.end(), origins.begin(), origins.end());
       }
     }
-    Judge judge(module_, history_, tracer, *mesh_);
-    find_lost(judge, tracer, result.lost);
+    AxisJudge judge(module_, history_, tracer, *mesh_);
+    for (const Place& place : places) find_lost_at(place, judge, tracer, result.lost);
     if (result.axes.empty() && result.lost.empty()) find_barriers(tracer, result.lost);
     if (result.axes.empty()) suggest(tracer, sharding, result);
     return result;
@@ -307,20 +79,52 @@ class Explainer {
     return sharding == TensorSharding::open(sharding.mesh, sharding.ndim());
   }
 
-  void find_lost(Judge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
-    for (const OpId op : inquiry_.ops_at(value_)) find_lost_at(op, 0, judge, tracer, lost);
-    if (body_ != module_.main().body) return;  // of main alone the results are propagated
-    const std::vector<ValueId>& results = module_.region(body_).results;
-    for (uint32_t i = 0; i < results.size(); ++i) {
-      if (results[i] == value_) find_lost_at({}, i, judge, tracer, lost);
-    }
+  bool is_on_one_device(const Holder& tensor) const {
+    const ShardingId id = history_.at(tensor, history_.now());
+    return id && context_.sharding(id).mesh != nullptr && context_.sharding(id).mesh->is_maximal();
   }
 
-  void find_lost_at(OpId op, uint32_t result, Judge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
-    const std::vector<Holder> tensors = history_.tensors(op, result);
+  // Where a value meets others: an op, or where there is none, result `result` of main.
+  struct Place {
+    OpId op;
+    uint32_t result = 0;
+  };
+
+  std::vector<Place> places_of_value() const {
+    std::vector<Place> places;
+    for (const OpId op : inquiry_.ops_at(value_)) places.push_back({op});
+    if (body_ != module_.main().body) return places;  // of main alone the results are propagated
+    const std::vector<ValueId>& results = module_.region(body_).results;
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      if (results[i] == value_) places.push_back({{}, i});
+    }
+    return places;
+  }
+
+  // Of a value that nothing gave a sharding: that of the first tensor that it meets, or else the program's.
+  MeshPtr mesh_around(const std::vector<Place>& places) const {
+    for (const Place& place : places) {
+      const std::vector<Holder> tensors = history_.tensors(place.op, place.result);
+      if (std::ranges::find(tensors, Holder{value_, 0}) == tensors.end()) continue;
+      for (const Holder& tensor : tensors) {
+        const ShardingId id = history_.at(tensor, history_.now());
+        if (id && has_axes(context_.sharding(id).mesh)) return context_.sharding(id).mesh;
+      }
+    }
+    MeshPtr mesh = only_mesh(module_);
+    return has_axes(mesh) ? mesh : nullptr;
+  }
+  static bool has_axes(const MeshPtr& mesh) { return mesh != nullptr && !mesh->is_empty() && !mesh->is_maximal(); }
+
+  void find_lost_at(const Place& place, AxisJudge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
+    const std::vector<Holder> tensors = history_.tensors(place.op, place.result);
     const auto found = std::ranges::find(tensors, Holder{value_, 0});
-    if (found == tensors.end() || !has_common_mesh(tensors)) return;
-    const FactorProjection projection = history_.project(op, history_.now(), result);
+    if (found == tensors.end()) return;
+    const bool is_common = has_common_mesh(tensors);
+    // A sharding that singles out one device has no dims.
+    if (!is_common && std::ranges::any_of(tensors, [&](const Holder& tensor) { return is_on_one_device(tensor); }))
+      return;
+    const FactorProjection projection = history_.project(place.op, history_.now(), place.result);
     const auto own = static_cast<size_t>(found - tensors.begin());
     if (projection.rule().empty()) return;
     for (size_t f = 0; f < projection.rule().factors().size(); ++f) {
@@ -328,35 +132,40 @@ class Explainer {
       if (projection.find(own, factor) == nullptr) continue;
       for (size_t t = 0; t < tensors.size(); ++t) {
         if (t == own || projection.find(t, factor) == nullptr) continue;
-        compare({.op = op, .result = result, .own = own, .other = t, .factor = factor, .axis = {}}, projection, judge,
-                tracer, lost);
+        const AxisJudge::Case at{
+            .op = place.op, .result = place.result, .own = own, .other = t, .factor = factor, .axis = {}};
+        if (is_common) {
+          compare(at, projection, judge, tracer, lost);
+        } else {
+          compare_meshes(at, projection, tensors, tracer, lost);
+        }
       }
     }
   }
 
   // A dim of a value that nothing splits, and the dim of the value asked about that it would hand its axes to.
-  struct Place {
+  struct Way {
     ValueId value;
     size_t dim = 0;
     size_t asked = 0;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Way&) const = default;
   };
 
   // What a barrier keeps from a value may have had ops to go through behind it: they are searched from the value on.
   void find_barriers(const AxisTracer& tracer, std::vector<LostAxis>& lost) {
     if (!inquiry_.has_barrier(body_)) return;
-    std::vector<Place> stack;
+    std::vector<Way> stack;
     for (size_t d = module_.type(value_).shape.size(); d-- > 0;) stack.push_back({value_, d, d});
-    std::set<Place> seen(stack.begin(), stack.end());
+    std::set<Way> seen(stack.begin(), stack.end());
     while (!stack.empty()) {
-      const Place place = stack.back();
+      const Way way = stack.back();
       stack.pop_back();
-      for (const OpId op : inquiry_.ops_at(place.value)) {
+      for (const OpId op : inquiry_.ops_at(way.value)) {
         const std::vector<Holder> tensors = history_.tensors(op);
         if (!has_common_mesh(tensors)) continue;
         for (size_t own = 0; own < tensors.size(); ++own) {
-          if (tensors[own] != Holder{place.value, 0}) continue;
-          for (const Place& next : heard_by(place, op, own, tracer, lost)) {
+          if (tensors[own] != Holder{way.value, 0}) continue;
+          for (const Way& next : heard_by(way, op, own, tracer, lost)) {
             if (seen.insert(next).second) stack.push_back(next);
           }
         }
@@ -365,9 +174,9 @@ class Explainer {
   }
 
   // The dims that tensor `own` of the op would get axes from; what a barrier has on its other side goes to `lost`.
-  std::vector<Place> heard_by(const Place& place, OpId op, size_t own, const AxisTracer& tracer,
-                              std::vector<LostAxis>& lost) {
-    std::vector<Place> found;
+  std::vector<Way> heard_by(const Way& way, OpId op, size_t own, const AxisTracer& tracer,
+                            std::vector<LostAxis>& lost) {
+    std::vector<Way> found;
     const FactorProjection& projection = history_.project(op, history_.now());
     const ShardingRule& rule = projection.rule();
     if (rule.empty()) return found;
@@ -375,25 +184,25 @@ class Explainer {
     const bool hears = direction == Direction::kBoth ||
                        direction == (own < rule.operand_count() ? Direction::kBackward : Direction::kForward);
     const std::vector<Holder> tensors = history_.tensors(op);
-    for (const FactorId factor : rule.dim(own, place.dim)) {
+    for (const FactorId factor : rule.dim(own, way.dim)) {
       if (rule.factors()[factor].blocked) continue;
       for (size_t t = 0; t < tensors.size(); ++t) {
         const FactorSharding* theirs = projection.find(t, factor);
         if (t == own || theirs == nullptr) continue;
         if (hears) {
-          if (theirs->axes.empty()) found.push_back({tensors[t].value, dim_of(rule, t, factor), place.asked});
+          if (theirs->axes.empty()) found.push_back({tensors[t].value, dim_of(rule, t, factor), way.asked});
         } else if (!theirs->axes.empty()) {
-          lost.push_back(behind_barrier(tracer.shown(op), direction, place, theirs->axes.front()));
+          lost.push_back(behind_barrier(tracer.shown(op), direction, way, theirs->axes.front()));
         }
       }
     }
     return found;
   }
 
-  LostAxis behind_barrier(OpId barrier, Direction direction, const Place& place, const AxisRef& axis) const {
+  LostAxis behind_barrier(OpId barrier, Direction direction, const Way& way, const AxisRef& axis) const {
     return {.axis = axis,
             .axis_text = axis_text(*mesh_, axis),
-            .dim = static_cast<int64_t>(place.asked),
+            .dim = static_cast<int64_t>(way.asked),
             .op = std::string(module_.op(barrier).def->name),
             .value = shown_name(module_, barrier),
             .location = context_.location_text(module_.op(barrier).loc),
@@ -413,7 +222,7 @@ class Explainer {
   }
 
   // The first axis that the other tensor has on the factor and this one has not.
-  void compare(Judge::Case at, const FactorProjection& projection, Judge& judge, AxisTracer& tracer,
+  void compare(AxisJudge::Case at, const FactorProjection& projection, AxisJudge& judge, AxisTracer& tracer,
                std::vector<LostAxis>& lost) const {
     const FactorSharding& mine = *projection.find(at.own, at.factor);
     const FactorSharding& theirs = *projection.find(at.other, at.factor);
@@ -423,29 +232,73 @@ class Explainer {
       const bool has = std::ranges::any_of(mine.axes, [&](const AxisRef& ref) { return contains(ref, axis); });
       if (has) continue;
       at.axis = axis;
-      const OpId group = tracer.disagreeing_group(at.op), op = group ? group : tracer.shown(at.op);
-      LostAxis entry{.axis = axis,
-                     .axis_text = axis_text(*mesh_, axis),
-                     .dim = static_cast<int64_t>(dim_of(projection.rule(), at.own, at.factor)),
-                     .op = op ? shown_op(module_, history_.provenance(), op)
-                              : str("result ", at.result, " of ", module_.main().name),
-                     .value = op ? shown_name(module_, op) : std::string(),
-                     .location = op ? context_.location_text(module_.op(op).loc)
-                                    : tracer.annotation_of(Holder{{}, at.result}).location,
-                     .reason = {},
-                     .rule = {},
-                     .winner = {},
-                     .closed_by = {}};
-      if (group) entry.op += str(" ", module_.attrs(group).get_int("group_id"), " (its members disagree)");
-      const bool known = std::ranges::any_of(lost, [&](const LostAxis& one) {
-        return one.axis == axis && one.dim == entry.dim && one.op == entry.op && one.value == entry.value &&
-               one.location == entry.location;
-      });
-      if (known) return;
+      LostAxis entry = lost_entry(at, projection.rule(), *mesh_, tracer);
+      if (is_known(entry, lost)) return;
       judge.judge(at, projection, entry);
       lost.push_back(std::move(entry));
       return;
     }
+  }
+
+  // The first axis that the other tensor has on the factor, where the tensors of the op are on several meshes.
+  void compare_meshes(AxisJudge::Case at, const FactorProjection& projection, const std::vector<Holder>& tensors,
+                      AxisTracer& tracer, std::vector<LostAxis>& lost) {
+    const auto mesh_of = [&](size_t t) -> const Mesh* {
+      const ShardingId id = history_.at(tensors[t], history_.now());
+      return id ? context_.sharding(id).mesh.get() : nullptr;
+    };
+    const AxisList& theirs = projection.find(at.other, at.factor)->axes;
+    const AxisList& mine = projection.find(at.own, at.factor)->axes;
+    const Mesh* mesh = mesh_of(at.other);
+    const Mesh* own = mesh_of(at.own);
+    const bool is_ours = own != nullptr && mesh != nullptr && own->same_devices(*mesh);
+    if (mesh == nullptr || theirs.empty() || (is_ours && is_prefix_of(theirs, mine))) return;
+    at.axis = theirs.front();
+    LostAxis entry = lost_entry(at, projection.rule(), *mesh, tracer);
+    if (is_known(entry, lost)) return;
+    entry.reason = "the tensors of the op are on different meshes";
+    entry.rule = "axes pass between tensors of one mesh only";
+    bool differ = false;
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const Mesh* another = mesh_of(t);
+      if (another == nullptr || another->same_devices(*mesh)) continue;
+      differ = true;
+      const FactorSharding* factor = projection.find(t, at.factor);
+      if (factor == nullptr) continue;
+      AxisTracer& its = inquiry_.tracer(*another);
+      for (const AxisRef& axis : factor->axes) {
+        const size_t dim = dim_of(projection.rule(), t, at.factor);
+        const std::vector<AxisOrigin>& origins = its.origins(tensors[t], dim, axis, history_.now());
+        entry.winner.insert(entry.winner.end(), origins.begin(), origins.end());
+      }
+    }
+    if (differ) lost.push_back(std::move(entry));
+  }
+
+  // All but why.
+  LostAxis lost_entry(const AxisJudge::Case& at, const ShardingRule& rule, const Mesh& mesh, AxisTracer& tracer) const {
+    const OpId group = tracer.disagreeing_group(at.op), op = group ? group : tracer.shown(at.op);
+    LostAxis entry{.axis = at.axis,
+                   .axis_text = axis_text(mesh, at.axis),
+                   .dim = static_cast<int64_t>(dim_of(rule, at.own, at.factor)),
+                   .op = op ? shown_op(module_, history_.provenance(), op)
+                            : str("result ", at.result, " of ", module_.main().name),
+                   .value = op ? shown_name(module_, op) : std::string(),
+                   .location = op ? context_.location_text(module_.op(op).loc)
+                                  : tracer.annotation_of(Holder{{}, at.result}).location,
+                   .reason = {},
+                   .rule = {},
+                   .winner = {},
+                   .closed_by = {}};
+    if (group) entry.op += str(" ", module_.attrs(group).get_int("group_id"), " (its members disagree)");
+    return entry;
+  }
+
+  static bool is_known(const LostAxis& entry, const std::vector<LostAxis>& lost) {
+    return std::ranges::any_of(lost, [&](const LostAxis& one) {
+      return one.axis_text == entry.axis_text && one.dim == entry.dim && one.op == entry.op &&
+             one.value == entry.value && one.location == entry.location;
+    });
   }
 
   Inquiry& inquiry_;
