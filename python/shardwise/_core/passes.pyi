@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Compiled', 'PathRow', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
+__all__: list[str] = ['Compiled', 'PathRow', 'Propagated', 'compile', 'measure_propagation', 'named_passes', 'options_of_passes', 'pass_names', 'populate_rules', 'propagate', 'propagate_annotated', 'propagate_program', 'run_passes']
 class Compiled:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -71,6 +71,8 @@ def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, 
 def measure_propagation(module: shardwise._core.ir.Module, strategy: str = 'aggressive', priorities: str = 'user') -> dict[typing.Any, typing.Any]:
     ...
 def named_passes() -> list[typing.Any]:
+    ...
+def options_of_passes() -> dict[typing.Any, typing.Any]:
     ...
 def pass_names() -> list[str]:
     ...
