@@ -16,11 +16,12 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from . import _core
 from .errors import Error, ParseError, ShardingWarning
 from .module import parse
-from .propagation_options import DEFAULTS, STRATEGIES, PropagationOptions
+from .propagation_options import DEFAULTS, STRATEGIES, options_of_passes
 
 __all__ = ["main"]
 
@@ -95,15 +96,17 @@ def _passes(text: str) -> list[str]:
     return names
 
 
-def _how(options: argparse.Namespace) -> PropagationOptions:
-    return PropagationOptions(options.strategy, options.conservative, options.strict_divisible)
+def _said(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """The options of propagation, None where the command line does not say one."""
+    return options.strategy, options.conservative or None, options.strict_divisible or None
 
 
 def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        changed = _core.passes.run_passes(module, options.passes, **_how(options).as_arguments())
+        how = options_of_passes("opt", options.passes, *_said(options), DEFAULTS)
+        changed = _core.passes.run_passes(module, options.passes, **how.as_arguments())
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
         raise source.refusal(error) from None
@@ -113,8 +116,13 @@ def _why(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     name = " ".join(options.value)
     try:
+        strategy, conservative, strict_divisible = _said(options)
         explanation = parse(source.text, source.name).why(
-            name, counterfactual=options.counterfactual, **_how(options).as_arguments()
+            name,
+            counterfactual=options.counterfactual,
+            strategy=strategy,
+            conservative=conservative,
+            strict_divisible=strict_divisible,
         )
     except Error as error:
         raise source.refusal(error) from None
@@ -183,7 +191,6 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--strategy",
             choices=STRATEGIES,
-            default=DEFAULTS.strategy,
             help=f"how propagation settles conflicts (default: {DEFAULTS.strategy})",
         )
         command.add_argument(

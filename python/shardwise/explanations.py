@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
+from .axis_paths import ENDS, Path, PathStep, named
 from .reports import place, shown
 
 __all__ = [
@@ -23,47 +24,19 @@ __all__ = [
     "Counterfactual",
     "Explanation",
     "LostAxis",
+    "Path",
     "PathStep",
     "ValueExplanation",
 ]
 
 Lines = Iterator[tuple[int, str]]  # depth and text
 # Of a longer path its two ends are printed; the data has all of it.
-_LONGEST, _ENDS = 16, 4
+_LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
 
 
 def _at(location: str) -> str:
     return f" at {shown(location)}" if location else ""
-
-
-def _named(value: str, op: str) -> str:
-    """An op as its text writes it, ``%h = stablehlo.tanh``."""
-    return f"{value} = {op}" if "%" in value and not op.startswith("argument ") else op
-
-
-@dataclass(frozen=True)
-class PathStep:
-    """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
-
-    ``value`` is what a text calls the op's results; ``factor`` the factor of the op's sharding rule, as its text calls
-    it; ``round`` the round of propagation, 0 for ops that change no element, to 4; ``priority`` the user's.
-    """
-
-    name: str
-    location: str
-    from_: str
-    to: str
-    factor: str = ""
-    round: int = 0
-    priority: int = 0
-    value: str = ""
-
-    def __str__(self) -> str:
-        where = f" ({shown(self.location)})" if self.location else ""
-        along = f", factor {self.factor}" if self.factor else ""
-        when = f", in the turn of priority {self.priority}" if self.priority else ""
-        return f"{_named(self.value, self.name)}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +51,7 @@ class Annotation:
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{_named(self.name, self.origin)}{_at(self.location)}"
+        return f"{named(self.name, self.origin)}{_at(self.location)}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +62,7 @@ class AxisExplanation:
     dim: int
     origin: str
     location: str
-    path: tuple[PathStep, ...] = ()
+    path: Sequence[PathStep] = Path()
     name: str = ""
 
     def _lines(self) -> Lines:
@@ -98,11 +71,11 @@ class AxisExplanation:
             yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
             return
         yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {said}"
-        for step in self.path if len(self.path) <= _LONGEST else self.path[:_ENDS]:
+        for step in self.path if len(self.path) <= _LONGEST else self.path[:ENDS]:
             yield 1, f"through {step}"
         if len(self.path) > _LONGEST:
-            yield 1, f"… {len(self.path) - 2 * _ENDS} more …"
-            for step in self.path[-_ENDS:]:
+            yield 1, f"… {len(self.path) - 2 * ENDS} more …"
+            for step in self.path[-ENDS:]:
                 yield 1, f"through {step}"
 
     def __str__(self) -> str:
@@ -128,7 +101,7 @@ class LostAxis:
     value: str = ""
 
     def _lines(self) -> Lines:
-        carrier = f"{_named(self.value, self.op)}{_at(self.location)}"
+        carrier = f"{named(self.value, self.op)}{_at(self.location)}"
         yield 0, f"dim {self.dim} did not get {self.axis} from {carrier}: {self.reason}"
         for axis in self.winner:
             said = Annotation(axis.origin, axis.location, axis.name)
@@ -241,23 +214,23 @@ def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader:
-    """Explanations from the extension's dicts; what is one list or dict there is one object here."""
+    """Explanations from the extension's dicts; what is one path there is one object here."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, PathStep] = {}
-        self._paths: dict[int, tuple[PathStep, ...]] = {}
+        self._paths: dict[int, Path] = {}
 
-    def _step(self, row: dict[str, Any]) -> PathStep:
-        found = self._steps.get(id(row))
-        if found is None:
-            found = self._steps[id(row)] = PathStep(**_known(PathStep, {**row, "from_": row["from"]}))
-        return found
-
-    def _path(self, rows: list[dict[str, Any]]) -> tuple[PathStep, ...]:
-        found = self._paths.get(id(rows))
-        if found is None:
-            found = self._paths[id(rows)] = tuple(map(self._step, rows))
-        return found
+    def _path(self, row: Any) -> Path:
+        """Of a list of steps, or from the extension's path: its beginning is one that is known from others."""
+        if isinstance(row, list):
+            return Path.of(map(_step_of, row))
+        new = []
+        while len(row) and row.key not in self._paths:
+            new.append(row)
+            row = row.before
+        path = self._paths[row.key] if len(row) else Path()
+        for row in reversed(new):
+            path = self._paths[row.key] = Path(path, _step_of(row.last))
+        return path
 
     def axis(self, row: dict[str, Any]) -> AxisExplanation:
         return AxisExplanation(**{**_known(AxisExplanation, row), "path": self._path(row["path"])})
@@ -271,12 +244,16 @@ class _Reader:
         })  # fmt: skip
 
 
+def _step_of(row: dict[str, Any]) -> PathStep:
+    return PathStep(**_known(PathStep, {**row, "from_": row["from"]}))
+
+
 def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
     return Counterfactual(Annotation(**_known(Annotation, row)), row["sharding"], row["others"])
 
 
-def _value_of(row: dict[str, Any]) -> ValueExplanation:
-    rows, to_change, reader = row.get("counterfactuals"), row.get("to_change"), _Reader()
+def _value_of(row: dict[str, Any], reader: _Reader) -> ValueExplanation:
+    rows, to_change = row.get("counterfactuals"), row.get("to_change")
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
         "called_at": tuple(row.get("called_at", ())),
@@ -288,26 +265,26 @@ def _value_of(row: dict[str, Any]) -> ValueExplanation:
     })  # fmt: skip
 
 
-def _plain(data: Any) -> Any:
-    """As JSON has it: ``from_`` is called ``from``, as Python does not allow; lists for tuples."""
+def _plain(data: Any, short: bool = False) -> Any:
+    """As JSON has it: ``from_`` is called ``from``, as Python does not allow; lists for tuples.
+
+    Of the long path of what won, and of each of several values, its ends and how many steps are between: many
+    candidates lose to one axis, and many values get it.
+    """
+    if isinstance(data, Explanation):
+        short = len(data.values) > 1
     if isinstance(data, LostAxis):
-        winner = [_short(axis) for axis in data.winner]
-        return {**_plain_fields(replace(data, winner=())), "winner": winner}
+        short = True
+    if short and isinstance(data, AxisExplanation) and len(data.path) > _LONGEST:
+        ends = replace(data, path=(*data.path[:ENDS], *data.path[-ENDS:]))
+        return {**_plain_fields(ends, short), "left_out": len(data.path) - 2 * ENDS}
     if is_dataclass(data):
-        return _plain_fields(data)
-    return [_plain(entry) for entry in data] if isinstance(data, (list, tuple)) else data
+        return _plain_fields(data, short)
+    return [_plain(entry, short) for entry in data] if isinstance(data, (list, tuple, Path)) else data
 
 
-def _plain_fields(data: Any) -> dict[str, Any]:
-    return {f.name.rstrip("_"): _plain(getattr(data, f.name)) for f in fields(data)}
-
-
-def _short(axis: AxisExplanation) -> dict[str, Any]:
-    """Of the long path of what won its ends, and how many steps are between: many candidates lose to one axis."""
-    if len(axis.path) <= _LONGEST:
-        return _plain_fields(axis)
-    ends = replace(axis, path=axis.path[:_ENDS] + axis.path[-_ENDS:])
-    return {**_plain_fields(ends), "left_out": len(axis.path) - 2 * _ENDS}
+def _plain_fields(data: Any, short: bool) -> dict[str, Any]:
+    return {f.name.rstrip("_"): _plain(getattr(data, f.name), short) for f in fields(data)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,10 +306,15 @@ class Explanation:
     @classmethod
     def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
         """The explanation from the extension's dicts, one per value; ``name`` is what was asked for."""
-        return cls(name, tuple(map(_value_of, rows)))
+        reader = _Reader()
+        return cls(name, tuple(_value_of(row, reader) for row in rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"name": …, "values": [{…}, …]}``; ``"left_out"`` steps are left out of the long path of what won."""
+        """``{"name": …, "values": [{…}, …]}``.
+
+        Of the long paths of what won, and of several values, there are the ends and ``"left_out"``, how many steps are
+        between. The one value that a question is about has its whole paths.
+        """
         data: dict[str, Any] = _plain(self)
         return data
 

@@ -12,7 +12,7 @@ from . import _core
 from .errors import ShardingError, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
-from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, switch
+from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, options_of_passes, switch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -209,6 +209,7 @@ class Module:
             passes: names; ``-`` and ``_`` mean the same in them.
             strategy, strict_divisible, conservative: as of :meth:`propagate`. The passes that are one level of
                 propagation, such as ``"propagate_basic"``, have a strategy in their name.
+                What none of the passes reads is refused.
 
         Raises:
             ShardingError: a name that no pass has, or shardings that a pass cannot work with. ShapeError, DTypeError,
@@ -220,7 +221,8 @@ class Module:
         for name in passes:
             if not isinstance(name, str):
                 raise ShardingError(message("run", "takes names of passes", repr(name), "see shardwise opt --help"))
-        return self._run(passes, options("run", strategy, conservative, strict_divisible, self._options))
+        how = options_of_passes("run", passes, strategy, conservative, strict_divisible, self._options)
+        return self._run(passes, how)
 
     def _run(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
         origin = self._origin

@@ -7,15 +7,16 @@ PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
+from . import _core
 from .errors import ShardingError, message
 
-__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options", "switch"]
+__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options", "options_of_passes", "switch"]
 
 Strategy = Literal["aggressive", "basic"]
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
@@ -60,6 +61,36 @@ def options(
         switch(what, "conservative", conservative, default.conservative),
         switch(what, "strict_divisible", strict_divisible, default.strict_divisible),
     )
+
+
+def options_of_passes(
+    what: str,
+    passes: Sequence[str],
+    strategy: Any,
+    conservative: Any,
+    strict_divisible: Any,
+    default: PropagationOptions,
+) -> PropagationOptions:
+    """As :func:`options`, for passes to run. A strategy that one of them has in its name is the strategy.
+
+    Raises:
+        ShardingError: also for an option that none of the passes reads. Names that no pass has are not looked at.
+
+    >>> options_of_passes("run", ["propagate-basic"], None, True, None, DEFAULTS)
+    PropagationOptions(strategy='basic', conservative=True, strict_divisible=False)
+    """
+    how = options(what, strategy, conservative, strict_divisible, default)
+    known = _core.passes.options_of_passes()
+    rows = [known[name] for name in (name.replace("-", "_") for name in passes) if name in known]
+    given = {"strategy": strategy, "conservative": conservative, "strict_divisible": strict_divisible}
+    for option, value in given.items():
+        if value is None or any(option in reads for reads, _ in rows) or len(rows) < len(passes):
+            continue
+        readers = " or ".join(name for name, (reads, _) in known.items() if option in reads)
+        rule = f"{option} is an option of {readers}"
+        raise ShardingError(message(what, rule, f"{value!r} for {', '.join(passes) or 'no pass'}", "leave it out"))
+    own = [name for _, name in rows if name is not None]
+    return how if not own or any("strategy" in reads for reads, _ in rows) else replace(how, strategy=own[-1])
 
 
 def switch(what: str, name: str, value: Any, default: bool) -> bool:

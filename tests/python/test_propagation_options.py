@@ -386,3 +386,36 @@ def test_a_strategy_that_the_extension_is_asked_for_is_checked_there_too() -> No
     module = _core.ir.parse(str(jitted().trace(A, B, C)))
     with pytest.raises(sw.ShardingError, match="propagate: strategy must be 'basic' or 'aggressive', got best"):
         _core.passes.propagate_program(module, "best")
+
+
+TEXT = """sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %h = stablehlo.tanh %a : tensor<8xf32>
+  return %h : tensor<8xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("passes", "said", "rule"),
+    [
+        (("propagate_basic",), {"strategy": "aggressive"}, "strategy is an option of propagate, got 'aggressive'"),
+        (("propagate-user-priority",), {"strict_divisible": True}, "strict_divisible is an option of propagate, got"),
+        (
+            ("simplify", "assign"),
+            {"conservative": False},
+            "conservative is an option of propagate or populate_rules or",
+        ),
+        ((), {"strategy": "basic"}, "got 'basic' for no pass"),
+    ],
+)
+def test_an_option_that_no_pass_reads_is_refused(passes: tuple[str, ...], said: dict[str, Any], rule: str) -> None:
+    with pytest.raises(sw.ShardingError, match=re.escape(rule)):
+        sw.parse(TEXT).run(*passes, **said)
+    assert sw.parse(TEXT).run(*passes, "propagate", **said)
+
+
+def test_a_level_is_explained_by_the_strategy_in_its_name() -> None:
+    basic = sw.parse(TEXT).run("propagate_basic")
+    assert "by basic propagation" in str(basic.why("%h", strategy="basic"))
+    with pytest.raises(sw.ShardingError, match="must be that of the propagation, 'basic', got 'aggressive'"):
+        basic.why("%h", strategy="aggressive")

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <set>
-#include <unordered_map>
 
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
@@ -94,7 +95,29 @@ py::dict annotation_dict(const Module& module, const Provenance& provenance, con
                   py::arg("name") = name_of(module, provenance, annotation));
 }
 
-// What explanations have in common is one object in Python, too: paths, and the steps of paths.
+py::dict step_dict(const PathEntry& entry) {
+  return py::dict(py::arg("name") = entry.name, py::arg("value") = entry.value, py::arg("location") = entry.location,
+                  py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("factor") = entry.factor,
+                  py::arg("round") = entry.round, py::arg("priority") = entry.priority);
+}
+
+// A path as a sequence of dicts. Python reads `before` and `last` where paths share their beginnings.
+struct PathRow {
+  std::shared_ptr<const AxisPath> path;
+
+  std::optional<PathRow> before() const {
+    if (path->before == nullptr) return std::nullopt;
+    return PathRow{std::shared_ptr<const AxisPath>(path, path->before)};
+  }
+  py::list steps() const {
+    py::list rows(path->size());
+    size_t i = path->size();
+    for (const AxisPath* at = path.get(); i > 0; at = at->before) rows[--i] = step_dict(*at->last);
+    return rows;
+  }
+};
+
+// The entries of explanations as Python's dicts.
 class Rows {
  public:
   explicit Rows(const Explained& program) : module_(program.propagated), provenance_(program.provenance) {}
@@ -105,7 +128,7 @@ class Rows {
       py::dict row = annotation_dict(module_, provenance_, origin.origin);
       row["axis"] = origin.axis_text;
       row["dim"] = origin.dim;
-      row["path"] = path(*origin.path);
+      row["path"] = PathRow{origin.path};
       axes.append(row);
     }
     return axes;
@@ -125,27 +148,8 @@ class Rows {
   }
 
  private:
-  py::list path(const AxisPath& path) {
-    const auto [known, is_new] = paths_.try_emplace(&path);
-    if (!is_new) return known->second;
-    for (const auto& entry : path) known->second.append(step(*entry));
-    return known->second;
-  }
-
-  py::dict step(const PathEntry& entry) {
-    const auto [known, is_new] = steps_.try_emplace(&entry);
-    if (!is_new) return known->second;
-    known->second =
-        py::dict(py::arg("name") = entry.name, py::arg("value") = entry.value, py::arg("location") = entry.location,
-                 py::arg("from") = entry.from, py::arg("to") = entry.to, py::arg("factor") = entry.factor,
-                 py::arg("round") = entry.round, py::arg("priority") = entry.priority);
-    return known->second;
-  }
-
   const Module& module_;
   const Provenance& provenance_;
-  std::unordered_map<const AxisPath*, py::list> paths_;
-  std::unordered_map<const PathEntry*, py::dict> steps_;
 };
 
 // Where the calls are that the value is in, the outermost first.
@@ -201,11 +205,9 @@ py::list edges_of(const Propagated& program) {
   return rows;
 }
 
-}  // namespace
-
-py::dict explain_value(const Explained& program, ValueId value, bool counterfactual) {
+py::dict explain_value(const Explained& program, Inquiry& inquiry, ValueId value, bool counterfactual) {
   const Module& module = program.propagated;
-  const Explanation explanation = explain(module, program.provenance, value);
+  const Explanation explanation = explain(inquiry, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   const OpId op = module.value(value).op;
   Rows rows(program);
@@ -222,10 +224,18 @@ py::dict explain_value(const Explained& program, ValueId value, bool counterfact
   return row;
 }
 
+}  // namespace
+
+py::dict explain_value(const Explained& program, ValueId value, bool counterfactual) {
+  Inquiry inquiry(program.propagated, program.provenance);
+  return explain_value(program, inquiry, value, counterfactual);
+}
+
 py::list explain_query(const Explained& program, const std::string& query, bool counterfactual) {
   py::list found;
+  Inquiry inquiry(program.propagated, program.provenance);
   for (const NamedValue& named : find_values(program.propagated, program.provenance, query)) {
-    py::dict row = explain_value(program, named.value, counterfactual);
+    py::dict row = explain_value(program, inquiry, named.value, counterfactual);
     const bool is_made = is_made_constraint(program.propagated, program.provenance, named.value);
     if (!is_made && row["name"].cast<std::string>().empty()) row["name"] = named.name;
     found.append(row);
@@ -235,8 +245,9 @@ py::list explain_query(const Explained& program, const std::string& query, bool 
 
 py::list explain_all(const Explained& program) {
   py::list rows;
+  Inquiry inquiry(program.propagated, program.provenance);
   for (const ValueId value : values_of_main(program.propagated)) {
-    py::dict row = explain_value(program, value, false);
+    py::dict row = explain_value(program, inquiry, value, false);
     row["number"] = value.index;
     rows.append(row);
   }
@@ -250,6 +261,13 @@ py::list names_to_ask(const Module& module, const Provenance& provenance) {
 }
 
 void bind_explanations(py::module_& module) {
+  py::class_<PathRow>(module, "PathRow")
+      .def("__len__", [](const PathRow& self) { return self.path->size(); })
+      .def("__iter__", [](const PathRow& self) -> py::typing::Iterator<py::dict> { return py::iter(self.steps()); })
+      .def_property_readonly("before", &PathRow::before)
+      .def_property_readonly("last", [](const PathRow& self) { return step_dict(*self.path->last); })
+      // The same number for the same path, among rows that are in use.
+      .def_property_readonly("key", [](const PathRow& self) { return reinterpret_cast<uintptr_t>(self.path.get()); });
   py::class_<Propagated, std::shared_ptr<Propagated>>(module, "Propagated")
       .def_readonly("module", &Propagated::module)
       .def(

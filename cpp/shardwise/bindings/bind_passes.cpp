@@ -143,6 +143,22 @@ py::list describe_passes() {
   return rows;
 }
 
+// By the name of a pass: the options of propagation that it reads, and the strategy that it has of its own.
+py::dict describe_options() {
+  py::dict rows;
+  for (const Pass& pass : named_passes()) {
+    py::list reads;
+    if (pass.reads.strategy) reads.append("strategy");
+    if (pass.reads.conservative) reads.append("conservative");
+    if (pass.reads.strict_divisible) reads.append("strict_divisible");
+    const py::object own = pass.strategy
+                               ? py::object(py::str(*pass.strategy == Strategy::kBasic ? "basic" : "aggressive"))
+                               : py::object(py::none());
+    rows[py::str(std::string(pass.name))] = py::make_tuple(reads, own);
+  }
+  return rows;
+}
+
 py::list ledger(const CompiledProgram& compiled) {
   const Module& local = *compiled.local;
   py::list rows;
@@ -225,6 +241,7 @@ void bind_passes(py::module_& module) {
   module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
              py::arg("priorities") = "user", py::arg("conservative") = false);
   module.def("named_passes", &describe_passes);
+  module.def("options_of_passes", &describe_options);
   module.def(
       "populate_rules",
       [](const Module& self, bool conservative) {

@@ -24,31 +24,70 @@ std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
   return str(side_text(operands, tensor), " dim ", dim);
 }
 
-namespace {
-
-bool same_way(const AxisOrigin& a, const AxisOrigin& b) {
-  return a.dim == b.dim && a.origin == b.origin &&
-         std::ranges::equal(*a.path, *b.path, [](const auto& x, const auto& y) {
-           return x == y || (x->op == y->op && x->from == y->from && x->to == y->to && x->factor == y->factor);
-         });
+const PathEntry* AxisPath::at(size_t step) const {
+  const AxisPath* path = this;
+  while (path->length > step + 1) path = path->before;
+  return path->last.get();
 }
 
-}  // namespace
-
+// A way may be as long as the program, so it is followed with a stack of its own.
 const std::vector<AxisOrigin>& AxisTracer::origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
-  const Spot start{.holder = holder, .dim = dim, .axis = axis, .time = time};
-  const auto [known, is_new] = origins_.try_emplace(start);
-  if (!is_new) return known->second;
-  std::vector<AxisOrigin>& merged = known->second;
-  for (AxisOrigin& one : trace(start)) {
-    if (!merged.empty() && can_merge(merged.back().axis, one.axis) && same_way(merged.back(), one)) {
-      merged.back().axis.size *= one.axis.size;
+  const Spot start = spot(holder, dim, axis, time);
+  std::vector<Spot> stack{start};
+  while (!stack.empty()) {
+    const Spot at = stack.back();
+    if (origins_.contains(at)) {
+      stack.pop_back();
+      continue;
+    }
+    const Back& back = step_back(at);
+    const size_t size = stack.size();
+    for (const Before& before : std::views::reverse(back.before)) {
+      if (!origins_.contains(before.spot)) stack.push_back(before.spot);
+    }
+    if (stack.size() > size) continue;
+    stack.pop_back();
+    origins_.emplace(at, merged(at, back));
+    backs_.erase(at);
+  }
+  return origins_.at(start);
+}
+
+// Digits that came the same way from the same annotation are one axis.
+std::vector<AxisOrigin> AxisTracer::merged(const Spot& at, const Back& back) {
+  std::vector<AxisOrigin> found;
+  const auto add = [&](AxisOrigin origin) {
+    AxisOrigin* last = found.empty() ? nullptr : &found.back();
+    if (last != nullptr && can_merge(last->axis, origin.axis) && last->origin == origin.origin &&
+        last->path->way == origin.path->way) {
+      last->axis.size *= origin.axis.size;
     } else {
-      merged.push_back(std::move(one));
+      found.push_back(std::move(origin));
+    }
+  };
+  const auto shared = [&](const AxisPath* path) { return std::shared_ptr<const AxisPath>(paths_, path); };
+  const auto dim = static_cast<int64_t>(at.dim);
+  if (back.end)
+    add({.axis = at.axis, .axis_text = {}, .dim = dim, .origin = *back.end, .path = shared(&paths_->front())});
+  for (const Before& before : back.before) {
+    for (AxisOrigin origin : origins_.at(before.spot)) {
+      origin.dim = dim;
+      if (before.entry != nullptr) origin.path = shared(extended(*origin.path, before.entry));
+      add(std::move(origin));
     }
   }
-  for (AxisOrigin& one : merged) one.axis_text = axis_text(mesh_, one.axis);
-  return merged;
+  for (AxisOrigin& one : found) one.axis_text = axis_text(mesh_, one.axis);
+  return found;
+}
+
+const AxisPath* AxisTracer::extended(const AxisPath& path, const EntryPtr& entry) {
+  AxisPath& longer = paths_->emplace_back();
+  longer.before = &path;
+  longer.last = entry;
+  longer.length = path.length + 1;
+  longer.way =
+      ways_.try_emplace({path.way, entry->op.index, entry->from, entry->to, entry->factor}, &longer).first->second;
+  return &longer;
 }
 
 Annotation AxisTracer::annotation_of(const Holder& holder) const {
@@ -96,40 +135,13 @@ void AxisTracer::describe(OpId op, Annotation& annotation) const {
   annotation.location = context_.location_text(module_.op(op).loc);
 }
 
-std::vector<AxisOrigin> AxisTracer::trace(const Spot& start) {
-  std::vector<AxisOrigin> found;
-  std::vector<Link> links;
-  std::vector<std::pair<Spot, size_t>> stack{{start, kNoLink}};  // each with the last link of the way to it
-  while (!stack.empty()) {
-    const auto [at, last] = stack.back();
-    stack.pop_back();
-    const Back& back = step_back(at);
-    if (back.end) {
-      auto path = std::make_shared<AxisPath>();
-      for (size_t link = last; link != kNoLink; link = links[link].previous) path->push_back(links[link].entry);
-      found.push_back(AxisOrigin{.axis = at.axis,
-                                 .axis_text = {},
-                                 .dim = static_cast<int64_t>(start.dim),
-                                 .origin = *back.end,
-                                 .path = std::move(path)});
-    }
-    for (const Before& before : std::views::reverse(back.before)) {
-      stack.emplace_back(before.spot, last);
-      if (before.entry == nullptr) continue;
-      links.push_back({.previous = last, .entry = before.entry});
-      stack.back().second = links.size() - 1;
-    }
-  }
-  return found;
-}
-
 const AxisTracer::Back& AxisTracer::step_back(const Spot& at) {
   const auto known = backs_.find(at);
   return known != backs_.end() ? known->second : backs_.emplace(at, find_back(at)).first->second;
 }
 
 AxisTracer::Back AxisTracer::find_back(const Spot& at) {
-  const size_t arrival = history_.arrival(at.holder, at.dim, at.axis, at.time);
+  const size_t arrival = at.arrival;
   if (arrival == history_.now()) return {.end = annotation_of(at.holder), .before = {}};
   const PropagationStep& step = history_.steps()[arrival];
   if (step.round == PropagationStep::kByPriority) return {.end = annotation_of(at.holder), .before = {}};
@@ -145,8 +157,7 @@ AxisTracer::Back AxisTracer::find_back(const Spot& at) {
   for (const AxisSource& source : history_.sources(arrival, at.dim, at.axis)) {
     EntryPtr between;
     if (!source.own && step.op) between = std::make_shared<PathEntry>(entry(arrival, source, at.dim));
-    back.before.push_back(
-        {{.holder = source.holder, .dim = source.dim, .axis = source.axis, .time = begin}, std::move(between)});
+    back.before.push_back({spot(source.holder, source.dim, source.axis, begin), std::move(between)});
   }
   if (back.before.empty()) back.end = annotation_of(at.holder);
   return back;
@@ -177,7 +188,7 @@ std::optional<AxisTracer::Spot> AxisTracer::other_member(const Spot& at, size_t 
   for (const ValueId value : members_[module_.attrs(step.op).get_int("group_id")]) {
     const Holder member{value, 0};
     if (value == step.value || !history_.has(history_.at(member, arrival), at.dim, at.axis)) continue;
-    return Spot{.holder = member, .dim = at.dim, .axis = at.axis, .time = arrival};
+    return spot(member, at.dim, at.axis, arrival);
   }
   return std::nullopt;
 }

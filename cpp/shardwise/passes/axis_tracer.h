@@ -8,9 +8,12 @@
 //   AxisTracer tracer(module, history, mesh);
 //   tracer.origins({%1}, 0, data, history.now())
 //       argument %x (train.py:8)      path: dot_general operand 0, factor i (train.py:9); tanh (train.py:10)
+//
+// The path of %1 is that of %0 and one step more, and is held so: the paths of all values of a chain are as many steps
+// as the chain has.
 #pragma once
 
-#include <limits>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,8 +48,19 @@ struct Annotation {
   friend bool operator==(const Annotation& a, const Annotation& b) { return a.holder == b.holder && a.op == b.op; }
 };
 
-// Many ways lead through the same ops: an entry is made once, and a way that several axes came, too.
-using AxisPath = std::vector<std::shared_ptr<const PathEntry>>;
+// The ops on the way of an axis, the nearest to its origin first. Paths that begin alike share that beginning, and live
+// as long as one of them is used.
+struct AxisPath {
+  const AxisPath* before = nullptr;       // all steps but the last
+  std::shared_ptr<const PathEntry> last;  // none in the path without steps
+  size_t length = 0;
+  const AxisPath* way = this;  // the first one made of those that lead along the same factors of the same ops
+
+  AxisPath() = default;
+  AxisPath(const AxisPath&) = delete;  // its address is what others know it by
+  size_t size() const { return length; }
+  const PathEntry* at(size_t step) const;
+};
 
 struct AxisOrigin {
   AxisRef axis;
@@ -63,7 +77,9 @@ std::string tensor_text(size_t operands, size_t tensor, size_t dim);
 class AxisTracer {
  public:
   AxisTracer(const Module& module, AxisHistory& history, const Mesh& mesh)
-      : module_(module), context_(module.context()), history_(history), mesh_(mesh) {}
+      : module_(module), context_(module.context()), history_(history), mesh_(mesh) {
+    paths_->emplace_back();
+  }
 
   // `axis` that `holder` has on `dim` before `time`. Digits that came in several ways give several origins.
   const std::vector<AxisOrigin>& origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time);
@@ -85,15 +101,14 @@ class AxisTracer {
  private:
   void describe(OpId op, Annotation& annotation) const;
 
-  static constexpr size_t kNoLink = std::numeric_limits<size_t>::max();
-
-  // An axis that somebody had before `time`, to be followed further back.
+  // An axis that somebody has, to be followed further back. Known by when it came, it is the same one whenever it is
+  // asked about.
   struct Spot {
     Holder holder;
     size_t dim = 0;
     AxisRef axis;
-    size_t time = 0;
-    auto key() const { return std::tuple(holder.value.index, holder.result, dim, axis, time); }
+    size_t arrival = 0;
+    auto key() const { return std::tuple(holder.value.index, holder.result, dim, axis, arrival); }
     friend bool operator<(const Spot& a, const Spot& b) { return a.key() < b.key(); }
   };
   using EntryPtr = std::shared_ptr<const PathEntry>;
@@ -107,16 +122,14 @@ class AxisTracer {
     std::optional<Annotation> end;
     std::vector<Before> before;
   };
-  // A step on the way, from the value that was asked about.
-  struct Link {
-    size_t previous = kNoLink;
-    EntryPtr entry;
-  };
-
-  // A way may be as long as the program, so it is followed with a stack of its own.
-  std::vector<AxisOrigin> trace(const Spot& start);
+  Spot spot(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const {
+    return {.holder = holder, .dim = dim, .axis = axis, .arrival = history_.arrival(holder, dim, axis, time)};
+  }
   const Back& step_back(const Spot& at);
   Back find_back(const Spot& at);
+  // Of a spot, when those of the spots before it are known.
+  std::vector<AxisOrigin> merged(const Spot& at, const Back& back);
+  const AxisPath* extended(const AxisPath& path, const EntryPtr& entry);
 
   void find_groups();
   bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
@@ -136,6 +149,9 @@ class AxisTracer {
   const Mesh& mesh_;
   std::map<Spot, Back> backs_;
   std::map<Spot, std::vector<AxisOrigin>> origins_;
+  // The first path is the empty one. What points to a path keeps them all.
+  std::shared_ptr<std::deque<AxisPath>> paths_ = std::make_shared<std::deque<AxisPath>>();
+  std::map<std::tuple<const AxisPath*, uint32_t, std::string, std::string, std::string>, const AxisPath*> ways_;
   std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
   std::unordered_map<ValueId, OpId> groups_;         // the first group of each member
   bool knows_groups_ = false;

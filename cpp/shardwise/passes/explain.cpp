@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -20,11 +19,15 @@ namespace {
 
 class Explainer {
  public:
-  Explainer(const Module& module, const Provenance& provenance, ValueId value)
-      : module_(module), context_(module.context()), history_(module, provenance), value_(value) {
-    const Value& asked = module.value(value);
-    body_ = asked.op ? module.op(asked.op).parent : asked.region;
-    while (const OpId owner = module.region(body_).op) body_ = module.op(owner).parent;
+  Explainer(Inquiry& inquiry, ValueId value)
+      : inquiry_(inquiry),
+        module_(inquiry.module()),
+        context_(module_.context()),
+        history_(inquiry.history()),
+        value_(value) {
+    const Value& asked = module_.value(value);
+    body_ = asked.op ? module_.op(asked.op).parent : asked.region;
+    while (const OpId owner = module_.region(body_).op) body_ = module_.op(owner).parent;
   }
 
   Explanation run() {
@@ -45,7 +48,7 @@ class Explainer {
            : TensorSharding::open(mesh, static_cast<int64_t>(module_.type(value_).shape.size()));
     if (id) result.sharding = short_text(sharding);
     mesh_ = mesh.get();
-    AxisTracer tracer(module_, history_, *mesh_);
+    AxisTracer& tracer = inquiry_.tracer(*mesh_);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       for (const AxisRef& axis : sharding.dims[d].axes) {
         const std::vector<AxisOrigin>& origins = tracer.origins(Holder{value_, 0}, d, axis, history_.now());
@@ -88,12 +91,8 @@ class Explainer {
   };
 
   std::vector<Place> places_of_value() const {
-    std::vector<OpId> ops;
-    if (const OpId op = module_.value(value_).op) ops.push_back(op);
-    collect_users(body_, ops);
-    for (const auto& [op, edge] : history_.provenance().edges) ops.push_back(op);
     std::vector<Place> places;
-    for (const OpId op : ops) places.push_back({op});
+    for (const OpId op : inquiry_.ops_at(value_)) places.push_back({op});
     if (body_ != module_.main().body) return places;  // of main alone the results are propagated
     const std::vector<ValueId>& results = module_.region(body_).results;
     for (uint32_t i = 0; i < results.size(); ++i) {
@@ -116,14 +115,6 @@ class Explainer {
     return has_axes(mesh) ? mesh : nullptr;
   }
   static bool has_axes(const MeshPtr& mesh) { return mesh != nullptr && !mesh->is_empty() && !mesh->is_maximal(); }
-
-  void collect_users(RegionId region, std::vector<OpId>& users) const {
-    for (OpId id : module_.region(region).ops) {
-      const auto operands = module_.operands(id);
-      if (std::ranges::find(operands, value_) != operands.end()) users.push_back(id);
-      for (RegionId inner : module_.regions(id)) collect_users(inner, users);
-    }
-  }
 
   void find_lost_at(const Place& place, AxisJudge& judge, AxisTracer& tracer, std::vector<LostAxis>& lost) {
     const std::vector<Holder> tensors = history_.tensors(place.op, place.result);
@@ -162,18 +153,14 @@ class Explainer {
 
   // What a barrier keeps from a value may have had ops to go through behind it: they are searched from the value on.
   void find_barriers(const AxisTracer& tracer, std::vector<LostAxis>& lost) {
-    std::unordered_map<ValueId, std::vector<OpId>> neighbours;
-    if (!collect_neighbours(body_, neighbours)) return;
-    for (const auto& [op, edge] : history_.provenance().edges) {
-      for (const Holder& tensor : history_.tensors(op)) neighbours[tensor.value].push_back(op);
-    }
+    if (!inquiry_.has_barrier(body_)) return;
     std::vector<Way> stack;
     for (size_t d = module_.type(value_).shape.size(); d-- > 0;) stack.push_back({value_, d, d});
     std::set<Way> seen(stack.begin(), stack.end());
     while (!stack.empty()) {
       const Way way = stack.back();
       stack.pop_back();
-      for (const OpId op : neighbours[way.value]) {
+      for (const OpId op : inquiry_.ops_at(way.value)) {
         const std::vector<Holder> tensors = history_.tensors(op);
         if (!has_common_mesh(tensors)) continue;
         for (size_t own = 0; own < tensors.size(); ++own) {
@@ -184,18 +171,6 @@ class Explainer {
         }
       }
     }
-  }
-
-  // By value: the ops that make and use it; whether there are barriers among them.
-  bool collect_neighbours(RegionId region, std::unordered_map<ValueId, std::vector<OpId>>& found) const {
-    bool any = false;
-    for (const OpId op : module_.region(region).ops) {
-      any = any || module_.op(op).def->traits.barrier;
-      for (const ValueId operand : module_.operands(op)) found[operand].push_back(op);
-      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) found[module_.result(op, i)].push_back(op);
-      for (const RegionId inner : module_.regions(op)) any = collect_neighbours(inner, found) || any;
-    }
-    return any;
   }
 
   // The dims that tensor `own` of the op would get axes from; what a barrier has on its other side goes to `lost`.
@@ -290,7 +265,7 @@ class Explainer {
       differ = true;
       const FactorSharding* factor = projection.find(t, at.factor);
       if (factor == nullptr) continue;
-      AxisTracer its(module_, history_, *another);
+      AxisTracer& its = inquiry_.tracer(*another);
       for (const AxisRef& axis : factor->axes) {
         const size_t dim = dim_of(projection.rule(), t, at.factor);
         const std::vector<AxisOrigin>& origins = its.origins(tensors[t], dim, axis, history_.now());
@@ -326,9 +301,10 @@ class Explainer {
     });
   }
 
+  Inquiry& inquiry_;
   const Module& module_;
   Context& context_;
-  AxisHistory history_;
+  AxisHistory& history_;
   ValueId value_;
   RegionId body_;  // of the function that the value is in
   const Mesh* mesh_ = nullptr;
@@ -336,8 +312,11 @@ class Explainer {
 
 }  // namespace
 
+Explanation explain(Inquiry& inquiry, ValueId value) { return Explainer(inquiry, value).run(); }
+
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value) {
-  return Explainer(module, provenance, value).run();
+  Inquiry inquiry(module, provenance);
+  return explain(inquiry, value);
 }
 
 }  // namespace shardwise

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/passes/axis_tracer.h"
+#include "shardwise/passes/inquiry.h"
 
 namespace shardwise {
 
@@ -44,6 +44,7 @@ struct Explanation {
   std::optional<Annotation> to_change;
 };
 
+Explanation explain(Inquiry& inquiry, ValueId value);
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value);
 
 }  // namespace shardwise

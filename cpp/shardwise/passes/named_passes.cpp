@@ -63,8 +63,14 @@ void propagate_only(Program& program) {
                       program.options.conservative);
 }
 
-constexpr Pass level(std::string_view name, std::string_view doc, void (*run)(Program&)) {
-  return {.name = name, .doc = doc, .run = run, .takes = kPropagate.takes};
+template <Strategy strategy, Priorities priorities>
+constexpr Pass level(std::string_view name, std::string_view doc) {
+  return {.name = name,
+          .doc = doc,
+          .run = propagate_only<strategy, priorities>,
+          .takes = kPropagate.takes,
+          .reads = {.conservative = true},
+          .strategy = strategy};
 }
 
 constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
@@ -78,16 +84,15 @@ constexpr Pass kOthers[] = {
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,
     kPopulateRules,
-    level("propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate",
-          propagate_only<Strategy::kBasic, Priorities::kNone>),
-    level("propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate",
-          propagate_only<Strategy::kAggressive, Priorities::kNone>),
-    level("propagate_op_priority",
-          "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate",
-          propagate_only<Strategy::kAggressive, Priorities::kOps>),
-    level("propagate_user_priority",
-          "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate",
-          propagate_only<Strategy::kAggressive, Priorities::kUser>),
+    level<Strategy::kBasic, Priorities::kNone>(
+        "propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate"),
+    level<Strategy::kAggressive, Priorities::kNone>(
+        "propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate"),
+    level<Strategy::kAggressive, Priorities::kOps>(
+        "propagate_op_priority", "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate"),
+    level<Strategy::kAggressive, Priorities::kUser>(
+        "propagate_user_priority",
+        "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate"),
     renamed(kAssign, "insert_reshards", "another name of assign"),
     renamed(kPlanReshards, "reshard_to_collectives", "another name of plan_reshards"),
 };

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,6 +78,11 @@ struct Program {
 //   kLocal     the shapes of one device
 enum class Form : uint8_t { kGlobal, kAssigned, kPlanned, kLocal };
 
+// Which of the options of propagation a pass reads.
+struct OptionsRead {
+  bool strategy = false, conservative = false, strict_divisible = false;
+};
+
 struct FormRange {
   Form first = Form::kGlobal;
   Form last = Form::kLocal;
@@ -89,6 +95,8 @@ struct Pass {
   bool needs_runnable = false;  // takes for granted that the program is one that can run: no calls, no manual regions
   FormRange takes = {};
   Form makes = Form::kGlobal;  // of a program in an earlier form
+  OptionsRead reads = {};
+  std::optional<Strategy> strategy = {};  // by which it propagates, whatever the options say
 };
 
 }  // namespace shardwise

@@ -14,7 +14,9 @@
 namespace shardwise {
 
 void populate_rules(Program& program);
-inline constexpr Pass kPopulateRules{"populate_rules", "write each op's sharding rule into its attributes",
-                                     populate_rules};
+inline constexpr Pass kPopulateRules{.name = "populate_rules",
+                                     .doc = "write each op's sharding rule into its attributes",
+                                     .run = populate_rules,
+                                     .reads = {.conservative = true}};
 
 }  // namespace shardwise

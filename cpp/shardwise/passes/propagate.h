@@ -22,8 +22,11 @@ namespace shardwise {
 
 // Constants are split, constraints applied, shardings propagated, then closed (CompileOptions::close_shardings).
 void propagate(Program& program);
-inline constexpr Pass kPropagate{
-    .name = "propagate", .doc = "give every value a sharding", .run = propagate, .takes = {.last = Form::kPlanned}};
+inline constexpr Pass kPropagate{.name = "propagate",
+                                 .doc = "give every value a sharding",
+                                 .run = propagate,
+                                 .takes = {.last = Form::kPlanned},
+                                 .reads = {.strategy = true, .conservative = true, .strict_divisible = true}};
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
