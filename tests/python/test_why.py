@@ -143,6 +143,7 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
         for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
             result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
             for lost in (lost for row in result.explain_all() for lost in row["lost"]):
+                assert lost["reason"] != "propagation passes the op by", (lost, strategy, conservative, text)
                 if lost["rule"] == IN_COMMON:
                     assert lost["winner"], (lost, strategy, conservative, text)
                     disagreeing += 1
@@ -160,6 +161,16 @@ def test_a_value_without_a_sharding_has_reasons_and_a_suggestion() -> None:
     assert {(lost.dim, lost.axis) for lost in left.lost} == {(0, '"a"'), (1, '"a"')}
     assert left.suggestion == closed.suggestion == '[{}, {"a"}]'
     assert "%0 (program text:3) is tensor<8x64xf32>, without a sharding." in str(left)
+
+
+def test_what_nothing_uses_is_passed_by() -> None:
+    unused = "%1 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>"
+    text = CONFLICT.replace("  return %0", f"  {unused}\n  return %0")
+    (value,) = sw.parse(text).run("propagate_basic").why("%1").values
+    assert value.sharding == ""
+    (lost,) = value.lost
+    assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation passes the op by")
+    assert lost.rule == "what nothing uses is not propagated"
 
 
 def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:

@@ -80,6 +80,7 @@ void AxisJudge::judge(const Case& at, const FactorProjection& projection, LostAx
   for (size_t t = 0; t < tensors.size() && lost.winner.empty(); ++t) {
     if (refused(at, t, projection, tensors, lost)) return;
   }
+  if (lost.winner.empty()) return say(lost, "propagation passes the op by", "what nothing uses is not propagated");
   say(lost, "the tensors of the op disagree", std::string(kInCommon));
 }
 
