@@ -24,9 +24,10 @@ bool take(std::string_view& text, std::string_view token) {
 
 std::optional<int64_t> take_number(std::string_view& text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
+  if (text.starts_with('-')) return std::nullopt;  // -0 is no dim
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value < 0 || value > 256) return std::nullopt;
+  if (error != std::errc{} || value > 256) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return value;
 }
