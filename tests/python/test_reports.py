@@ -43,7 +43,10 @@ VALUE: dict[str, Any] = {
     "to_change": None, "op": "stablehlo.tanh", "index": 0, "strategy": "aggressive",
     "conservative": False, "called_at": [], "counterfactuals": None,
 }  # fmt: skip
-WITHOUT = {"origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3}
+WITHOUT: dict[str, Any] = {
+    "origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3, "why_not": "",
+}  # fmt: skip
+KEPT = {**WITHOUT, "sharding": "", "others": 0, "why_not": "the value is there because of it"}
 
 
 def dot(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -122,8 +125,8 @@ def test_explanation_of_a_line_names_its_ops() -> None:
 
 def test_explanation_is_data() -> None:
     explanation = Explanation.of("h", [VALUE])
-    assert json.loads(explanation.to_json()) == {"name": "h", "values": [VALUE]}
-    (value,) = Explanation.of("h", [{**VALUE, "counterfactuals": [WITHOUT]}]).to_dict()["values"]
+    assert json.loads(explanation.to_json()) == {"name": "h", "values": [{**VALUE, "kept": []}]}
+    (value,) = Explanation.of("h", [{**VALUE, "counterfactuals": [WITHOUT, KEPT]}]).to_dict()["values"]
     assert value["counterfactuals"] == [
         {
             "without": {"origin": "argument 0", "location": "train.py:8", "name": "x"},
@@ -131,10 +134,12 @@ def test_explanation_is_data() -> None:
             "others": 3,
         }
     ]
+    (kept,) = value["kept"]
+    assert list(kept) == [value["counterfactuals"][0]["without"], "the value is there because of it"]
 
 
 def test_explanation_is_a_tree_and_html() -> None:
-    explanation = Explanation.of("h", [{**VALUE, "counterfactuals": []}])
+    explanation = Explanation.of("h", [{**VALUE, "counterfactuals": [KEPT]}])
     console = Console(width=160, file=io.StringIO())
     console.print(explanation)
     assert "│   └── through stablehlo.tanh (train.py:10)" in console.file.getvalue()
@@ -143,7 +148,8 @@ def test_explanation_is_a_tree_and_html() -> None:
     assert "<ul><li>dim 0 is split over &quot;data&quot;: it comes from argument 0 at train.py:8<ul><li>through" in text
     assert text.count("<ul>") == text.count("</ul>") == 3
     assert text.count("<li>") == text.count("</li>")
-    assert "There is no such program without what argument 0 at train.py:8 says" in text
+    assert "no such program without what argument 0 at train.py:8 says: the value is there because of it." in text
+    assert "No annotation decides it" in repr(Explanation.of("h", [{**VALUE, "counterfactuals": []}]))
 
 
 def test_program_explains_a_value_and_its_collectives() -> None:
