@@ -251,7 +251,9 @@ Attribute parse_field(TextReader& reader) {
 
 // One text for all ways to space it: a space behind each comma and between words, none elsewhere; strings as they are.
 std::string evenly_spaced(std::string_view text) {
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const auto is_word = [](char c) {  // as in SdyCursor::take_word
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$';
+  };
   std::string out;
   bool in_string = false, space = false;
   for (size_t i = 0; i < text.size(); ++i) {
