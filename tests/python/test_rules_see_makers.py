@@ -18,6 +18,7 @@ SLICE = "stablehlo.slice %x [2:6, 0:6] : (tensor<8x6xf32>) -> tensor<4x6xf32>"
 NEGATE = "stablehlo.negate %y : tensor<4x6xf32>"
 START = {
     "constant": "stablehlo.constant dense<{n}> : tensor<i32>",
+    "chlo": '"chlo.constant"() <{{value = dense<{n}> : tensor<i32>}}> : () -> tensor<i32>',
     "computed": "stablehlo.add %s, %s : tensor<i32>",
 }
 
@@ -47,7 +48,7 @@ def updated(starts: tuple[str, ...]) -> str:
 
 TEXTS = [joined(makers, dim) for makers in itertools.product((SLICE, NEGATE, ""), repeat=2) for dim in (0, 1)]
 TEXTS += [joined((SLICE,), 0), joined((SLICE, SLICE, SLICE), 0)]
-TEXTS += [updated(starts) for starts in itertools.product(("constant", "computed", "argument"), repeat=2)]
+TEXTS += [updated(starts) for starts in itertools.product(("constant", "chlo", "computed", "argument"), repeat=2)]
 
 
 @pytest.mark.parametrize("conservative", [False, True])

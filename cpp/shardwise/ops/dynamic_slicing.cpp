@@ -154,8 +154,11 @@ void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& res
 // Where an update begins may differ from shard to shard, unless constants say it.
 ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
-  bool is_known = true;
-  for (size_t i = 2; i < op.operand_count(); ++i) is_known = is_known && op.maker(i) == "stablehlo.constant";
+  const Module& module = op.module();
+  const bool is_known = std::ranges::all_of(op.operands().subspan(2), [&](ValueId start) {
+    const OpId maker = module.value(start).op;
+    return maker && module.op(maker).def->traits.constant_like;
+  });
   const FactorKind apart = is_known ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
   const Dims& whole = op.operand_type(0).shape;
   const Dims& part = op.operand_type(1).shape;
