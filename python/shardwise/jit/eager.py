@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy calls and transforms outside :func:`shardwise.jit`: each runs as a small cached program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ..array import Array
+from ..mesh import Mesh
+from ..numpy._registry import CHECKS, FUNCTIONS
+from ..tracing import current_trace
+from ..trees import flatten, unflatten
+from .call import typed
+from .function import JitFunction, jit
+from .options import JitOptions
+
+__all__ = ["eager_call", "run_as_program", "static_leaf_key"]
+
+_eager_cache: dict[Any, JitFunction] = {}
+_MAX_EAGER_PROGRAMS = 4096
+_MAX_STATIC_ELEMENTS = 16
+
+
+def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program.
+
+    The program's arguments are the arrays; numbers, axes, indices and small integer arrays are part of the program.
+    """
+    leaves, tree = flatten((args, kwargs))
+    trace = current_trace()
+    if trace is not None:
+        lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
+        call_args, call_kwargs = unflatten(tree, lifted)
+        return function(*call_args, **call_kwargs)
+    if function in (np.shape, np.ndim, np.size):
+        return FUNCTIONS[function](*args, **kwargs)
+    check = CHECKS.get(function)
+    if check is not None:
+        check(*args, **kwargs)
+    is_argument = [_is_eager_argument(leaf) for leaf in leaves]
+    if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
+        return function(*args, **kwargs)
+    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
+
+    def run(*tracers: Any) -> Any:
+        values = iter(tracers)
+        call_args, call_kwargs = unflatten(
+            tree, [next(values) if argument else leaf for leaf, argument in zip(rest, is_argument)]
+        )
+        return function(*call_args, **call_kwargs)
+
+    run.__name__ = getattr(function, "__name__", "op")
+    key = (function, tree, tuple(map(static_leaf_key, rest)), tuple(is_argument))
+    jitted = _eager_cache.get(key)
+    if jitted is None:
+        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
+            _eager_cache.clear()
+        jitted = _eager_cache[key] = jit(run)
+    return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
+
+
+def _is_eager_argument(leaf: Any) -> bool:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        # A small integer may be an axis, a size or an index, which must be known while recording.
+        return leaf.size > _MAX_STATIC_ELEMENTS or leaf.dtype.kind not in "iu"
+    return isinstance(leaf, Array)
+
+
+def static_leaf_key(leaf: Any) -> Any:
+    """What tells a leaf that is part of a program, and no argument of it, from others: type and value."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return type(leaf), leaf.dtype, leaf.shape, leaf.tobytes()
+    if isinstance(leaf, slice):
+        return slice, *map(static_leaf_key, (leaf.start, leaf.stop, leaf.step))
+    try:
+        hash(leaf)
+    except TypeError:
+        return type(leaf), repr(leaf)
+    return typed(leaf)
+
+
+def run_as_program(
+    function: Callable[..., Any],
+    fun: Callable[..., Any],
+    programs: dict[Any, JitFunction],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    mesh: Mesh | None = None,
+) -> Any:
+    """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
+
+    The program is kept in ``programs``. It is on the mesh, and is propagated, as the jit of ``fun`` says where it has
+    one. What is no array among the arguments is part of the program.
+    """
+    leaves, tree = flatten((args, kwargs))
+    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
+    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
+
+    def run(*arrays: Any) -> Any:
+        values = iter(arrays)
+        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
+        return function(*call_args, **call_kwargs)
+
+    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
+    if key not in programs:
+        options = stated_options_of(fun)
+        programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
+    return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
+
+
+def stated_options_of(fun: Any) -> JitOptions:
+    """What the jit says that ``fun`` is, or that stands behind its transforms; nothing of a function without one."""
+    while not isinstance(fun, JitFunction):
+        if isinstance(fun, partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        else:
+            return {}
+    return fun.stated_options
