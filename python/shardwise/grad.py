@@ -12,9 +12,11 @@ import numpy as np
 
 from .dtypes import is_float
 from .errors import DTypeError, ShapeError, message
+from .finite_differences import check_gradients
 from .jit import JitFunction, run_as_program
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
+from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["grad", "value_and_grad"]
 
@@ -44,7 +46,11 @@ def value_and_grad(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            return run_as_program(wrapped, fun, programs, args, kwargs)
+            result = run_as_program(wrapped, fun, programs, args, kwargs)
+            if unpartitioned_mesh() is not None:
+                gradients = [result[1]] if isinstance(argnums, (int, np.integer)) else result[1]
+                _check_by_differences(fun, args, kwargs, positions, gradients, has_aux)
+            return result
         for i in positions:
             if not -len(args) <= i < len(args):
                 raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
@@ -71,6 +77,23 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
+
+
+def _check_by_differences(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    positions: tuple[int, ...],
+    gradients: Sequence[Any],
+    has_aux: bool,
+) -> None:
+    kwargs = as_numpy(kwargs)
+
+    def value(*args: Any) -> Any:
+        out = fun(*args, **kwargs)
+        return out[0] if has_aux else out
+
+    check_gradients(value, as_numpy(args), positions, gradients)
 
 
 def _differentiate(

@@ -76,6 +76,17 @@ class Traced(Module):
         """The program, ready to be partitioned."""
         return Lowered(self)
 
+    @property
+    def coarsest_floats(self) -> list[str | None]:
+        """For each result leaf, the float dtype with the fewest significand bits among the values behind it."""
+        return self._core.coarsest_floats
+
+    def run_unpartitioned(self, leaves: list[Any]) -> Any:
+        """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
+        arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
+        arrays += [np.asarray(array) for array in self._hoisted]
+        return unflatten(self.out_tree, _core.runtime.run_unpartitioned(self._core, arrays))
+
     def _with_names(self, name: str) -> Any:
         """A recorded value has the names of the user's source; those of the text are on request."""
         return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith(("%", "@")) else self._core

@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from . import _core
-from .dtypes import bfloat16
-from .jit import jit
-from .mesh import Mesh
+from .dtypes import is_float, numpy_dtype
+from .errors import Error, UnsupportedError, message
+from .jit import jitted_with
 from .reports import format_bytes
-from .stages import Program
-from .trees import flatten, leaf_names
+from .sharding import UNSPECIFIED
+from .stages import Program, Traced
+from .trees import flatten, leaf_names, unflatten
+from .unpartitioned import as_numpy, unpartitioned
 
 __all__ = ["assert_collectives", "assert_matches_unpartitioned"]
 
@@ -27,30 +32,37 @@ _OP = re.compile(r'"?\b((?:stablehlo|chlo|sdy|shardwise)\.\w+)')
 def assert_matches_unpartitioned(
     fn: Callable[..., Any],
     *args: Any,
-    mesh: Mesh | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    mesh: Any = None,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     rtol: float | None = None,
     atol: float | None = None,
+    **kwargs: Any,
 ) -> Program:
-    """Run ``fn`` as plain NumPy and as a program on ``mesh``, in every mode, and compare the trees of results.
+    """Run ``fn`` as plain NumPy and as a program on a mesh, in every mode, and compare the trees of results.
 
-    The modes are: as always; every device computed separately; padding filled with NaN; both.
+    The modes are: the default; every device computed separately; padding filled with NaN; both. In the plain run jitted
+    functions are their NumPy code, an :class:`Array` is the NumPy array that it holds, :func:`shardwise.vmap` is a loop
+    over examples, and a gradient is that of the unpartitioned program, checked against finite differences.
 
     Args:
-        fn: a function of arrays in NumPy, with or without annotations.
-        args: its arguments: trees of NumPy arrays.
+        fn: a function of arrays in NumPy, with or without annotations, or a jitted one, whose options then hold; also
+            what :func:`shardwise.grad` or :func:`shardwise.vmap` returns.
+        args, kwargs: its arguments: trees of arrays. An :class:`Array` keeps its sharding in the partitioned run.
         mesh: the devices; default as in :func:`shardwise.jit`.
-        in_shardings: as in :func:`shardwise.jit`.
-        out_shardings: as in :func:`shardwise.jit`.
+        in_shardings, out_shardings, static_argnums, static_argnames: as in :func:`shardwise.jit`.
         rtol: relative to each expected element. Default: exact for integers, bools, and programs that only move data.
-        atol: absolute. Default for other floats: 8 eps times the largest finite expected element.
+        atol: absolute. Default for other floats: 8 eps of the coarsest float dtype that the result depends on, times
+            the largest finite expected element; more where NumPy's own result is rounded by more, as by cancellation.
 
     Returns:
         The compiled program, for further assertions.
 
     Raises:
         AssertionError: the trees, shapes, dtypes or elements differ; it names the result, the mode, the worst element.
+        UnsupportedError: ``fn`` cannot run as plain NumPy.
 
     >>> import numpy as np, shardwise as sw
     >>> x = np.arange(6.0).reshape(3, 2)
@@ -58,19 +70,70 @@ def assert_matches_unpartitioned(
     >>> program.collectives().by_kind()
     {'all_reduce': 1}
     """
-    expected = fn(*args)
-    program = jit(fn, mesh=mesh, in_shardings=in_shardings, out_shardings=out_shardings).lower(*args).compile()
+    options = {"mesh": mesh, "static_argnums": static_argnums, "static_argnames": static_argnames}
+    options = {name: value for name, value in options.items() if value not in (None, ())}
+    shardings = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    options.update({name: value for name, value in shardings.items() if value is not UNSPECIFIED})
+    jitted = jitted_with(fn, options)
+    traced, leaves = jitted.traced_call(args, kwargs)
+    program = traced.lower().compile()
+    reference = _Reference(jitted.__wrapped__, as_numpy(args), as_numpy(kwargs), traced, leaves)
+    expected = reference.run()
+    want, tree = flatten(expected)
     exact = _only_moves(program)
-    leaves, tree = flatten(expected)
-    names = leaf_names(expected)
+    bounds = [_Bound(rtol, atol, exact, name) for name in traced.coarsest_floats]
     for mode in _MODES:
-        results, found_tree = flatten(program.run(*args, **mode))
+        results, found_tree = flatten(program._call_flat(leaves, **mode))
         if found_tree != tree:
             raise AssertionError(f"the program returns the tree {found_tree}, NumPy {tree}")
-        for name, result, leaf in zip(names, results, leaves):
-            where = f"result{name}" + "".join(f", {option}=True" for option in mode)
-            _compare(where, np.asarray(result), np.asarray(leaf), rtol, atol, exact)
+        for i, (path, result, leaf) in enumerate(zip(leaf_names(expected), results, want)):
+            where = f"result{path}" + "".join(f", {option}=True" for option in mode)
+            _compare(where, np.asarray(result), np.asarray(leaf), bounds[i], partial(reference.rounding, i))
     return program
+
+
+class _Reference:
+    """The plain NumPy run of a function, and what its rounding errors are."""
+
+    def __init__(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, leaves: list[Any]
+    ) -> None:
+        self._fun, self._args, self._kwargs, self._traced, self._leaves = fun, args, kwargs, traced, leaves
+
+    def run(self, args: tuple[Any, ...] | None = None) -> Any:
+        with unpartitioned(self._traced.mesh):
+            try:
+                return self._fun(*(self._args if args is None else args), **self._kwargs)
+            except (AttributeError, TypeError, ValueError) as error:
+                if isinstance(error, Error):
+                    raise
+                rule = "the function must also run as plain NumPy"
+                way_out = "sw.at(x, index) works on NumPy arrays where x.at[index] does not"
+                got = f"{type(error).__name__}: {error}"
+                raise UnsupportedError(message("assert_matches_unpartitioned", rule, got, way_out)) from error
+
+    def rounding(self, i: int, expected: np.ndarray) -> np.ndarray:
+        """How far other orders of summation and float64 arguments move each element of result ``i``.
+
+        Cancellation makes that large beside the result. A fault of the partitioned program does not, so it shows up in
+        the comparison still. The median serves elements that happen to be rounded well.
+        """
+        wide = expected.astype(np.float64)
+        others = [flatten(self._traced.run_unpartitioned(self._leaves))[0][i]]
+        with suppress(Error):
+            others.append(flatten(self.run(_widened(self._args)))[0][i])
+        moved = np.zeros_like(wide)
+        with np.errstate(invalid="ignore"):
+            for other in others:
+                distance = np.nan_to_num(np.abs(np.asarray(other, np.float64) - wide), nan=0.0, posinf=0.0)
+                moved = np.maximum(moved, np.maximum(distance, np.median(distance)))
+        return moved
+
+
+def _widened(args: tuple[Any, ...]) -> Any:
+    leaves, tree = flatten(args)
+    is_array = [isinstance(x, (np.ndarray, np.generic)) and is_float(x.dtype) for x in leaves]
+    return unflatten(tree, [x.astype(np.float64) if wide else x for x, wide in zip(leaves, is_array)])
 
 
 def _only_moves(program: Program) -> bool:
@@ -82,51 +145,86 @@ def _only_moves(program: Program) -> bool:
     return set(_OP.findall(program.as_text("global", generic=True))) <= moving
 
 
+class _Bound(NamedTuple):
+    """How close an element must be."""
+
+    rtol: float | None
+    atol: float | None
+    exact: bool
+    coarsest: str | None  # the float dtype whose rounding the result has at least
+
+    @property
+    def is_default(self) -> bool:
+        return self.rtol is None and self.atol is None
+
+    def eps(self, dtype: np.dtype[Any]) -> float:
+        dtypes = [dtype] if self.coarsest is None else [dtype, numpy_dtype(self.coarsest)]
+        return max(float(ml_dtypes.finfo(each).eps) for each in dtypes)  # type: ignore[no-untyped-call]
+
+    def tolerance(self, expected: np.ndarray) -> np.ndarray:
+        finite = np.abs(np.where(np.isfinite(expected), expected, 0).astype(np.float64))
+        if self.is_default:
+            return np.full(expected.shape, 8 * self.eps(expected.dtype) * float(np.max(finite)))
+        return np.asarray((self.atol or 0.0) + (self.rtol or 0.0) * finite)
+
+
 def _compare(
-    where: str, result: np.ndarray, expected: np.ndarray, rtol: float | None, atol: float | None, exact: bool
+    where: str,
+    result: np.ndarray,
+    expected: np.ndarray,
+    bound: _Bound,
+    rounding: Callable[[np.ndarray], np.ndarray],
 ) -> None:
     if result.shape != expected.shape or result.dtype != expected.dtype:
         kinds = [f"{array.dtype.name}{list(array.shape)}" for array in (result, expected)]
         raise AssertionError(f"{where} is {kinds[0]}, NumPy gives {kinds[1]}")
     if not expected.size:
         return
-    is_float = expected.dtype.kind == "f" or expected.dtype == bfloat16
-    if not is_float or (exact and rtol is None and atol is None):
-        wrong = ~_same(result, expected, is_float)
-        bound = "exactly"
-    else:
-        result, expected, tolerance = _tolerance(result, expected, rtol, atol)
-        finite = np.isfinite(expected)
-        with np.errstate(invalid="ignore"):
-            near = np.abs(result - expected) <= tolerance
-        wrong = ~np.where(finite, near, _same(result, expected, True))
-        bound = f"within {np.max(np.where(finite, tolerance, 0)):.3g}"
+    if not is_float(expected.dtype) or (bound.exact and bound.is_default):
+        wrong = ~_same(result, expected)
+        if np.any(wrong):
+            raise AssertionError(_difference(where, "exactly", result, expected, wrong))
+        return
+    tolerance = bound.tolerance(expected)
+    wrong = _beyond(result, expected, tolerance)
+    if np.any(wrong) and bound.is_default:
+        tolerance = tolerance + 8 * rounding(expected)
+        wrong = _beyond(result, expected, tolerance)
     if np.any(wrong):
-        with np.errstate(invalid="ignore"):
-            distance = np.where(wrong, np.abs(result.astype(np.float64) - expected.astype(np.float64)), -1)
-        index = np.unravel_index(int(np.argmax(np.nan_to_num(distance, nan=np.inf))), expected.shape)
-        at = f"[{', '.join(map(str, index))}]"
-        raise AssertionError(
-            f"{where} must equal NumPy's {bound}, got {int(np.sum(wrong))} of {expected.size} elements that do not; "
-            f"the worst is {result[index]!s} at {at} where NumPy has {expected[index]!s}"
-        )
+        within = f"within {np.max(np.where(np.isfinite(expected), tolerance, 0)):.3g}"
+        raise AssertionError(_difference(where, within, result, expected, wrong) + _advice(bound, expected.dtype))
 
 
-def _same(result: np.ndarray, expected: np.ndarray, is_float: bool) -> Any:
-    return (result == expected) | (np.isnan(result) & np.isnan(expected)) if is_float else result == expected
+def _beyond(result: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> Any:
+    with np.errstate(invalid="ignore"):
+        near = np.abs(result.astype(np.float64) - expected.astype(np.float64)) <= tolerance
+    return ~np.where(np.isfinite(expected), near, _same(result, expected))
 
 
-def _tolerance(
-    result: np.ndarray, expected: np.ndarray, rtol: float | None, atol: float | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    import ml_dtypes
+def _same(result: np.ndarray, expected: np.ndarray) -> Any:
+    if not is_float(expected.dtype):
+        return result == expected
+    return (result == expected) | (np.isnan(result) & np.isnan(expected))
 
-    eps = float(ml_dtypes.finfo(expected.dtype).eps)  # type: ignore[no-untyped-call]
-    wide = expected.astype(np.float64)
-    finite = np.abs(np.where(np.isfinite(wide), wide, 0))
-    if rtol is None and atol is None:
-        atol = 8 * eps * float(np.max(finite))
-    return result.astype(np.float64), wide, (atol or 0.0) + (rtol or 0.0) * finite
+
+def _difference(where: str, bound: str, result: np.ndarray, expected: np.ndarray, wrong: Any) -> str:
+    with np.errstate(invalid="ignore"):
+        distance = np.where(wrong, np.abs(result.astype(np.float64) - expected.astype(np.float64)), -1)
+    index = np.unravel_index(int(np.argmax(np.nan_to_num(distance, nan=np.inf))), expected.shape)
+    at = f"[{', '.join(map(str, index))}]"
+    return (
+        f"{where} must equal NumPy's {bound}, got {int(np.sum(wrong))} of {expected.size} elements that do not; "
+        f"the worst is {result[index]!s} at {at} where NumPy has {expected[index]!s}"
+    )
+
+
+def _advice(bound: _Bound, dtype: np.dtype[Any]) -> str:
+    if not bound.is_default:
+        return ""
+    advice = "; if that is rounding, pass rtol= or atol="
+    if bound.coarsest is not None and bound.eps(dtype) > float(ml_dtypes.finfo(dtype).eps):  # type: ignore[no-untyped-call]
+        advice += f"; the result is {dtype.name} but depends on {bound.coarsest} values: something promotes them"
+    return advice
 
 
 def assert_collectives(program: Program, *, bytes_max: float | None = None, **counts: int) -> None:

@@ -16,6 +16,7 @@ from .jit import JitFunction, run_as_program
 from .sharding import check_ndim
 from .tracing import Trace, Tracer, current_trace
 from .trees import flatten, unflatten
+from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]
 
@@ -42,6 +43,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
         if trace is None:
+            if unpartitioned_mesh() is not None:
+                return _looped(fun, as_numpy(args), in_axes, out_axes)
             return run_as_program(wrapped, fun, programs, args, {})
         return _batched(trace, fun, args, in_axes, out_axes)
 
@@ -94,6 +97,23 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
         for x, (value, batched), axis in zip(results, values, _axes_of_leaves(out_axes, result, "out_axes"))
     ]
     return unflatten(out_tree, outputs)
+
+
+def _looped(fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
+    """The map as a loop over examples in NumPy: what ``vmap`` means."""
+    leaves, tree = flatten(args)
+    axes = _axes_of_leaves(in_axes, args, "in_axes")
+    size = next(np.shape(leaf)[axis] for leaf, axis in zip(leaves, axes) if axis is not None)
+    results = []
+    for i in range(size):
+        example = [leaf if axis is None else np.take(leaf, i, axis) for leaf, axis in zip(leaves, axes)]
+        results.append(fun(*unflatten(tree, example)))
+    if not results:
+        raise ShapeError(message("vmap", "a loop over examples needs at least one", "none"))
+    columns = zip(*(flatten(result)[0] for result in results))
+    where = _axes_of_leaves(out_axes, results[0], "out_axes")
+    stacked = [column[0] if axis is None else np.stack(column, axis) for column, axis in zip(columns, where)]
+    return unflatten(flatten(results[0])[1], stacked)
 
 
 def _record(

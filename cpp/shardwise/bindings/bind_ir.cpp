@@ -9,6 +9,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/ir/float_precision.h"
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
 #include "shardwise/ir/printer.h"
@@ -49,6 +50,15 @@ py::list result_shardings(const Module& module) {
   py::list list;
   for (ShardingId id : module.main().result_shardings) list.append(sharding_or_none(module, id));
   return list;
+}
+
+// NumPy's name of the coarsest float dtype behind each result of main; None where there is no float.
+py::list coarsest_float_names(const Module& module) {
+  py::list names;
+  for (const std::optional<DType>& dtype : coarsest_floats(module)) {
+    names.append(dtype ? py::object(py::str(std::string(numpy_name(*dtype)))) : py::object(py::none()));
+  }
+  return names;
 }
 
 // (op name, rule text) of every op of main; "" where an op has no rule.
@@ -143,6 +153,7 @@ void bind_module_class(py::module_& module) {
                              [](const Module& self) { return types_of(self, self.region(self.main().body).arguments); })
       .def_property_readonly("result_types",
                              [](const Module& self) { return types_of(self, self.region(self.main().body).results); })
+      .def_property_readonly("coarsest_floats", &coarsest_float_names)
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def_property_readonly("mesh",

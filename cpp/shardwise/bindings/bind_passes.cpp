@@ -173,6 +173,17 @@ py::list ledger(const CompiledProgram& compiled) {
   return rows;
 }
 
+// The same program with another local stage of as many values: tests plant faults with it.
+CompiledPtr with_local_stage(const CompiledProgram& compiled, const std::shared_ptr<Module>& local) {
+  if (local->value_count() != compiled.local->value_count()) {
+    fail<ShapeError>("with_local_stage", str("the module must have ", compiled.local->value_count(), " values"),
+                     str(local->value_count()));
+  }
+  auto changed = std::make_shared<CompiledProgram>(compiled);
+  changed->local = local;
+  return changed;
+}
+
 py::dict stages(const CompiledProgram& compiled) {
   // Python sees modules as mutable objects, but nothing in its interface changes one.
   auto hold = [](const std::shared_ptr<const Module>& module) { return std::const_pointer_cast<Module>(module); };
@@ -224,6 +235,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
+      .def("with_local_stage", &with_local_stage)
       .def(
           "explain",
           [](const CompiledProgram& self, const std::string& query, bool counterfactual) {

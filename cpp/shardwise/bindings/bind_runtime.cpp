@@ -125,6 +125,24 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   return results;
 }
 
+// Runs a program with global shapes as if its annotations were not there: the reference for partitioned runs.
+std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global, const std::vector<py::array>& arguments) {
+  const std::unique_ptr<Executable> executable = Executable::unpartitioned(global);
+  check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
+  std::vector<ShardedArray> values;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).sharding));
+  }
+  std::vector<ShardedArray> results;
+  {
+    py::gil_scoped_release release;
+    results = executable->run(values, {.between_ops = SignalCheck()});
+  }
+  std::vector<py::array> arrays;
+  for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
+  return arrays;
+}
+
 py::list trace_rows(const PyExecutable& self) {
   py::list rows;
   for (const TraceRow& row : self.trace) {
@@ -159,6 +177,7 @@ void bind_runtime(py::module_& module) {
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
       .def("trace", &trace_rows);
+  module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
   module.def("set_threads", [](int threads) { set_thread_count(threads); });
 }
 

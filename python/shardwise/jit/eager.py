@@ -15,11 +15,12 @@ from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
 from ..tracing import current_trace
 from ..trees import flatten, unflatten
+from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .call import typed
 from .function import JitFunction, jit
 from .options import JitOptions
 
-__all__ = ["eager_call", "run_as_program", "static_leaf_key"]
+__all__ = ["eager_call", "jitted_with", "run_as_program", "static_leaf_key"]
 
 _eager_cache: dict[Any, JitFunction] = {}
 _MAX_EAGER_PROGRAMS = 4096
@@ -37,6 +38,8 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
         return function(*call_args, **call_kwargs)
+    if unpartitioned_mesh() is not None:
+        return function(*as_numpy(args), **as_numpy(kwargs))
     if function in (np.shape, np.ndim, np.size):
         return FUNCTIONS[function](*args, **kwargs)
     check = CHECKS.get(function)
@@ -106,11 +109,17 @@ def run_as_program(
         call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
         return function(*call_args, **call_kwargs)
 
+    reference = unpartitioned_mesh()
+    mesh = mesh or reference
     key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
     if key not in programs:
         options = stated_options_of(fun)
         programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
-    return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
+    arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
+    if reference is None:
+        return programs[key](*arrays)
+    traced, traced_leaves = programs[key].traced_call(tuple(arrays), {})
+    return traced.run_unpartitioned(traced_leaves)
 
 
 def stated_options_of(fun: Any) -> JitOptions:
@@ -125,3 +134,10 @@ def stated_options_of(fun: Any) -> JitOptions:
         else:
             return {}
     return fun.stated_options
+
+
+def jitted_with(fun: Callable[..., Any], options: JitOptions) -> JitFunction:
+    """``fun`` as a jitted function with these options; unspecified ones are those of a jit that it has already."""
+    if isinstance(fun, JitFunction):
+        return fun.with_options(**options)
+    return jit(fun, **{**stated_options_of(fun), **options})

@@ -18,6 +18,7 @@ from ..sharding import UNSPECIFIED, NamedSharding
 from ..stages import Lowered, Program, Traced
 from ..tracing import Trace, Tracer, current_trace, recording
 from ..trees import flatten, leaf_names, unflatten
+from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
 from .options import JitOptions, checked_rules, static_both_ways
 
@@ -115,6 +116,17 @@ class JitFunction:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
         self._fun = fun
+        self._given: JitOptions = {
+            "mesh": mesh,
+            "in_shardings": in_shardings,
+            "out_shardings": out_shardings,
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "strategy": strategy,
+            "conservative": conservative,
+            "strict_divisible": strict_divisible,
+            "sharding_rules": sharding_rules,
+        }
         self._mesh = mesh
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
@@ -142,6 +154,8 @@ class JitFunction:
         outer = current_trace()
         if outer is not None:
             return self._inline(outer, args, kwargs)
+        if unpartitioned_mesh() is not None:
+            return self._fun(*as_numpy(args), **as_numpy(kwargs))
         call = self._call(args, kwargs)
         return self._program(call)._call_flat(call.leaves)
 
@@ -153,6 +167,15 @@ class JitFunction:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The recorded program, ready to be partitioned; ``.compile()`` does that."""
         return self.trace(*args, **kwargs).lower()
+
+    def traced_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+        """The function recorded for these arguments, and their leaves."""
+        call = self._call(args, kwargs)
+        return self._trace(call, self._mesh_for(call)), call.leaves
+
+    def with_options(self, **options: Unpack[JitOptions]) -> JitFunction:
+        """The same function with some options of its jit replaced."""
+        return JitFunction(self._fun, **{**self._given, **options})
 
     def clear_cache(self) -> None:
         """Forget the compiled programs."""

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A coarse check of gradients that knows no derivative rules: differences of the plain function along random lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .dtypes import is_float
+from .errors import message
+from .trees import flatten, unflatten
+
+__all__ = ["check_gradients"]
+
+_DIRECTIONS = 3
+_STEP = 1e-5
+_SMOOTH = 1e-4  # relative: how well differences over one and two steps must agree to be used at all
+_TOLERANCE = 1e-2  # relative to the sum of the absolute terms: a wrong rule is off by more
+
+
+def check_gradients(
+    value: Callable[..., Any], args: tuple[Any, ...], positions: Sequence[int], gradients: Sequence[Any]
+) -> None:
+    """Compare gradients with central differences of ``value``, a plain NumPy function of ``args``, in float64.
+
+    A direction along which ``value`` is not smooth (a kink, a jump, rounding of narrow dtypes) decides nothing.
+
+    Args:
+        value: returns a scalar.
+        args: trees of arrays.
+        positions: the arguments that were differentiated by.
+        gradients: one tree for each position.
+
+    Raises:
+        AssertionError: a directional derivative differs by more than 1 % of the sum of its absolute terms.
+    """
+    leaves, tree = flatten(args)
+    slopes = _slopes(args, positions, gradients)
+    if any(np.asarray(g).dtype.itemsize < 4 for g in slopes.values()):
+        return
+    points = [_widened(leaf) for leaf in leaves]
+    random = np.random.default_rng(0)
+    for _ in range(_DIRECTIONS):
+        along = {i: random.standard_normal(np.shape(points[i])) * np.maximum(np.abs(points[i]), 1) for i in slopes}
+
+        def at(step: float, along: dict[int, Any] = along) -> float:
+            moved = [x + step * along[i] if i in along else x for i, x in enumerate(points)]
+            return float(value(*unflatten(tree, moved)))
+
+        found = _derivative(at)
+        if found is None:
+            continue
+        terms = np.concatenate([np.ravel(np.asarray(slopes[i], np.float64) * along[i]) for i in slopes])
+        if not abs(terms.sum() - found) <= _TOLERANCE * (np.abs(terms).sum() + abs(found)) + 1e-7:
+            rule = "a gradient must agree with finite differences of the plain function"
+            got = f"{terms.sum():.6g} along a random direction where differences give {found:.6g}"
+            raise AssertionError(message("grad", rule, got))
+
+
+def _slopes(args: tuple[Any, ...], positions: Sequence[int], gradients: Sequence[Any]) -> dict[int, Any]:
+    """The gradient of each differentiated leaf, by the leaf's place among all leaves."""
+    counts = [len(flatten(arg)[0]) for arg in args]
+    slopes: dict[int, Any] = {}
+    for position, gradient in zip(positions, gradients):
+        start = sum(counts[: position % len(args)])
+        slopes.update(enumerate(flatten(gradient)[0], start))
+    return slopes
+
+
+def _widened(leaf: Any) -> Any:
+    array = np.asarray(leaf)
+    return array.astype(np.float64) if is_float(array.dtype) else leaf
+
+
+def _derivative(at: Callable[[float], float]) -> float | None:
+    """The derivative at 0 of a function that is smooth there; None where it is not."""
+    with np.errstate(all="ignore"):
+        middle = at(0.0)
+        low, lower, high, higher = (at(k * _STEP) for k in (-1, -2, 1, 2))
+    near, far = (high - low) / (2 * _STEP), (higher - lower) / (4 * _STEP)
+    bend = abs(high - 2 * middle + low) / _STEP
+    size = max(abs(near), abs(far))
+    if not np.isfinite([near, far, bend]).all() or abs(near - far) > _SMOOTH * size or bend > 1e-2 * size:
+        return None
+    return near

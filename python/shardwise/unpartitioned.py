@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions as plain NumPy: the reference that :mod:`shardwise.testing` compares partitioned runs with.
+
+Inside ``with unpartitioned(mesh):`` a jitted function runs its NumPy code, an :class:`Array` counts as the NumPy array
+that it holds, ``vmap`` is a loop over examples, and a gradient is checked against finite differences.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .mesh import Mesh
+from .trees import flatten, unflatten
+
+__all__ = ["as_numpy", "unpartitioned", "unpartitioned_mesh"]
+
+
+class _State(threading.local):
+    mesh: Mesh | None = None
+
+
+_state = _State()
+
+
+def unpartitioned_mesh() -> Mesh | None:
+    """The mesh whose annotations are ignored inside :func:`unpartitioned`; None outside."""
+    return _state.mesh
+
+
+@contextmanager
+def unpartitioned(mesh: Mesh) -> Iterator[None]:
+    """Run jitted functions, transforms and Arrays of this thread as plain NumPy. ``mesh`` resolves annotations."""
+    before, _state.mesh = _state.mesh, mesh
+    try:
+        yield
+    finally:
+        _state.mesh = before
+
+
+def as_numpy(tree: Any) -> Any:
+    """The tree with a NumPy array in place of each :class:`Array`."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [np.asarray(x) if hasattr(x, "__shardwise_array__") else x for x in leaves])
