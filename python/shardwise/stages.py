@@ -79,7 +79,7 @@ class Traced(Module):
     @property
     def coarsest_floats(self) -> list[str | None]:
         """For each result leaf, the float dtype with the fewest significand bits among the values behind it."""
-        return self._core.coarsest_floats
+        return list(self._core.coarsest_floats)
 
     def run_unpartitioned(self, leaves: list[Any]) -> Any:
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""

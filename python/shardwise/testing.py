@@ -16,9 +16,10 @@ from . import _core
 from .dtypes import is_float, numpy_dtype
 from .errors import Error, UnsupportedError, message
 from .jit import jitted_with
+from .mesh import Mesh
 from .reports import format_bytes
 from .sharding import UNSPECIFIED
-from .stages import Program, Traced
+from .stages import Program
 from .trees import flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned
 
@@ -70,14 +71,18 @@ def assert_matches_unpartitioned(
     >>> program.collectives().by_kind()
     {'all_reduce': 1}
     """
-    options = {"mesh": mesh, "static_argnums": static_argnums, "static_argnames": static_argnames}
-    options = {name: value for name, value in options.items() if value not in (None, ())}
-    shardings = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    options.update({name: value for name, value in shardings.items() if value is not UNSPECIFIED})
-    jitted = jitted_with(fn, options)
+    given: dict[str, Any] = {
+        "mesh": mesh,
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+    }
+    unspecified = (None, UNSPECIFIED, ())
+    jitted = jitted_with(fn, {k: v for k, v in given.items() if not any(v is none for none in unspecified)})
     traced, leaves = jitted.traced_call(args, kwargs)
     program = traced.lower().compile()
-    reference = _Reference(jitted.__wrapped__, as_numpy(args), as_numpy(kwargs), traced, leaves)
+    reference = _Reference(jitted.plain_function, as_numpy(args), as_numpy(kwargs), program.mesh)
     expected = reference.run()
     want, tree = flatten(expected)
     exact = _only_moves(program)
@@ -95,13 +100,11 @@ def assert_matches_unpartitioned(
 class _Reference:
     """The plain NumPy run of a function, and what its rounding errors are."""
 
-    def __init__(
-        self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], traced: Traced, leaves: list[Any]
-    ) -> None:
-        self._fun, self._args, self._kwargs, self._traced, self._leaves = fun, args, kwargs, traced, leaves
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mesh: Mesh) -> None:
+        self._fun, self._args, self._kwargs, self._mesh = fun, args, kwargs, mesh
 
     def run(self, args: tuple[Any, ...] | None = None) -> Any:
-        with unpartitioned(self._traced.mesh):
+        with unpartitioned(self._mesh):
             try:
                 return self._fun(*(self._args if args is None else args), **self._kwargs)
             except (AttributeError, TypeError, ValueError) as error:
@@ -113,27 +116,33 @@ class _Reference:
                 raise UnsupportedError(message("assert_matches_unpartitioned", rule, got, way_out)) from error
 
     def rounding(self, i: int, expected: np.ndarray) -> np.ndarray:
-        """How far other orders of summation and float64 arguments move each element of result ``i``.
+        """How far NumPy's own result ``i`` moves, by element, with arguments in float64 or changed by one eps.
 
-        Cancellation makes that large beside the result. A fault of the partitioned program does not, so it shows up in
-        the comparison still. The median serves elements that happen to be rounded well.
+        Cancellation makes that large beside the result. A fault of the partitioned program does not change it. The
+        median serves elements that happen to be rounded well.
         """
         wide = expected.astype(np.float64)
-        others = [flatten(self._traced.run_unpartitioned(self._leaves))[0][i]]
-        with suppress(Error):
-            others.append(flatten(self.run(_widened(self._args)))[0][i])
         moved = np.zeros_like(wide)
-        with np.errstate(invalid="ignore"):
-            for other in others:
+        random = np.random.default_rng(0)
+        for change in (_widened, partial(_perturbed, random), partial(_perturbed, random)):
+            leaves, tree = flatten(self._args)
+            changed = [
+                change(x) if isinstance(x, (np.ndarray, np.generic)) and is_float(x.dtype) else x for x in leaves
+            ]
+            with suppress(Error), np.errstate(all="ignore"):
+                other = flatten(self.run(unflatten(tree, changed)))[0][i]
                 distance = np.nan_to_num(np.abs(np.asarray(other, np.float64) - wide), nan=0.0, posinf=0.0)
                 moved = np.maximum(moved, np.maximum(distance, np.median(distance)))
         return moved
 
 
-def _widened(args: tuple[Any, ...]) -> Any:
-    leaves, tree = flatten(args)
-    is_array = [isinstance(x, (np.ndarray, np.generic)) and is_float(x.dtype) for x in leaves]
-    return unflatten(tree, [x.astype(np.float64) if wide else x for x, wide in zip(leaves, is_array)])
+def _widened(x: Any) -> Any:
+    return x.astype(np.float64)
+
+
+def _perturbed(random: np.random.Generator, x: Any) -> Any:
+    eps = float(ml_dtypes.finfo(x.dtype).eps)  # type: ignore[no-untyped-call]
+    return (x.astype(np.float64) * (1 + eps * random.choice([-1.0, 1.0], np.shape(x)))).astype(x.dtype)
 
 
 def _only_moves(program: Program) -> bool:

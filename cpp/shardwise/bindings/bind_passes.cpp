@@ -173,15 +173,17 @@ py::list ledger(const CompiledProgram& compiled) {
   return rows;
 }
 
-// The same program with another local stage of as many values: tests plant faults with it.
+// The same program with an edited local stage, which has as many values: tests plant faults in it.
 CompiledPtr with_local_stage(const CompiledProgram& compiled, const std::shared_ptr<Module>& local) {
-  if (local->value_count() != compiled.local->value_count()) {
-    fail<ShapeError>("with_local_stage", str("the module must have ", compiled.local->value_count(), " values"),
-                     str(local->value_count()));
+  const std::vector<ValueId> before = values_of_main(*compiled.local), after = values_of_main(*local);
+  if (before.size() != after.size()) {
+    fail<ShapeError>("with_local_stage", str("the module must have ", before.size(), " values"), str(after.size()));
   }
-  auto changed = std::make_shared<CompiledProgram>(compiled);
-  changed->local = local;
-  return changed;
+  auto edited = std::make_shared<CompiledProgram>(compiled);
+  edited->local = local;
+  edited->layouts.assign(local->value_count(), {});
+  for (size_t i = 0; i < before.size(); ++i) edited->layouts[after[i].index] = compiled.layouts[before[i].index];
+  return edited;
 }
 
 py::dict stages(const CompiledProgram& compiled) {

@@ -43,6 +43,9 @@ class Module:
     def argument_types(self) -> list[typing.Any]:
         ...
     @property
+    def coarsest_floats(self) -> list[typing.Any]:
+        ...
+    @property
     def mesh(self) -> shardwise._core.mesh.Mesh:
         ...
     @property

@@ -5,10 +5,11 @@ Arrays and execution on a virtual mesh
 from __future__ import annotations
 import collections.abc
 import numpy
+import shardwise._core.ir
 import shardwise._core.mesh
 import shardwise._core.passes
 import typing
-__all__: list[str] = ['Executable', 'ShardedArray', 'set_threads']
+__all__: list[str] = ['Executable', 'ShardedArray', 'run_unpartitioned', 'set_threads']
 class ShardedArray:
     @staticmethod
     def scatter(array: numpy.ndarray, sharding: shardwise._core.mesh.Sharding, poison: bool = False, borrow: bool = False) -> ShardedArray:
@@ -38,5 +39,7 @@ class Executable:
         ...
     def trace(self) -> list[typing.Any]:
         ...
+def run_unpartitioned(module: shardwise._core.ir.Module, arguments: collections.abc.Sequence[numpy.ndarray]) -> list[numpy.ndarray]:
+    ...
 def set_threads(arg0: typing.SupportsInt | typing.SupportsIndex) -> None:
     ...

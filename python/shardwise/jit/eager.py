@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -136,8 +136,8 @@ def stated_options_of(fun: Any) -> JitOptions:
     return fun.stated_options
 
 
-def jitted_with(fun: Callable[..., Any], options: JitOptions) -> JitFunction:
+def jitted_with(fun: Callable[..., Any], options: Mapping[str, Any]) -> JitFunction:
     """``fun`` as a jitted function with these options; unspecified ones are those of a jit that it has already."""
     if isinstance(fun, JitFunction):
         return fun.with_options(**options)
-    return jit(fun, **{**stated_options_of(fun), **options})
+    return JitFunction(fun, **{**stated_options_of(fun), **options})

@@ -173,7 +173,12 @@ class JitFunction:
         call = self._call(args, kwargs)
         return self._trace(call, self._mesh_for(call)), call.leaves
 
-    def with_options(self, **options: Unpack[JitOptions]) -> JitFunction:
+    @property
+    def plain_function(self) -> Callable[..., Any]:
+        """The function that was jitted."""
+        return self._fun
+
+    def with_options(self, **options: Any) -> JitFunction:
         """The same function with some options of its jit replaced."""
         return JitFunction(self._fun, **{**self._given, **options})
 
