@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `make demo` and `make test` do all the set-up on a fresh Debian or Ubuntu machine; a second run redoes none of it.
+# `make demo` and `make test` do all the setup on a fresh Debian or Ubuntu machine; a second run skips what is already done.
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -29,11 +29,11 @@ ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build demo test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
+.PHONY: help setup build demo docs test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
   stubs notebooks bench clean
 
 help:
-	@echo "make demo | test | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
+	@echo "make demo | test | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
 
 setup: .venv/.packages
 
@@ -41,7 +41,7 @@ setup: .venv/.packages
 	PYTHON="$(PYTHON)" tools/system_packages.sh
 	test -x $(PY) || $(PYTHON) -m venv .venv
 	$(PIP) install --quiet cmake ninja
-	$(PY) tools/pip_requirements.py build-system test examples > .venv/requirements.txt
+	$(PY) tools/pip_requirements.py build-system test examples docs > .venv/requirements.txt
 	$(PIP) install --quiet -r .venv/requirements.txt
 	touch $@
 
@@ -53,8 +53,14 @@ demo: build
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
 
+# The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks.
+docs: build
+	$(PY) tools/pages.py
+	$(PY) -m sphinx -W --keep-going -q -j auto -b html docs build/docs
+	$(PY) tools/check_site.py
+
 # The plain pytest run comes last, so that the last summary printed is pytest's.
-test: build test-cpp test-tsan test-asan test-py
+test: build test-cpp test-tsan test-asan docs test-py
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable
@@ -112,11 +118,11 @@ format: setup
 stubs: build
 	$(PY) tools/make_stubs.py
 
-# Notebooks are committed too; a test checks that each is its tutorial, executed.
+# Outputs in pages are committed, and so are the notebooks of tutorials; tests check that both are fresh.
 notebooks: build
-	$(PIP) install --quiet -r <($(PY) tools/pip_requirements.py docs)
 	$(PY) tools/make_differences.py
-	$(PY) tools/make_notebooks.py --write-text
+	$(PY) tools/pages.py --write
+	$(PY) tools/make_notebooks.py
 
 bench: build
 	$(PY) -m benchmarks.compile

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/shardy_differences.md from the table that the comparisons with Shardy use.
+"""Write docs/shardy_differences.md from the table that the comparisons with Shardy use.
 
-The table is `MECHANISMS` in tests/python/mechanisms.py. Tests prove each row against jaxlib, and that the page is what
-this writes.
+The table is `MECHANISMS` in tests/python/mechanisms.py. Tests check each row against jaxlib, and the page.
 """
 
 from __future__ import annotations
@@ -21,23 +20,26 @@ from mechanisms import MECHANISMS, Mechanism
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "shardy_differences.md"
-HEAD = """# Where shardings are not Shardy's
+HEAD = """# Differences from Shardy
 
-Propagation gives each value the sharding that Shardy gives it: random programs and random ops are compared with the
-Shardy in jaxlib, value by value. Where they differ, the difference is one of the mechanisms on this page. Most are on
-purpose: Shardy is wrong there, or says nothing. In the last one Shardy is right.
+Propagation gives every value the sharding that Shardy gives it. Tests compare random programs and random ops with the
+Shardy in jaxlib, value by value. Each difference that they find is one of the mechanisms on this page. Most are
+intentional, because Shardy's result would be wrong or Shardy has no rule. In the last section, Shardy is right.
 
-The rules of random ops must be Shardy's but for the mechanisms of rules. Programs are compared with our rule on the ops
-of these, with a case in place of an if, and with Shardy's own rule on all other ops. A program that still differs is
-made smaller until nothing can go, and what is left must be one of the mechanisms of whole programs; any other
+The comparison works in two steps. First, the sharding rules of random ops must equal Shardy's, except for the first
+group of mechanisms. Then whole programs are compared, with Shardy using our rules for the ops of that group. A
+program that still differs is minimized, and the minimal program must show a mechanism of the second group. Any other
 difference fails a test.
 
-Three things are no differences of propagation. By default the shardings of uneven arguments and results are kept, and
-`strict_divisible=True` shrinks them as Shardy does; comparisons use it. `unreduced=max{...}` and `min` are not known to
-the Shardy in jaxlib. And on some texts it ends its process; then there is nothing to compare with.
+Three differences are not about propagation:
 
-The page is written by `python tools/make_differences.py` from the table that those comparisons use. A test runs every
-example in Shardy, and another one in Shardwise.
+- By default, Shardwise keeps uneven shardings of arguments and results. `strict_divisible=True` shrinks them like
+  Shardy; the comparisons use it.
+- The Shardy in jaxlib does not have the reductions `unreduced=max{...}` and `unreduced=min{...}`.
+- The Shardy in jaxlib crashes on some texts, so there is nothing to compare with.
+
+`python tools/make_differences.py` writes this page from the table that the comparisons use. Tests run every example
+in both Shardy and Shardwise.
 
 ```python
 import shardwise as sw
@@ -49,32 +51,32 @@ def rules(text):
 """
 SECTIONS = (
     (
-        "Where Shardy has no rule, or a wrong one",
-        "These are differences of the rule of one op, and of nothing else.",
+        "Rules of single ops",
+        "For these ops, Shardy has no sharding rule, or one that is wrong.",
         lambda m: m.rule and not m.shardy_knows_more,
     ),
     (
-        "Where whole programs differ",
-        "These are found in programs, with the same rule on each of their ops.",
+        "Whole programs",
+        "These programs differ although every op has the same rule in both.",
         lambda m: not m.rule,
     ),
     (
         "Where Shardy knows more",
-        "Here Shardy is right, and we are weaker: a rule of Shardy looks at the ops behind its own.",
+        "Here Shardy is right and Shardwise is weaker, because Shardy's rule takes the users of its op into account.",
         lambda m: m.shardy_knows_more,
     ),
 )
 
 
 def table(rows: Sequence[Mechanism]) -> str:
-    """Of one section."""
-    lines = ["| what | what Shardy does | what happens here |", "|---|---|---|"]
+    """The table at the top of a section."""
+    lines = ["| mechanism | Shardy | Shardwise |", "|---|---|---|"]
     lines += [f"| {m.name} | {f'`{m.shardy}`' if m.shardy else 'no rule'} | `{m.ours}` |" for m in rows]
     return "\n".join(lines) + "\n"
 
 
 def shown(code: str) -> str:
-    """The program with what it prints."""
+    """A block of code with its output."""
     out = io.StringIO()
     namespace: dict[str, Any] = {}
     with contextlib.redirect_stdout(out):
@@ -83,16 +85,16 @@ def shown(code: str) -> str:
 
 
 def call(text: str, whole: bool) -> str:
-    """A program that reads the text and prints what Shardwise makes of it."""
+    """Code that parses the text, and prints its rules or the propagated program."""
     return f'text = """{text}"""\n' + ("print(sw.parse(text).propagate())\n" if whole else "rules(text)\n")
 
 
 def section(mechanism: Mechanism) -> str:
-    """The reason, and a program with what both make of it."""
+    """The reason, and a program with both results."""
     if mechanism.rule:
         theirs = f"Shardy's rule is `{mechanism.shardy}`." if mechanism.shardy else "Shardy has no rule."
     else:
-        theirs = f"What Shardy leaves has `{mechanism.shardy}`."
+        theirs = f"Shardy's result contains `{mechanism.shardy}`."
     code = call("\n" + mechanism.text.strip("\n") + "\n", whole=not mechanism.rule)
     return f"\n### {mechanism.name}\n\n{textwrap.fill(mechanism.why, 118)}\n\n{shown(code)}\n{theirs}\n"
 

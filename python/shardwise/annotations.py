@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user says about a tensor: GShard's ``replicate``, ``split`` and ``shard``, and names for reports.
+"""Annotations of tensors: GShard's ``replicate``, ``split`` and ``shard``, and names for reports.
 
-Each is the identity, and a constraint on the *returned* value: use what it returns. On a plain NumPy array, outside
-:func:`shardwise.jit`, they return the array, so that an annotated function is still the NumPy program it was; what they
-say must fit the array there, too, on the mesh of the sharding or of :func:`shardwise.set_mesh` where one is known. On
-an :class:`Array` they return it resharded.
+Every annotation is an identity that constrains the value that it *returns*, so use the result. On a plain NumPy array,
+outside :func:`shardwise.jit`, it returns the array unchanged: an annotated function is still a NumPy program. The
+annotation is checked there, too, if the mesh is known from the sharding or from :func:`shardwise.set_mesh`. On an
+:class:`Array`, it returns the resharded array.
 """
 
 from __future__ import annotations
@@ -75,9 +75,18 @@ def _constrain(x: Tracer, what: str, dims: list[tuple[list[Any], bool, int | Non
 
 
 def replicate(x: Any) -> Any:
-    """Every device holds the whole of ``x``: all dims closed, without axes (GShard section 3.1).
+    """Replicate ``x``: every device holds the whole tensor. All dims are closed.
 
-    Returns ``x``'s value, constrained. Raises ShardingError when no mesh is known.
+    Args:
+        x: an array of any shape.
+
+    Returns:
+        ``x``, constrained.
+
+    Raises:
+        ShardingError: no mesh is known.
+
+    Source: GShard (arXiv 2006.16668), section 3.1.
     """
     x = _annotated(x, replicate)
     if not isinstance(x, Tracer):
@@ -86,15 +95,22 @@ def replicate(x: Any) -> Any:
 
 
 def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
-    """Split dim ``dim`` of ``x``; the other dims stay open to propagation (GShard section 3.1).
+    """Split one dim of ``x``. The other dims stay open, so propagation may split them, too.
 
     Args:
         x: an array of any shape.
-        dim: the dim to split; negative counts from the end.
-        partitions: axis names, major to minor; or a number, which puts partition i on the i-th group of devices.
+        dim: the dim to split; negative values count from the end.
+        partitions: an axis name, or a tuple of names, major to minor; or the number of partitions, which places
+            partition i on the i-th group of devices.
+
+    Returns:
+        ``x``, constrained.
 
     Raises:
-        ShapeError: no such dim. ShardingError: unknown axes, or a number that does not divide the devices.
+        ShapeError: ``x`` does not have this dim.
+        ShardingError: the mesh does not have these axes, or the number does not divide the number of devices.
+
+    Source: GShard (arXiv 2006.16668), section 3.1.
     """
     x = _annotated(x, split, dim, partitions)
     if not isinstance(x, Tracer):
@@ -117,15 +133,22 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
 
 
 def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | list[Any]) -> Any:
-    """Shard ``x`` as said; every dim is closed unless ``open(...)`` or ``?`` opens it (GShard section 3.1).
+    """Fix the sharding of ``x``. Every dim is closed, unless ``open(...)`` or ``?`` opens it.
 
     Args:
         x: an array of any shape.
-        sharding: a spec ``P(...)``; a :class:`NamedSharding`; Shardy text, ``'[{"x":(1)2, ?}, {}]'``; or a device
-            assignment, an integer array of ``x``'s ndim whose elements are the ids of the devices that hold the tiles.
+        sharding: a spec ``P(...)``; a :class:`NamedSharding`; Shardy's text, such as ``'[{"x":(1)2, ?}, {}]'``; or a
+            device assignment: an integer array with ``x``'s ndim whose elements are the ids of the devices that hold
+            the tiles.
+
+    Returns:
+        ``x``, constrained.
 
     Raises:
-        ShardingError: unknown axes, an axis used twice, more entries than dims. ParseError: malformed text.
+        ShardingError: the mesh does not have an axis, an axis is used twice, or there are more entries than dims.
+        ParseError: malformed text.
+
+    Source: GShard (arXiv 2006.16668), section 3.1.
     """
     x = _annotated(x, shard, sharding)
     return _sharded("shard", x, sharding) if isinstance(x, Tracer) else x
@@ -159,14 +182,14 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
         x: a tree of arrays.
-        shardings: a prefix tree of specs, :class:`NamedSharding` or text; None is ``P()``, every dim whole, and
+        shardings: a prefix tree of specs, :class:`NamedSharding` or text. None is ``P()``, which replicates, and
             ``UNSPECIFIED`` constrains nothing.
 
     Returns:
-        The tree with constrained values. As annotations do, it returns what is on no mesh as it is.
+        The tree with constrained values. NumPy arrays outside of traced functions are returned unchanged.
 
     Raises:
-        ShardingError: shardings that are no prefix of ``x``, or that do not fit.
+        ShardingError: the shardings are not a prefix of ``x``, or do not fit.
 
     Source: `jax.lax.with_sharding_constraint`.
 
@@ -193,20 +216,23 @@ def _one(x: Any, sharding: Any) -> Any:
 
 
 def logical(x: Any, names: str | Sequence[str | None]) -> Any:
-    """Name the dims of ``x``, and lay them out as the rules of :func:`shardwise.axis_rules` say.
+    """Name the dims of ``x``, and shard them by the rules of :func:`shardwise.axis_rules`.
 
-    Every dim is closed: one whose name has no rule, or that has no name (``"_"`` or None), is whole on every device.
-    Without rules nothing is said about ``x``.
+    Every dim is closed. A dim without a name (``"_"`` or None), or whose name has no rule, is not split. Without
+    rules, ``x`` is not constrained.
 
     Args:
         x: an array of any shape.
         names: one name per dim, ``"batch hidden"`` or ``("batch", "hidden")``.
 
-    Raises:
-        ShapeError: not one name per dim. ShardingError: a name used twice; an illegal layout, in which two dims of one
-            tensor lie on one mesh axis; a rule for an axis that the mesh has not.
+    Returns:
+        ``x``, constrained.
 
-    Source: Mesh-TensorFlow (arXiv 1811.02084): dims have names, and a layout is a map from names to mesh dims.
+    Raises:
+        ShapeError: the number of names is not the number of dims.
+        ShardingError: a name is used twice; the rules map two dims to one mesh axis; or the mesh does not have an axis.
+
+    Source: Mesh-TensorFlow (arXiv 1811.02084): dims have names, and a layout maps names to mesh dims.
     """
     layout = current_layout()
     listed: Any = names.split() if isinstance(names, str) else names
@@ -224,17 +250,18 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
 
 
 def sharding_group(values: Any, group_id: int | None = None) -> Any:
-    """Let all arrays of a tree have one sharding, whatever propagation makes it.
+    """Give all arrays of a tree the same sharding; propagation decides which.
 
     Args:
-        values: a tree of arrays of one shape. Outside a traced function nothing happens to it.
-        group_id: puts them into the group of that number, with what other calls put there; default: a new group.
+        values: a tree of arrays of one shape. Outside of a traced function, the call has no effect.
+        group_id: the number of the group; calls with the same number extend one group. Default: a new group.
 
     Returns:
-        ``values``; it need not be used.
+        ``values``; unlike for other annotations, you need not use it.
 
     Raises:
-        ShapeError: values of different shapes. ValueError: a number below 0.
+        ShapeError: the values have different shapes.
+        ValueError: the number is negative.
 
     Source: Shardy's `sdy.sharding_group`.
 
@@ -266,18 +293,18 @@ _DIRECTIONS = {"none": np.int32(0), "forward": np.int32(1), "backward": np.int32
 
 
 def propagation_barrier(x: Any, allowed_direction: str) -> Any:
-    """The identity that shardings pass in one direction only.
+    """An identity that shardings cross in one direction only.
 
     Args:
         x: a tree of arrays.
-        allowed_direction: ``"forward"``, from ``x`` to what uses the result; ``"backward"``, from there to ``x``; or
-            ``"none"``.
+        allowed_direction: ``"forward"``, from ``x`` to the users of the result; ``"backward"``, from the users to
+            ``x``; or ``"none"``.
 
     Returns:
-        ``x``'s values, behind the barrier.
+        The tree of results, behind the barrier.
 
     Raises:
-        ValueError: another direction.
+        ValueError: any other direction.
 
     Source: Shardy's `sdy.propagation_barrier`.
 
@@ -324,7 +351,7 @@ def _overlap(a: Axis, b: Axis) -> bool:
 
 
 def name(x: Any, text: str) -> Any:
-    """Name ``x`` in programs and reports: ``prog.why(text)`` then finds it. Returns ``x``."""
+    """Name ``x`` in program text and reports, so that ``program.why(text)`` finds it. Returns ``x``."""
     if not isinstance(text, str):
         raise TypeError(message("name", "a name must be a string", repr(text)))
     if text.startswith(("%", "@")) or not text:

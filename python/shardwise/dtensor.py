@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's words: a placement per mesh dim instead of axes per tensor dim. Thin aliases; the form inside is Shardy's.
+"""PyTorch's vocabulary: one placement per mesh axis instead of axes per dim. These are thin aliases.
 
-``Shard(d)`` for a mesh dim adds its axis to dim d of the tensor: the axes of a dim stand in the order of the mesh.
-``Replicate()`` adds nothing, ``Partial(op)`` makes the value unreduced over the axis.
+``Shard(d)`` at a mesh axis splits dim d over that axis. Several axes split a dim in the order of the mesh.
+``Replicate()`` replicates over the axis, and ``Partial(op)`` makes the value unreduced over it.
 
 >>> import shardwise as sw
 >>> from shardwise.dtensor import Partial, Replicate, Shard, distribute_tensor, init_device_mesh, placements, spec
@@ -13,8 +13,8 @@
 >>> x.sharding.spec, placements(x)
 (P('dp', 'tp'), (Shard(dim=0), Shard(dim=1)))
 
-Two things differ. A dim that is split over several mesh dims is cut once into equal blocks, and not by each mesh dim in
-turn, which matters where sizes do not divide; and a tensor outside of a traced function cannot be ``Partial``.
+Two things differ from PyTorch. A dim that is split over several mesh axes is cut once into equal blocks, not by one
+axis after the other, which matters for uneven sizes. A tensor outside of a traced function cannot be ``Partial``.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Shard:
-    """Along this mesh dim, dim ``dim`` of the tensor is split; negative counts from the end."""
+    """Split dim ``dim`` of the tensor over this mesh axis; negative values count from the end."""
 
     dim: int
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """Along this mesh dim, every device holds the same."""
+    """Replicate the tensor over this mesh axis."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """Along this mesh dim, the devices hold parts that ``reduce_op`` is still to combine.
+    """Each device along this mesh axis holds one addend, and the reduction ``reduce_op`` is pending.
 
     ``reduce_op`` is ``"sum"``, ``"product"``, ``"max"``, ``"min"``, ``"band"`` or ``"bor"``.
     """
@@ -78,12 +78,15 @@ _REDUCE_OPS = {reducer: op for op, reducer in _REDUCERS.items()}
 def DeviceMesh(  # noqa: N802
     device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None
 ) -> Mesh:
-    """A :class:`Mesh` from an array of device ids; its dims are called ``dim_0``, ``dim_1``, … unless named.
+    """Make a :class:`Mesh` from an array of device ids.
 
-    ``device_type`` is PyTorch's ``"cpu"`` or ``"cuda"``; a virtual mesh has no use for it.
+    Args:
+        device_type: PyTorch's ``"cpu"`` or ``"cuda"``; ignored.
+        mesh: an array of device ids with one dim per mesh axis.
+        mesh_dim_names: the names of the axes. Default: ``dim_0``, ``dim_1``, ….
 
     Raises:
-        MeshError: not one name per dim, or ids that are no permutation.
+        MeshError: the number of names is not the number of dims, or the ids are not a permutation.
 
     >>> DeviceMesh("cpu", [[0, 1], [2, 3]], mesh_dim_names=("dp", "tp"))
     Mesh('dp': 2, 'tp': 2)
@@ -97,10 +100,10 @@ def DeviceMesh(  # noqa: N802
 def init_device_mesh(
     device_type: str, mesh_shape: Sequence[int], *, mesh_dim_names: Sequence[str] | None = None
 ) -> Mesh:
-    """A :class:`Mesh` of this shape over the devices in order.
+    """Make a :class:`Mesh` of this shape, with devices in order.
 
     Raises:
-        MeshError: no sizes, not one name per dim, or a size below 1.
+        MeshError: the shape is not a sequence of sizes of at least 1, or the number of names is not its length.
 
     >>> init_device_mesh("cpu", (2, 4))
     Mesh('dim_0': 2, 'dim_1': 4)
@@ -115,11 +118,16 @@ def _dim_names(ndim: int, names: Sequence[str] | None) -> Sequence[str]:
 
 
 def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> PartitionSpec:
-    """The spec that says the same of a tensor of ``ndim`` dims as one placement per dim of the mesh.
+    """Convert placements to the spec of a tensor of ``ndim`` dims.
+
+    Args:
+        device_mesh: the mesh.
+        placements: one placement per axis of the mesh.
+        ndim: the number of dims of the tensor.
 
     Raises:
-        ShardingError: not one placement per mesh dim, what is no placement, or two ways to combine parts. ShapeError: a
-            dim that the tensor has not.
+        ShardingError: there is not one placement per mesh axis, or two ``Partial`` reductions differ.
+        ShapeError: the tensor does not have a dim.
     """
     axes = device_mesh.axis_names
     given = list(placements) if isinstance(placements, (list, tuple)) else [placements]
@@ -149,11 +157,11 @@ def _reducer(placement: Partial) -> str:
 
 
 def placements(x: Array | NamedSharding) -> tuple[Placement, ...]:
-    """One placement per mesh dim for an array or a sharding: the inverse of :func:`spec`.
+    """One placement per mesh axis for an array or a sharding: the inverse of :func:`spec`.
 
     Raises:
-        ShardingError: what placements cannot say: a dim whose axes are not in the order of the mesh, or sub-axes.
-        TypeError: what is on no mesh.
+        ShardingError: placements cannot express sub-axes, or axes that are not in the order of the mesh.
+        TypeError: neither an :class:`Array` nor a :class:`NamedSharding`.
     """
     if not isinstance(x, (Array, NamedSharding)):
         raise TypeError(message("placements", "takes an Array or a NamedSharding", type(x).__name__))
@@ -177,15 +185,19 @@ def placements(x: Array | NamedSharding) -> tuple[Placement, ...]:
 def distribute_tensor(
     tensor: Any, device_mesh: Mesh | None = None, placements: Sequence[Placement] | None = None
 ) -> Any:
-    """Place a tensor on a mesh: :func:`shardwise.device_put` with placements. Returns an :class:`Array`.
+    """Place a tensor on a mesh: :func:`shardwise.device_put` with placements.
 
     Args:
-        tensor: a NumPy array, a number, or an Array; in a traced function a traced value, which is constrained.
-        device_mesh: default: the mesh of :func:`shardwise.set_mesh`, or of the program.
-        placements: one per dim of the mesh; default: replicated.
+        tensor: a NumPy array, a number or an :class:`Array`; in a traced function, a traced value, which is constrained.
+        device_mesh: the mesh. Default: the mesh of :func:`shardwise.set_mesh`, or of the program.
+        placements: one per axis of the mesh. Default: replicated.
+
+    Returns:
+        An :class:`Array`.
 
     Raises:
-        MeshError: no mesh is known. ShardingError, ShapeError: placements that do not fit.
+        MeshError: no mesh is known.
+        ShardingError, ShapeError: the placements do not fit.
 
     Source: `torch.distributed.tensor.distribute_tensor`.
     """
@@ -195,10 +207,11 @@ def distribute_tensor(
 
 
 def redistribute(tensor: Any, device_mesh: Mesh | None = None, placements: Sequence[Placement] | None = None) -> Any:
-    """The tensor with other placements: :func:`shardwise.reshard`. ``device_mesh`` defaults to the tensor's own.
+    """Change the placements of a tensor: :func:`shardwise.reshard`. ``device_mesh`` defaults to the tensor's own.
 
     Raises:
-        ShardingError: no placements, or some that do not fit. MeshError: no mesh is known.
+        ShardingError: placements are missing, or do not fit.
+        MeshError: no mesh is known.
 
     Source: `torch.distributed.tensor.DTensor.redistribute`.
     """

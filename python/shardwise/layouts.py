@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts: which mesh axes split the dims of a given name, in every tensor (Mesh-TensorFlow's layout rules).
+"""Layouts map names of dims to mesh axes, in every tensor (Mesh-TensorFlow's layout rules).
 
-A program names dims (:func:`shardwise.logical`), a layout says where they lie; to parallelise otherwise is to choose
-another layout. The presets are Mesh-TensorFlow's: ``data_parallel`` splits the batch, ``model_parallel`` what the
-weights are made of, ``both`` does both on a mesh of two axes.
+The program names dims with :func:`shardwise.logical`, and a layout maps the names to axes. To parallelize the program
+differently, choose another layout. The presets are Mesh-TensorFlow's: ``data_parallel`` splits the batch,
+``model_parallel`` splits the dims of the weights, and ``both`` does both on a mesh of two axes.
 
 >>> dict(data_parallel)
 {'batch': 'data'}
@@ -28,14 +28,14 @@ Rule = tuple[Axis, ...]
 
 
 class Layout(Mapping[str, Any]):
-    """An immutable mapping from names of dims to mesh axes; a dim without a rule is whole on every device.
+    """An immutable mapping from names of dims to mesh axes. A dim without a rule is not split.
 
     Args:
-        rules: a mapping from names to an axis, a tuple of axes (major to minor) or None; a sequence of pairs of them;
+        rules: a mapping from each name to an axis, a tuple of axes (major to minor) or None; a sequence of such pairs;
             or Mesh-TensorFlow's text, ``"batch:data;hidden:model"``.
 
     Raises:
-        ShardingError: what is no rule, or two rules for one name.
+        ShardingError: a malformed rule, or two rules for one name.
 
     Source: Mesh-TensorFlow (arXiv 1811.02084), section 3.
 
@@ -60,14 +60,14 @@ class Layout(Mapping[str, Any]):
             self._rules[name] = entries
 
     def axes(self, name: str) -> Rule:
-        """The axes that split the dims of this name, major to minor; none without a rule."""
+        """The axes that split dims of this name, major to minor; empty without a rule."""
         return self._rules.get(name, ())
 
     def __call__(self, **axes: Axis) -> Layout:
         """The same layout with mesh axes renamed: ``both(data="rows", model="columns")``.
 
         Raises:
-            ShardingError: the layout has no such axis.
+            ShardingError: the layout does not have one of these axes.
         """
         known = {axis for rule in self._rules.values() for axis in rule if isinstance(axis, str)}
         for name in axes:
@@ -128,13 +128,13 @@ _ambient = _Ambient()
 
 
 class axis_rules(AbstractContextManager[Layout]):  # noqa: N801
-    """Context manager: the layout that :func:`shardwise.logical` reads inside, in place of an outer one.
+    """A context manager that sets the layout for :func:`shardwise.logical`. It replaces an outer layout.
 
     Args:
-        rules: a :class:`Layout`, or what makes one.
+        rules: a :class:`Layout`, or the argument of one.
 
     Raises:
-        ShardingError: what is no rule, or two rules for one name.
+        ShardingError: a malformed rule, or two rules for one name.
 
     >>> import numpy as np
     >>> import shardwise as sw
@@ -158,5 +158,5 @@ class axis_rules(AbstractContextManager[Layout]):  # noqa: N801
 
 
 def current_layout() -> Layout | None:
-    """The layout of :func:`shardwise.axis_rules`, or None."""
+    """The layout that :func:`shardwise.axis_rules` set, or None."""
     return _ambient.layout

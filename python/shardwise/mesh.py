@@ -29,15 +29,15 @@ def _integers(device_ids: Any) -> list[int]:
 
 
 class Mesh:
-    """Named axes over devices, the major axis first.
+    """Virtual devices in a grid with named axes, the major axis first.
 
     Args:
-        axes: sizes by name, for example ``{"data": 4, "model": 2}``.
-        device_ids: the physical device at each row-major position; a permutation of ``range(size)``.
-        name: the symbol in program text, ``sdy.mesh @name``.
+        axes: axis sizes by name, for example ``{"data": 4, "model": 2}``.
+        device_ids: the device at each position, row by row; a permutation of ``range(size)``.
+        name: the name of the mesh in program text, ``sdy.mesh @name``.
 
     Raises:
-        MeshError: a size below 1, or device ids that are no permutation.
+        MeshError: a size below 1, or device ids that are not a permutation.
 
     Source: Shardy's mesh (`sdy.mesh`).
 
@@ -76,22 +76,22 @@ class Mesh:
 
     @property
     def name(self) -> str:
-        """The mesh's symbol in program text."""
+        """The name of the mesh in program text."""
         return self._core.name
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """Names of the axes, major to minor."""
+        """The names of the axes, major to minor."""
         return self._core.axis_names
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
-        """Sizes of the axes, major to minor."""
+        """The sizes of the axes, major to minor."""
         return self._core.axis_sizes
 
     @property
     def shape(self) -> Mapping[str, int]:
-        """Sizes by name, as in JAX."""
+        """The axis sizes by name, as in JAX."""
         return MappingProxyType(dict(zip(self.axis_names, self.axis_sizes)))
 
     @property
@@ -101,25 +101,25 @@ class Mesh:
 
     @property
     def device_ids(self) -> tuple[int, ...]:
-        """The device at each row-major position; ``0, 1, 2, …`` unless given."""
+        """The device at each position, row by row; ``0, 1, 2, …`` by default."""
         return self._core.device_ids or tuple(range(self.size))
 
     @property
     def devices(self) -> np.ndarray:
-        """The device ids as an array of one dim per axis."""
+        """The device ids as an array with one dim per axis."""
         return np.array(self.device_ids, dtype=np.int64).reshape(self.axis_sizes)
 
     def text(self) -> str:
-        """Shardy's text of the mesh: ``<["data"=4, "model"=2]>``."""
+        """The mesh in Shardy's text form: ``<["data"=4, "model"=2]>``."""
         return self._core.text()
 
     def to_json(self) -> str:
-        """This mesh as JSON text; :meth:`from_json` reads it back."""
+        """The mesh as JSON text, for :meth:`from_json`."""
         return self._core.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> Mesh:
-        """The mesh that :meth:`to_json` wrote. Raises ParseError or MeshError for anything else."""
+        """Read the mesh that :meth:`to_json` wrote. Raises ParseError or MeshError for any other text."""
         return cls._wrap(_core.mesh.Mesh.from_json(text))
 
     def __eq__(self, other: object) -> bool:
@@ -147,10 +147,15 @@ def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -
 
 
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices: Sequence[int] | None = None) -> Mesh:
-    """A mesh from sizes and names, as ``jax.make_mesh``; ``devices`` are ids.
+    """Make a mesh from sizes and names, like ``jax.make_mesh``.
+
+    Args:
+        axis_shapes: the size of each axis, major to minor.
+        axis_names: the name of each axis.
+        devices: the device ids, row by row. Default: ``0, 1, 2, …``.
 
     Raises:
-        MeshError: as many names as sizes are needed, all different, and an id per device.
+        MeshError: the numbers of sizes and names differ, a name occurs twice, or there is not one id per device.
 
     >>> make_mesh((4, 2), ("data", "model"))
     Mesh('data': 4, 'model': 2)
@@ -194,10 +199,13 @@ class _SetMesh(AbstractContextManager["Mesh | None"]):
 
 
 def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
-    """Make ``mesh`` the one that :func:`jit` uses when it is given none; a function and a context manager, as in JAX.
+    """Set the default mesh for :func:`jit`. As in JAX, this is a function and a context manager.
+
+    Args:
+        mesh: the new default, or None for no default.
 
     Raises:
-        MeshError: no Mesh, or called while a program is recorded, whose mesh is fixed.
+        MeshError: not a mesh, or called inside a traced function, whose mesh is fixed.
 
     Source: `jax.set_mesh`.
 
@@ -218,5 +226,5 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
 
 
 def get_mesh() -> Mesh | None:
-    """The mesh of :func:`set_mesh`, or None."""
+    """The default mesh that :func:`set_mesh` set, or None."""
     return _ambient.mesh

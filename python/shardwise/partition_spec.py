@@ -43,14 +43,14 @@ class SubAxis:
 
 
 def sub(name: str, *, pre: int, size: int) -> SubAxis:
-    """The digits of axis ``name`` behind the first ``pre`` parts, ``size`` parts in all (Shardy's sub-axis).
+    """A sub-axis of axis ``name``: the part of size ``size`` that follows a major part of size ``pre``.
 
-    The axis size must be a multiple of ``pre * size``; a mesh checks that when the axis is used.
+    The axis size must be a multiple of ``pre * size``. This is checked when the sub-axis is used on a mesh.
 
     Raises:
-        ShardingError: a name that is no text, or numbers that are no integers in [1, 2^63).
+        ShardingError: the name is not a string, or the numbers are not integers in [1, 2^63).
 
-    >>> sub("x", pre=1, size=2), sub("x", pre=2, size=4)  # the two digits of an axis of size 8
+    >>> sub("x", pre=1, size=2), sub("x", pre=2, size=4)  # two sub-axes of an axis of size 8
     (sub('x', pre=1, size=2), sub('x', pre=2, size=4))
     """
     if not isinstance(name, str):
@@ -62,7 +62,7 @@ def sub(name: str, *, pre: int, size: int) -> SubAxis:
 
 
 class OpenDim:
-    """A dim of a spec that propagation may give further axes; made by :func:`open`."""
+    """An open dim of a spec, to which propagation may add axes; made by :func:`open`."""
 
     __slots__ = ("axes",)
 
@@ -80,12 +80,12 @@ class OpenDim:
 
 
 def open(*axes: Axis | Sequence[Axis]) -> OpenDim:
-    """A dim sharded over ``axes`` that propagation may shard further (Shardy's ``{"x", ?}``).
+    """An open dim of a spec: it is split over ``axes``, and propagation may add more (Shardy's ``{"x", ?}``).
 
-    ``open()`` says nothing about the dim; it is JAX's ``P.UNCONSTRAINED``.
+    ``open()`` leaves the dim to propagation, like JAX's ``P.UNCONSTRAINED``.
 
     Raises:
-        ShardingError: what is no axis.
+        ShardingError: an argument is not an axis.
 
     >>> P(open("x"), open())
     P(open('x'), open())
@@ -95,7 +95,7 @@ def open(*axes: Axis | Sequence[Axis]) -> OpenDim:
 
 
 class PriorityDim:
-    """A dim of a spec that propagation looks at in its turn; made by :func:`priority`."""
+    """A dim of a spec with a priority; made by :func:`priority`."""
 
     __slots__ = ("dim", "priority")
 
@@ -113,14 +113,13 @@ class PriorityDim:
 
 
 def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDim:
-    """A dim that takes part in propagation after those of smaller priorities (Shardy's ``{"x"}p1``).
+    """Defer a dim of a spec: it propagates after all dims of smaller priorities (Shardy's ``{"x"}p1``).
 
-    0 is the first and what a dim has that says nothing. Until its turn the dim has no axes, and its axes can go to no
-    other dim of the array.
+    Priority 0 comes first, and is the default. Until its turn, the dim has no axes, and its axes are reserved on this
+    array.
 
     Raises:
-        ShardingError: a priority that is no integer in [0, 2^63), or a closed dim without axes, which has nothing to
-            wait for.
+        ShardingError: the priority is not an integer in [0, 2^63), or the dim is closed and has no axes.
 
     >>> P(priority("x", 1), priority(open("y"), 2))
     P(priority('x', 1), priority(open('y'), 2))
@@ -140,22 +139,21 @@ _REDUCERS = ("sum", "prod", "max", "min", "and", "or")
 
 
 class PartitionSpec:
-    """Per dim the axes that split it: None, an axis, a tuple of axes, :func:`open` or :func:`priority`.
+    """The axes that split each dim: None, an axis, a tuple of axes (major to minor), :func:`open` or :func:`priority`.
 
-    Axes stand major to minor. As in JAX a spec may be shorter than the array's shape; the remaining dims are not
-    sharded. Immutable, hashable, and a leaf of trees; not a tuple. A tuple of one axis is that axis, an empty one None.
-    Alias ``P``.
+    As in JAX, a spec may be shorter than the array's ndim; the remaining dims are not split. Specs are immutable and
+    hashable, and they are leaves of trees, not tuples. ``P`` is an alias.
 
     Args:
         dims: one entry per dim.
         replicated: axes that propagation must not use for this array.
-        unreduced: axes over which a reduction is pending: the devices along them hold addends of the array.
-        reducer: of that reduction: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"and"`` or ``"or"``.
+        unreduced: axes over which a reduction is pending: each device along them holds one addend of the array.
+        reducer: the pending reduction: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"and"`` or ``"or"``.
 
     Raises:
-        ShardingError: entries that are neither.
+        ShardingError: an invalid entry.
 
-    Source: `jax.sharding.PartitionSpec`; Shardy's `TensorSharding` for what JAX has no word for.
+    Source: `jax.sharding.PartitionSpec`, and Shardy's `TensorSharding` for the features that JAX does not have.
 
     >>> P("data", None, ("x", "y"), ("z",))
     P('data', None, ('x', 'y'), 'z')
@@ -189,7 +187,7 @@ class PartitionSpec:
 
     @property
     def reducer(self) -> str:
-        """How the parts along the unreduced axes combine."""
+        """The reduction that is pending along the unreduced axes."""
         return self._reducer
 
     def __iter__(self) -> Iterator[Any]:

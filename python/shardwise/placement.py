@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing values on a mesh: ``device_put`` and ``reshard``, JAX's names for arrays, trees and traced values."""
+"""Placing values on a mesh: ``device_put`` and ``reshard``, for arrays, trees and traced values, as in JAX."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ __all__ = ["device_put", "reshard"]
 
 
 def device_put(x: Any, device: Any = None) -> Any:
-    """Place a copy of ``x`` on a mesh; later writes to ``x`` do not show.
+    """Place a copy of ``x`` on a mesh. Later writes to ``x`` do not change the copy.
 
     Args:
-        x: a tree of NumPy arrays, numbers, and :class:`Array` (which are resharded). In a traced function: of traced
-            values, which are constrained.
-        device: a prefix tree of where to: a :class:`NamedSharding`; a spec or text, on the ambient mesh (else an
-            Array's own); a mesh, to replicate; None, to replicate on the ambient mesh (in a traced function: anywhere).
-            An array has no open dims and no priorities: they are dropped.
+        x: a tree of NumPy arrays and numbers, or of :class:`Array`, which are resharded. In a traced function, the
+            leaves are traced values, which are constrained.
+        device: a prefix tree of destinations: a :class:`NamedSharding`; a spec or text, for the default mesh or an
+            array's own; a mesh, to replicate on it; or None, to replicate on the default mesh (in a traced function:
+            no constraint). Open dims and priorities are dropped, because an array on a mesh has neither.
 
     Returns:
-        The tree with Arrays.
+        The tree with :class:`Array` leaves.
 
     Raises:
-        ShardingError: a sharding that does not fit. MeshError: no mesh is known. DTypeError: no array of numbers.
+        ShardingError: a sharding does not fit.
+        MeshError: no mesh is known.
+        DTypeError: a leaf is not an array of numbers.
 
     Source: `jax.device_put`.
 
@@ -48,15 +50,19 @@ def device_put(x: Any, device: Any = None) -> Any:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The same values, held as ``out_shardings`` says: on the devices at once, in a traced function as a constraint.
+    """Change the sharding of arrays: immediately on the mesh, or as a constraint in a traced function.
 
     Args:
         xs: a tree of arrays, or of traced values.
-        out_shardings: a prefix tree of shardings, specs or text; specs are on the ambient mesh, a traced program's
-            mesh, or the array's own.
+        out_shardings: a prefix tree of shardings, specs or text. Specs refer to the default mesh, the mesh of the
+            traced program, or the array's own.
+
+    Returns:
+        The tree with the new shardings.
 
     Raises:
-        ShardingError: a sharding that does not fit. MeshError: a spec without a mesh.
+        ShardingError: a sharding does not fit.
+        MeshError: a spec, and no mesh is known.
 
     Source: `jax.reshard`.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shardings: a mesh, and which of its axes split which dims.
+"""Shardings: a mesh, and the axes of it that split each dim.
 
-One form stands behind all of them, Shardy's: per dim an ordered list of axes (or sub-axes), open or closed.
+Internally, all shardings have Shardy's form: for each dim an ordered list of axes or sub-axes, open or closed.
 
 >>> mesh = Mesh({"data": 4, "model": 2})
 >>> NamedSharding(mesh, P("data", None)).text(2)
@@ -36,7 +36,7 @@ class _Unspecified:
 
 
 UNSPECIFIED: Final = _Unspecified()
-"""In place of a sharding: nothing is said, propagation decides. The default of ``jit``'s shardings, as in JAX."""
+"""A placeholder for a sharding that is left to propagation. The default of ``in_shardings`` and ``out_shardings``."""
 
 
 def _core_axes(axes: Sequence[Axis]) -> list[Any]:
@@ -89,16 +89,17 @@ def _alone(dim: Any) -> Any:
 
 
 class NamedSharding:
-    """A mesh and a spec: how the devices hold one array, as in JAX.
+    """The layout of an array on a mesh, as in JAX.
 
     Args:
         mesh: the devices.
-        spec: a :class:`PartitionSpec`, or Shardy text such as ``'[{"x":(1)2, ?}p1, {}], replicated={"y"}'``, which has
-            an entry for each dim.
+        spec: a :class:`PartitionSpec`, or Shardy's text with an entry for each dim, such as
+            ``'[{"x":(1)2, ?}p1, {}], replicated={"y"}'``.
 
     Raises:
-        ShardingError: axes that the mesh has not, or an axis used twice. ParseError: malformed text. MeshError: a text
-            that names another mesh.
+        ShardingError: the mesh does not have an axis, or an axis is used twice.
+        ParseError: malformed text.
+        MeshError: the text names another mesh.
 
     >>> NamedSharding(Mesh({"x": 4}), P("x"))
     NamedSharding(mesh=Mesh('x': 4), spec=P('x'))
@@ -130,7 +131,7 @@ class NamedSharding:
         return sharding
 
     def core(self, ndim: int) -> _core.mesh.Sharding:
-        """The extension's form for an array of ``ndim`` dims; raises ShardingError when they do not fit."""
+        """The form of the compiled core for an array of ``ndim`` dims. Raises ShardingError if it does not fit."""
         if self._fixed is None:
             return core_sharding(self.mesh, self.spec, ndim)
         if self._fixed.ndim != ndim:
@@ -140,15 +141,15 @@ class NamedSharding:
         return self._fixed
 
     def text(self, ndim: int | None = None) -> str:
-        """Shardy's text of the dims: ``[{"data"}, {}]``."""
+        """The dims in Shardy's text form: ``[{"data"}, {}]``."""
         return self.core(len(self.spec) if ndim is None else ndim).dims_text()
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of one device's block; the last shards of an uneven dim hold less."""
+        """The shape of one shard. The last shards of an uneven dim are smaller."""
         return tuple(self.core(len(global_shape)).local_shape(tuple(global_shape)))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[int, tuple[slice, ...]]:
-        """The slice of the array that each device id holds."""
+        """The slices of the array that each device holds, by device id."""
         slices = self.core(len(global_shape)).slices(tuple(global_shape))
         return {
             device: tuple(slice(start, start + size) for start, size in dims)
@@ -156,18 +157,18 @@ class NamedSharding:
         }
 
     def is_equivalent_to(self, other: NamedSharding, ndim: int) -> bool:
-        """Whether both hold an array of ``ndim`` dims in the same way; as in JAX."""
+        """Whether both lay out an array of ``ndim`` dims in the same way, as in JAX."""
         return self.core(ndim) == other.core(ndim)
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds the whole array; as in JAX."""
+        """Whether every device holds the whole array, as in JAX."""
         dims = self.core(len(self.spec)).dims
         return not any(axes for axes, _, _ in dims) and not self.spec.unreduced
 
     @property
     def num_devices(self) -> int:
-        """The number of devices of the mesh; as in JAX."""
+        """The number of devices of the mesh, as in JAX."""
         return self.mesh.size
 
     def __reduce__(self) -> tuple[Any, ...]:

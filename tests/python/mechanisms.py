@@ -201,9 +201,9 @@ MECHANISMS = (
     Mechanism(
         name="windows of a scatter at computed starts",
         why=(
-            "A window as large as its dim is cut where its start is not 0, element by element. Shardy lets that "
-            "dim pass through; parts of the dim cannot tell what is cut, so here it needs replication and joins "
-            "later."
+            "A scatter window as large as its dim is clipped element by element where its start is not 0. Shardy lets"
+            " that dim pass through. A shard of the window cannot tell which elements are clipped, so here the dim "
+            "needs replication."
         ),
         text="""
 func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>) -> tensor<4x8xf32> {
@@ -222,8 +222,8 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="pads that shift a dim",
         why=(
-            "Padding by 1 below and by -1 above moves every element to its neighbour, across the shards' borders. "
-            "Shardy sees a dim of equal size and lets it pass through, so that nothing would be exchanged."
+            "Padding by 1 at the low end and by -1 at the high end moves every element to its neighbor, across shard "
+            "borders. Shardy sees a dim of unchanged size and lets it pass through, so no data would be exchanged."
         ),
         text=one_op(
             "%x: tensor<8xf32>, %v: tensor<f32>",
@@ -239,9 +239,10 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
     Mechanism(
         name="ops without a rule",
         why=(
-            "Shardy has no rule for CHLO, map, broadcast, einsum and batch norm's training and gradient, which XLA "
-            "takes apart before; shardings stop there. Here they go on by the rule of the ops that each stands for. "
-            "Nor has it one for constants and iota, which hand on nothing; the rule here says what a device can make."
+            "Shardy has no rules for CHLO, map, broadcast, einsum, batch norm training and batch norm gradients, "
+            "because XLA expands them earlier; shardings stop at them. Here these ops use the rules of their "
+            "expansions. Shardy has no rules for constants and iota either. Here their rules state which shards a "
+            "device can generate."
         ),
         text=one_op("%x: tensor<8xf32>", "tensor<8xf32>", "chlo.erf %x : tensor<8xf32> -> tensor<8xf32>"),
         shardy="",
@@ -250,10 +251,10 @@ func.func @main(%x: tensor<4x8xf32>, %i: tensor<2x1xi32>, %u: tensor<4x2x8xf32>)
         of_op=lambda call: call.name.startswith("chlo.") or call.name.removeprefix("stablehlo.") in WITHOUT_RULE,
     ),
     Mechanism(
-        name="holes between the elements of a window's operand",
+        name="dilated operands of window ops",
         why=(
-            "With a base dilation of 2, holes make 7 elements of 4: element 1 stands at place 2, not on its "
-            "shard. Shardy looks at window, stride and padding alone, and exchanges nothing."
+            "With a base dilation of 2, holes turn 4 elements into 7: element 1 moves to index 2, which is on another"
+            " shard. Shardy considers only window, stride and padding, so no data would be exchanged."
         ),
         text="""
 func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
@@ -276,8 +277,8 @@ func.func @main(%x: tensor<4xf32>, %v: tensor<f32>) -> tensor<7xf32> {
     Mechanism(
         name="sorted dims counted from the end",
         why=(
-            "The dim -2 of a matrix is its dim 0. Shardy takes no dim for the sorted one and lets all of them "
-            "pass: each shard would be sorted by itself."
+            "Dim -2 of a matrix is dim 0. Shardy does not recognize it as the sorted dim and lets all dims pass "
+            "through, so each shard would be sorted separately."
         ),
         text="""
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
@@ -296,8 +297,8 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
     Mechanism(
         name="operands of one all_reduce",
         why=(
-            "Its operands have nothing to do with each other. Shardy takes the first one's dims for all of them: "
-            "3 elements would be sharded like 2, and operands of another rank are an error."
+            "The operands of an all_reduce are independent of each other. Shardy uses the dims of the first operand "
+            "for all of them: it would shard 3 elements like 2, and reports an error for operands of different ndim."
         ),
         text="""
 func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
@@ -313,10 +314,10 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<
         of_op=lambda call: call.name == "stablehlo.all_reduce" and len(set(call.operands)) > 1,
     ),
     Mechanism(
-        name="factorisations and partial top-k",
+        name="factorizations and partial top-k",
         why=(
-            "What these calls compute mixes the dims that Shardy lets pass: half of a matrix has other factors, "
-            "and the largest of a part are not those of the whole."
+            "These calls mix the dims that Shardy lets pass through: half of a matrix has another factorization, and "
+            "the largest elements of a shard are not those of the whole tensor."
         ),
         text=one_op(
             "%x: tensor<8x8xf32>",
@@ -331,7 +332,8 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<
     Mechanism(
         name="branches of if",
         why=(
-            "Shardy gives edges to case and not to if, which is a case of two: shardings stop there. Here both go on."
+            "Shardy adds data-flow edges to case, but not to if, so shardings stop there. Here shardings propagate "
+            "through both."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -350,8 +352,8 @@ func.func @main(%p: tensor<i1>, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<
     Mechanism(
         name="elementwise ops of CHLO",
         why=(
-            "Elementwise ops come in the first round of priorities of ops. Shardy does not know that mulhi, "
-            "next_after, polygamma and zeta are elementwise, as it knows of others; it lets products come before."
+            "Elementwise ops propagate in the first round. Shardy does not treat mulhi, next_after, polygamma and "
+            "zeta as elementwise, so matrix products come before them."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -370,9 +372,9 @@ func.func @main(%x: tensor<8x8xf32>, %y: tensor<8x8xf32> {sdy.sharding = #sdy.sh
     Mechanism(
         name="constants of CHLO",
         why=(
-            "Before it propagates, Shardy makes a chlo.constant of a chlo.constant_like, and forgets what was written "
-            "of it. Here that is an op as any other, and its annotation reaches its operand. Users of a chlo.constant "
-            "have one sharding of it in Shardy; here each has a copy, as of a stablehlo.constant."
+            "Before propagation, Shardy converts chlo.constant_like to chlo.constant and drops its annotation. Here "
+            "it is an op like any other, and the annotation reaches its operand. In Shardy, all users of a "
+            "chlo.constant share its sharding; here each user gets a copy, as for stablehlo.constant."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -386,9 +388,10 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
         of_program=has("chlo.constant", "chlo.constant_like"),
     ),
     Mechanism(
-        name="replicated axes of a group",
+        name="replicated axes of sharding groups",
         why=(
-            "All members share what the user wrote of one. Shardy shares axes of dims only; replicated ones are lost."
+            "All members of a group share the annotation of one member. Shardy shares the axes of dims only, and "
+            "drops replicated axes."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -408,8 +411,8 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}
     Mechanism(
         name="groups with results of manual computations",
         why=(
-            "All members of a group have one sharding. What comes from inside a manual computation reaches the "
-            "other members in Shardy without the manual axes of the result."
+            "All members of a group have one sharding. In Shardy, a sharding that comes from inside a manual "
+            "computation reaches the other members without the manual axes of the result."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2, "b"=2]>
@@ -426,10 +429,11 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
         of_program=groups_results_of_manual,
     ),
     Mechanism(
-        name="groups of what a loop carries",
+        name="groups of loop-carried values",
         why=(
-            "What a loop carries is one value with its result. Shardy tells a group with the value inside nothing of "
-            "what the result gets, and the members end up different."
+            "A value that a loop carries has the sharding of the loop's result. If a sharding group contains the "
+            "value inside the loop, Shardy does not update the group when the result changes, so its members end up "
+            "with different shardings."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -445,11 +449,11 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>, %p: tensor<i1>) -> tensor<
         of_program=groups_what_a_loop_carries,
     ),
     Mechanism(
-        name="arguments that hear late",
+        name="arguments of functions in the last round",
         why=(
-            "What reaches the operand of a call, or of a manual computation, from an op behind it goes on into "
-            "the function. Shardy looks at arguments once a round only: what comes in the last round stays "
-            "outside."
+            "An op may propagate a sharding backward to the operand of an earlier call or manual computation. Here it"
+            " continues into the function. Shardy visits the function's arguments once per round, so a sharding that "
+            "arrives in the last round stays outside."
         ),
         text="""
 sdy.mesh @mesh = <["a"=2]>
@@ -467,10 +471,11 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
         of_program=passes_on_what_is_used_later,
     ),
     Mechanism(
-        name="states of random numbers",
+        name="states of random number generators",
         why=(
-            "Shardy looks at the ops behind an X64Combine, which a TPU's compiler puts in front of random numbers, and "
-            "keeps it whole where one of them draws bits. A rule here does not see the users of its op."
+            "X64Combine is a call that the TPU compiler inserts before random number generators. Shardy looks at its "
+            "users, and replicates it if one of them generates random bits. A sharding rule in Shardwise does not see"
+            " the users of its op."
         ),
         text="""
 func.func @main(%x: tensor<2xui32>, %y: tensor<2xui32>) -> tensor<8x4xui32> {

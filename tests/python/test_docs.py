@@ -1,70 +1,180 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of pages and tutorials print what is shown, and the tutorials' notebooks are the same programs."""
+"""The code in the documentation runs and prints what the pages show, and the reference has every public name."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tools import pages, public_api
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+import shardwise as sw
+
+DOCS = pages.DOCS
+PAGES = pages.pages()
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-PAGES = sorted(DOCS.rglob("*.md"))
-# Of these modules every public name says something of shardings.
+# Every public name of these modules is a term of shardings.
 MODULES = ["annotations", "dtensor", "layouts", "manual", "mesh", "op_rules", "partition_spec", "placement", "sharding"]
-_BLOCK = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
+_INSTALLERS = ("pip ", "make ", "git ", "cd ")
 
 
-def printed(code: str, namespace: dict[str, Any]) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "tutorial", "exec"), namespace)
-    return out.getvalue()
+def name_of(path: Path) -> str:
+    return str(path.relative_to(DOCS).with_suffix(""))
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
 
 
 def test_there_are_tutorials_and_pages() -> None:
     assert TUTORIALS
-    assert {"representation", "words", "propagation", "shardy_differences"} <= {path.stem for path in PAGES}
+    expected = {"terminology", "quickstart", "sharp_bits", "numpy", "annotations", "testing", "propagation"}
+    assert expected <= {path.stem for path in PAGES}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_page_prints_what_it_shows(path: Path) -> None:
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    blocks = _BLOCK.findall(path.read_text())
-    assert blocks
-    for code, shown in blocks:
-        assert printed(code, namespace) == shown, code
+    if "import jax" in path.read_text():
+        pytest.importorskip("jax")
+    assert pages.differences(path) == ""
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_every_block_of_a_page_is_a_program_or_what_it_prints(path: Path) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_every_fence_of_a_page_runs_or_is_output(path: Path) -> None:
     text = path.read_text()
-    blocks = _BLOCK.findall(text)
-    assert text.count("```") == sum(4 if shown else 2 for _, shown in blocks)
+    blocks = pages.blocks_of(text)
+    directives = re.findall(r"^```\{.*\}.*\n(?:.*\n)*?```$", text, re.MULTILINE)
+    shell = re.findall(r"^```sh\n((?:.*\n)*?)```$", text, re.MULTILINE)
+    assert all(line.startswith(_INSTALLERS) for block in shell for line in block.splitlines())
+    fences = sum(4 if block.shown else 2 for block in blocks) + 2 * len(directives) + 2 * len(shell)
+    assert len(pages.fences_of(text)) == fences
 
 
-def test_the_page_of_words_has_every_word_of_shardings() -> None:
-    """Names that are types of values, and those that are said by methods, are not words of their own."""
-    page = (DOCS / "words.md").read_text()
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_a_page_runs_the_test_files_that_it_saves(path: Path) -> None:
+    blocks = pages.blocks_of(path.read_text())
+    saved = {file for block in blocks for file in re.findall(r"\A# (test_\w+\.py)\n", block.code)}
+    commands = " ".join(block.code for block in blocks if block.language == "console")
+    assert {file for file in saved if f"pytest -q {file}" not in commands} == set()
+
+
+def test_a_page_shows_outputs_warnings_and_errors(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\n# lib.py\nx = 1\nprint(x)\n```\n\n```python\nimport warnings\nwarnings.warn('careful')\n```\n\n"
+        "```python\n[][x]\n```\n\n```python\n# test_lib.py\nfrom lib import x\ndef test_x(): assert x == 1\n```\n\n"
+        "```console\n$ pytest -q test_lib.py\n```\n"
+    )
+    printed, warned, failed, saved, tested = pages.run(page)
+    assert (printed, saved) == ("1\n", "")
+    assert warned == "page.py:2: UserWarning: careful\n"
+    assert failed == "IndexError: list index out of range\n"
+    assert tested.endswith("\n1 passed in 0.10s\n")
+    page.write_text(pages.with_outputs(page.read_text(), ["1\n", "", "", "", ""]))
+    assert "\n```text\n1\n```\n" in page.read_text()
+
+
+@pytest.mark.parametrize(("question", "page"), pages.QUESTIONS.items(), ids=pages.QUESTIONS)
+def test_a_heading_answers_each_question(question: str, page: str) -> None:
+    headings = re.findall(r"^#+ (.*)$", (DOCS / f"{page}.md").read_text(), re.MULTILINE)
+    assert question in [heading.replace("`", "") for heading in headings]
+
+
+def test_the_terminology_page_has_every_term_of_shardings() -> None:
+    """Names that are types of values, and those that are methods, are not terms of their own."""
+    page = (DOCS / "terminology.md").read_text()
     types = {"Axis", "OpenDim", "PriorityDim", "SubAxis", "PartitionSpec", "Layout", "ShardingRule", "Placement"}
     modules = [importlib.import_module(f"shardwise.{name}") for name in MODULES]
     words = {word for module in modules for word in module.__all__} - types - {"name", "current_layout"}
     assert {word for word in words if not re.search(rf"\b{word}\b", page)} == set()
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TUTORIALS, ids=name_of)
 def test_a_notebook_is_its_tutorial_executed(path: Path) -> None:
     notebook = json.loads(path.with_suffix(".ipynb").read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    blocks = _BLOCK.findall(path.read_text())
-    assert ["".join(cell["source"]) for cell in cells] == [code.rstrip("\n") for code, _ in blocks]
-    for cell, (code, shown) in zip(cells, blocks):
-        assert cell["execution_count"], code
-        assert all(output["output_type"] == "stream" for output in cell["outputs"]), code
-        assert "".join("".join(output["text"]) for output in cell["outputs"]) == shown, code
+    blocks = pages.blocks_of(path.read_text())
+    assert ["".join(cell["source"]) for cell in cells] == [block.code.rstrip("\n") for block in blocks]
+    for cell, block in zip(cells, blocks):
+        assert cell["execution_count"], block.code
+        assert all(output["output_type"] == "stream" for output in cell["outputs"]), block.code
+        assert "".join("".join(output["text"]) for output in cell["outputs"]) == block.shown, block.code
+
+
+# ---- reference -------------------------------------------------------------------------------------------------------
+
+
+def test_the_reference_has_every_public_name() -> None:
+    documented: set[str] = set()
+    for path in (DOCS / "reference").glob("*.md"):
+        documented |= {f"shardwise.{name}" for name in public_api.referenced_names(path.read_text())}
+    missing = set(public_api.public_names()) - documented
+    assert missing == set(), "add the module of these names to a page in docs/reference"
+
+
+def test_public_names_include_those_outside_of_all() -> None:
+    names = public_api.public_names()
+    assert {"shardwise.jit", "shardwise.split", "shardwise.open", "shardwise.name", "shardwise.sub"} <= set(names)
+    assert {"shardwise.random.key", "shardwise.layouts.both", "shardwise.dtensor.Partial"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_the_tables_of_numpy_functions_are_complete() -> None:
+    tables = public_api.numpy_tables()
+    assert [name for name in public_api.module_names("numpy") if f"`np.{name}`" not in tables] == []
+    assert "| `np.take` |" in tables
+    (row,) = re.findall(r"^\| `np.sum` \|.*$", tables, re.MULTILINE)
+    assert row == "| `np.sum` | Sum of array elements over a given axis. | `out`, `where` |"
+
+
+_X = np.ones((4, 4))
+_CALLS = [
+    (_X,),
+    (_X, 2),
+    (_X, _X),
+    ([_X, _X],),
+    (_X, (4, 4)),
+    (_X, [0]),
+    ("ij->ji", _X),
+    (_X, np.zeros((4, 4), int), 0),
+]
+_VALUES = {
+    "out": [np.zeros((4, 4))], "where": [_X > 2], "order": ["F"], "device": ["gpu"], "subok": [True, False],
+    "casting": ["unsafe"], "mean": [_X], "axis": [0], "initial": [2.0],
+}  # fmt: skip
+
+
+def outcome(function: Any, args: Any, options: dict[str, Any]) -> Exception | None:
+    """The error of a traced call, or None."""
+    try:
+        sw.jit(lambda x: function(*[x if arg is _X else arg for arg in args], **options), mesh=sw.Mesh({"x": 1}))(_X)
+    except Exception as error:
+        return error
+    return None
+
+
+def test_unsupported_parameters_are_refused() -> None:
+    """Each parameter that the tables call unsupported raises with some other value than the default."""
+    tried = 0
+    for _, name, function, ours in public_api.numpy_functions():
+        for parameter in public_api.refused_parameters(function, ours) if ours else ():
+            args = next((args for args in _CALLS if outcome(function, args, {}) is None), None)
+            if args is not None and parameter in _VALUES:
+                found = [outcome(function, args, {parameter: value}) for value in _VALUES[parameter]]
+                assert any(isinstance(error, (sw.UnsupportedError, TypeError)) for error in found), (name, parameter)
+                tried += 1
+    assert tried > 60
+
+
+def test_the_switches_of_the_compiled_code_are_listed() -> None:
+    table = public_api.switches()
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [
+        "SHARDWISE_LOG",
+        "SHARDWISE_DUMP_DIR",
+        "SHARDWISE_VERIFY",
+        "SHARDWISE_THREADS",
+    ]

@@ -14,7 +14,7 @@ from test_text import JAX_PROGRAMS
 # XLA rewrites CHLO before Shardy, which has no rules for it.
 LEGALIZE = "func.func(chlo-legalize-to-stablehlo)"
 LEAST_PROGRAMS = 25
-# The mechanism "arguments that hear late" of mechanisms.py: Shardy leaves a carry of the loop whole.
+# The mechanism "arguments of functions in the last round" of mechanisms.py: Shardy leaves a carry of the loop whole.
 LATE = ("recurrent_gradient",)
 
 
