@@ -30,7 +30,7 @@ _core.ir.hide_frames_of(
     ]
 )
 
-from . import dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
+from . import dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
 from .annotations import (  # noqa: E402
     logical,
     name,
@@ -44,6 +44,7 @@ from .annotations import (  # noqa: E402
 from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
+    DeletedArrayError,
     DTypeError,
     Error,
     InternalError,
@@ -64,9 +65,10 @@ from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
 from .op_rules import ShardingRule, sharding_rule  # noqa: E402
 from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
-from .placement import device_put, reshard  # noqa: E402
+from .placement import block_until_ready, device_get, device_put, reshard  # noqa: E402
 from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
+from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class  # noqa: E402
 from .vmap import vmap  # noqa: E402
 
 __version__ = "0.1.0"
@@ -75,6 +77,7 @@ __all__ = [
     "UNSPECIFIED",
     "Array",
     "DTypeError",
+    "DeletedArrayError",
     "Error",
     "InternalError",
     "Lowered",
@@ -98,6 +101,8 @@ __all__ = [
     "UnsupportedError",
     "axis_rules",
     "bfloat16",
+    "block_until_ready",
+    "device_get",
     "device_put",
     "dtensor",
     "errors",
@@ -116,6 +121,9 @@ __all__ = [
     "priority",
     "propagation_barrier",
     "random",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
     "replicate",
     "reshard",
     "set_mesh",
@@ -126,6 +134,7 @@ __all__ = [
     "split",
     "sub",
     "testing",
+    "tree",
     "value_and_grad",
     "vmap",
     "with_sharding_constraint",

@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """``jit``: a NumPy function as one SPMD program for the devices of a mesh."""
 
-from .call import parameter_names
+from .call import lifted_results, names_of_leaves, numbers_of
 from .eager import eager_call, run_as_program
 from .function import JitFunction, jit
 
-__all__ = ["JitFunction", "eager_call", "jit", "parameter_names", "run_as_program"]
+__all__ = [
+    "JitFunction",
+    "eager_call",
+    "jit",
+    "lifted_results",
+    "names_of_leaves",
+    "numbers_of",
+    "run_as_program",
+]

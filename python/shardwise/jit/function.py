@@ -14,12 +14,23 @@ from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
 from ..propagation_options import DEFAULTS, Strategy, options
-from ..sharding import UNSPECIFIED, NamedSharding
+from ..sharding import UNSPECIFIED, NamedSharding, native
 from ..stages import Lowered, Program, Traced
 from ..tracing import Trace, Tracer, current_trace, recording
-from ..trees import flatten, leaf_names, unflatten
-from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
-from .options import JitOptions, checked_rules, static_both_ways
+from ..trees import flatten, native_specs, unflatten
+from .call import (
+    Call,
+    argument_names,
+    as_weak,
+    aval_of,
+    constrained,
+    core_sharding,
+    display_name,
+    leaf_key,
+    lifted_results,
+    specs_per_leaf,
+)
+from .options import JitOptions, both_ways, check_disjoint, checked_rules
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,6 +50,8 @@ def jit(
     out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     strategy: Strategy | None = None,
     conservative: bool | None = None,
     strict_divisible: bool | None = None,
@@ -54,6 +67,11 @@ def jit(
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
+        donate_argnums: positional arguments that the caller uses no more: each :class:`Array` in them is deleted when a
+            call has returned, and any later use of it is an error. Its memory is free from then on; as the run does not
+            write into it, the result needs memory of its own. NumPy arrays are not affected. Ignored in a function that
+            another jitted function calls, as in JAX.
+        donate_argnames: the same for keyword arguments.
         strategy: how propagation settles conflicts: ``"aggressive"``, the default, each tensor takes what it can;
             ``"basic"``, only what all tensors of an op agree on.
         conservative: propagate only what asks for no exchange and no part of an axis.
@@ -69,6 +87,7 @@ def jit(
     Raises:
         MeshError: no mesh is known. ShardingError: shardings or rules that do not fit, an option that there is not.
 
+    >>> import numpy as np
     >>> import shardwise as sw
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
@@ -80,6 +99,8 @@ def jit(
         "out_shardings": out_shardings,
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
         "strategy": strategy,
         "conservative": conservative,
         "strict_divisible": strict_divisible,
@@ -105,6 +126,8 @@ class JitFunction:
         out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Sequence[str] = (),
+        donate_argnums: int | Sequence[int] = (),
+        donate_argnames: str | Sequence[str] = (),
         strategy: Strategy | None = None,
         conservative: bool | None = None,
         strict_divisible: bool | None = None,
@@ -112,16 +135,17 @@ class JitFunction:
     ) -> None:
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
+        mesh = native(mesh)
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
         self._fun = fun
         self._mesh = mesh
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
-        self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
-        self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
-        nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self._static_nums, self._static_names = static_both_ways(fun, set(nums), set(names))
+        self._in_shardings = native_specs(tuple(in_shardings) if type(in_shardings) is list else in_shardings)
+        self._out_shardings = native_specs(None if out_shardings is UNSPECIFIED else out_shardings)
+        self._static_nums, self._static_names = both_ways("static", fun, static_argnums, static_argnames)
+        self._donated_nums, self._donated_names = both_ways("donate", fun, donate_argnums, donate_argnames)
+        check_disjoint(self._static_nums & self._donated_nums, self._static_names & self._donated_names)
         self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
         self._rules = {} if sharding_rules is None else checked_rules(sharding_rules)
         # What a program around this function must not contradict.
@@ -225,13 +249,12 @@ class JitFunction:
         return program
 
     def _trace(self, call: Call, mesh: Mesh) -> Traced:
-        avals = [
-            aval_of(leaf, path) for leaf, path in zip(call.leaves, leaf_names((call.dynamic_args, call.dynamic_kwargs)))
-        ]
+        names = argument_names(self._fun, call)
+        function = display_name(self._fun)
+        avals = [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
-        names = argument_names(self._fun, call)
         with recording(trace):
             tracers = [
                 trace.argument(aval.shape, aval.dtype, name, sharding)
@@ -239,15 +262,16 @@ class JitFunction:
             ]
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
             result = self._fun(*args, **kwargs)
-            out_leaves, out_tree = flatten(result)
-            outputs = [trace.lift(leaf) for leaf in out_leaves]
+            outputs, out_tree = lifted_results(trace, "jit", result)
         check_constraints(trace, outputs)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
         out_shardings = [core_sharding(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
         module = trace.core.finish([x._value for x in outputs], out_shardings)
         places = {x._value: i for i, x in enumerate(tracers)}
         limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
-        traced = Traced(module, self._options, mesh, call.tree, avals, out_tree, trace.hoisted, limits)
+        donation = (display_name(self._fun), call.leaves_of(self._donated_nums, self._donated_names))
+        trees = (call.tree, avals, names, out_tree)
+        traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation)
         for op, rule in self._rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
