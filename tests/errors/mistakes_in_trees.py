@@ -130,7 +130,7 @@ def gradient_by_integers_in_a_tree() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: mapped dims must have one size, got 8 for x, 6 for params\['w'\]; give every example a row in each of them \(",
+    r"^vmap: mapped dims must have one size, got 8 for x, 6 for params\['w'\]; give every example a row in each of them",
 )
 def mapped_dims_of_two_sizes() -> None:
     on_mesh(sw.vmap(lambda x, params: x))(X, {"w": X[:6]})
@@ -258,7 +258,8 @@ def registered_dataclass_with_a_field_that_is_computed() -> None:
 
 @row(
     TypeError,
-    r"^jit: static data of a tree must be hashable, got unhashable type: 'list' in argument layer; use a tuple",
+    r"^tree: static data of static_field_that_is_a_list.<locals>.Layers must be hashable, got unhashable type: 'list'; "
+    r"use a tuple, or make it a field of data \(",
 )
 def static_field_that_is_a_list() -> None:
     @dataclass
