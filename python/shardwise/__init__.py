@@ -17,6 +17,7 @@ from __future__ import annotations
 import os as _os
 
 import numpy as _np
+import optree as _optree
 
 from . import _core
 
@@ -26,7 +27,7 @@ _core.ir.hide_frames_of(
     [
         *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
         *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
-        _os.path.dirname(_np.__file__) + _os.sep,
+        *(_os.path.dirname(library.__file__) + _os.sep for library in (_np, _optree)),
     ]
 )
 

@@ -130,7 +130,7 @@ def gradient_by_integers_in_a_tree() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: mapped dims must have one size, got 8 for x, 6 for params\['w'\]; give every example a row in each of them",
+    r"^vmap: mapped dims must have one size, got 8 for x, 6 for params\['w'\]; give every example a row in each of",
 )
 def mapped_dims_of_two_sizes() -> None:
     on_mesh(sw.vmap(lambda x, params: x))(X, {"w": X[:6]})
