@@ -27,7 +27,7 @@ _core.ir.hide_frames_of(
     [
         *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
         *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
-        *(_os.path.dirname(library.__file__) + _os.sep for library in (_np, _optree)),
+        *(_os.path.dirname(str(library.__file__)) + _os.sep for library in (_np, _optree)),
     ]
 )
 

@@ -79,7 +79,7 @@ def test_map_takes_several_trees_and_prefixes() -> None:
 
 def test_reduce_and_all() -> None:
     assert sw.tree.reduce(lambda a, b: a + b, {"a": "x", "b": ["y", "z"]}) == "xyz"
-    assert sw.tree.reduce(lambda a, b: a + [b], (1, 2), []) == [1, 2]
+    assert sw.tree.reduce(lambda a, b: [*a, b], (1, 2), []) == [1, 2]
     assert sw.tree.reduce(lambda a, b: b, [], None) is None
     with pytest.raises(TypeError):
         sw.tree.reduce(lambda a, b: a + b, [])
@@ -174,7 +174,7 @@ def test_a_class_of_optree_is_a_node() -> None:
     np.testing.assert_array_equal(sw.jit(lambda c: Cell(c.value + 1), mesh=MESH)(Cell(W)).value, W + 1)
 
 
-@pytest.mark.parametrize("one, other", [(1, True), (1, 1.0), (0.0, -0.0), ((1,), (1.0,)), ("a", "b")])
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0), ((1,), (1.0,)), ("a", "b")])
 def test_programs_differ_by_static_data_and_its_type(one: Any, other: Any) -> None:
     seen = []
     f = sw.jit(lambda stack: seen.append(stack.name) or stack.parts[0] * 2, mesh=MESH)
@@ -301,7 +301,7 @@ def test_a_later_registration_replaces_the_automatic_one() -> None:
     assert sw.tree.leaves(Model(W, 3))[1] == 3
     sw.register_dataclass(Model, ["w"], ["n"])
     assert len(sw.tree.leaves(Model(W, 3))) == 1
-    with pytest.raises(ValueError, match="register_dataclass: a class must be registered once, got .*Model again"):
+    with pytest.raises(ValueError, match=r"register_dataclass: a class must be registered once, got .*Model again"):
         sw.register_dataclass(Model, ["w"], ["n"])
 
 
@@ -314,9 +314,7 @@ def test_a_dataclass_with_a_computed_field_is_registered_by_its_user() -> None:
         def __post_init__(self) -> None:
             self.norm = (self.w * self.w).sum()
 
-    with pytest.raises(
-        sw.DTypeError, match="jit: argument m must be an array of numbers, got .*@sw.register_dataclass"
-    ):
+    with pytest.raises(sw.DTypeError, match=r"argument m must be an array of numbers, got .*@sw\.register_dataclass"):
         sw.jit(lambda m: m.norm, mesh=MESH)(Normed(W))
     sw.register_dataclass(Normed, drop_fields=["norm"])
     assert float(sw.jit(lambda m: Normed(m.w + 1).norm, mesh=MESH)(Normed(W))) == ((W + 1) ** 2).sum()

@@ -46,7 +46,8 @@ def spec_of_jax(x: Any) -> tuple[tuple[Any, ...], frozenset[str], frozenset[str]
     """Dims, unreduced axes and reduced axes of a `jax.sharding.PartitionSpec`."""
     if not _is_jax(x, "P", "PartitionSpec"):
         return None
-    return tuple(x), frozenset(getattr(x, "unreduced", ())), frozenset(getattr(x, "reduced", ()))
+    dims = x.partitions if hasattr(x, "partitions") else tuple(x)
+    return tuple(dims), frozenset(getattr(x, "unreduced", ())), frozenset(getattr(x, "reduced", ()))
 
 
 def is_unconstrained(x: Any) -> bool:

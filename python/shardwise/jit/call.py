@@ -17,7 +17,7 @@ from ..errors import DTypeError, MeshError, ShardingError, described, message
 from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
-from ..sharding import UNSPECIFIED, NamedSharding, native
+from ..sharding import UNSPECIFIED, NamedSharding
 from ..tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from ..tree_registry import typed
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten
@@ -33,6 +33,7 @@ __all__ = [
     "leaf_key",
     "lifted_results",
     "names_of_leaves",
+    "native_struct",
     "numbers_of",
     "parameter_names",
     "specs_per_leaf",
@@ -137,6 +138,12 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]
 
 
+def native_struct(leaf: Any) -> Any:
+    """A `jax.ShapeDtypeStruct` as ours; anything else as it is."""
+    read = struct_of_jax(leaf)
+    return leaf if read is None else ShapeDtypeStruct(read[0], read[1], sharding=read[2])
+
+
 def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
     """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is no array of numbers."""
     if isinstance(leaf, ShapeDtypeStruct):
@@ -145,10 +152,6 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
         refuse_escaped(leaf)
     if isinstance(leaf, Array):
         return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
-    struct = struct_of_jax(leaf)
-    if struct is not None:
-        shape, dtype, sharding = struct
-        return ShapeDtypeStruct(shape, dtype, sharding=native(sharding))
     array = numbers_of(leaf)
     if array is None:
         rule = f"argument {name} must be an array of numbers"
@@ -209,7 +212,7 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     array = np.asarray(leaf)
-    return array.shape, array.dtype, type(leaf) if type(leaf) in (int, float) else None
+    return (array.shape, array.dtype, type(leaf)) if type(leaf) in (int, float) else (array.shape, array.dtype)
 
 
 def core_sharding(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:

@@ -28,6 +28,7 @@ from .call import (
     display_name,
     leaf_key,
     lifted_results,
+    native_struct,
     specs_per_leaf,
 )
 from .options import JitOptions, both_ways, check_disjoint, checked_rules
@@ -172,6 +173,7 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""
         call = self._call(args, kwargs)
+        call.leaves = list(map(native_struct, call.leaves))
         return self._trace(call, self._mesh_for(call))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
