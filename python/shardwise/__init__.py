@@ -59,7 +59,7 @@ from .errors import (  # noqa: E402
     UnsupportedError,
 )
 from .grad import grad, value_and_grad  # noqa: E402
-from .jit import jit  # noqa: E402
+from .jit import eval_shape, jit  # noqa: E402
 from .layouts import axis_rules  # noqa: E402
 from .manual import manual, shard_map  # noqa: E402
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
@@ -107,6 +107,7 @@ __all__ = [
     "device_put",
     "dtensor",
     "errors",
+    "eval_shape",
     "get_mesh",
     "grad",
     "jit",

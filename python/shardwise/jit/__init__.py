@@ -3,11 +3,12 @@
 
 from .call import lifted_results, names_of_leaves, numbers_of
 from .eager import eager_call, run_as_program
-from .function import JitFunction, jit
+from .function import JitFunction, eval_shape, jit
 
 __all__ = [
     "JitFunction",
     "eager_call",
+    "eval_shape",
     "jit",
     "lifted_results",
     "names_of_leaves",

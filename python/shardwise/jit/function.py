@@ -36,7 +36,7 @@ from .options import JitOptions, both_ways, check_disjoint, checked_rules
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["JitFunction", "jit"]
+__all__ = ["JitFunction", "eval_shape", "jit"]
 
 
 @overload
@@ -112,6 +112,26 @@ def jit(
     return JitFunction(fun, **given)
 
 
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shape and dtype of every result of ``fun``, without its numbers: a tree of :class:`ShapeDtypeStruct`.
+
+    Args:
+        fun: takes and returns trees of arrays.
+        args: arrays or :class:`ShapeDtypeStruct`; a mesh is needed only for annotations.
+        kwargs: the same.
+
+    Raises:
+        What calling ``fun`` with traced arguments raises.
+
+    Source: `jax.eval_shape`.
+
+    >>> import numpy as np
+    >>> eval_shape(lambda x: {"gram": x.T @ x}, ShapeDtypeStruct((8, 4), np.float32))
+    {'gram': ShapeDtypeStruct(shape=(4, 4), dtype=float32)}
+    """
+    return (fun if isinstance(fun, JitFunction) else JitFunction(fun)).eval_shape(*args, **kwargs)
+
+
 class JitFunction:
     """A function that runs as one SPMD program; made by :func:`jit`.
 
@@ -144,6 +164,9 @@ class JitFunction:
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = native_specs(tuple(in_shardings) if type(in_shardings) is list else in_shardings)
         self._out_shardings = native_specs(None if out_shardings is UNSPECIFIED else out_shardings)
+        stated = flatten((self._in_shardings, self._out_shardings))[0]
+        self._meshes = [] if mesh is None else [mesh]
+        self._meshes += [sharding.mesh for sharding in stated if isinstance(sharding, NamedSharding)]
         self._static_nums, self._static_names = both_ways("static", fun, static_argnums, static_argnames)
         self._donated_nums, self._donated_names = both_ways("donate", fun, donate_argnums, donate_argnames)
         check_disjoint(self._static_nums & self._donated_nums, self._static_names & self._donated_names)
@@ -180,6 +203,20 @@ class JitFunction:
         """The recorded program, ready to be partitioned; ``.compile()`` does that."""
         return self.trace(*args, **kwargs).lower()
 
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
+        call = self._call(args, kwargs)
+        call.leaves = [
+            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native_struct(leaf)
+            for leaf in call.leaves
+        ]
+        names = argument_names(self._fun, call)
+        avals = self._avals(call, names)
+        trace, _, result = self._record(call, self._known_mesh(call), avals, names, [None] * len(avals))
+        with recording(trace):
+            outputs, tree = lifted_results(trace, "eval_shape", result)
+        return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
+
     def clear_cache(self) -> None:
         """Forget the compiled programs."""
         self._cache.clear()
@@ -212,18 +249,19 @@ class JitFunction:
         return Call(args, kwargs, self._static_nums, self._static_names)
 
     def _mesh_for(self, call: Call) -> Mesh:
-        candidates = [self._mesh] if self._mesh is not None else []
-        for leaf in (*call.leaves, *flatten((self._in_shardings, self._out_shardings))[0]):
-            sharding = getattr(leaf, "sharding", leaf)
-            if isinstance(sharding, NamedSharding):
-                candidates.append(sharding.mesh)
-        mesh = candidates[0] if candidates else get_mesh()
+        mesh = self._known_mesh(call)
         if mesh is None:
             raise MeshError(
                 message(
                     "jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"
                 )
             )
+        return mesh
+
+    def _known_mesh(self, call: Call) -> Mesh | None:
+        shardings = [getattr(leaf, "sharding", None) for leaf in call.leaves]
+        candidates = [*self._meshes, *(s.mesh for s in shardings if isinstance(s, NamedSharding))]
+        mesh = candidates[0] if candidates else get_mesh()
         for other in candidates:
             if other != mesh:
                 raise MeshError(
@@ -252,18 +290,10 @@ class JitFunction:
 
     def _trace(self, call: Call, mesh: Mesh) -> Traced:
         names = argument_names(self._fun, call)
-        function = display_name(self._fun)
-        avals = [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
+        avals = self._avals(call, names)
         shardings = self._argument_shardings(call, mesh, avals)
-        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
+        trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
-            tracers = [
-                trace.argument(aval.shape, aval.dtype, name, sharding)
-                for aval, sharding, name in zip(avals, shardings, names)
-            ]
-            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            result = self._fun(*args, **kwargs)
             outputs, out_tree = lifted_results(trace, "jit", result)
         check_constraints(trace, outputs)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
@@ -277,6 +307,24 @@ class JitFunction:
         for op, rule in self._rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
+
+    def _avals(self, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
+        function = display_name(self._fun)
+        return [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
+
+    def _record(
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
+    ) -> tuple[Trace, list[Tracer], Any]:
+        """Call the function with traced arguments: the recorded program, its arguments, and what was returned."""
+        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
+        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
+        with recording(trace):
+            tracers = [
+                trace.argument(aval.shape, aval.dtype, name, sharding)
+                for aval, sharding, name in zip(avals, shardings, names)
+            ]
+            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
+            return trace, tracers, self._fun(*args, **kwargs)
 
     def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
         specs = self._wanted(call)
