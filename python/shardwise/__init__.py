@@ -17,6 +17,7 @@ from __future__ import annotations
 import os as _os
 
 import numpy as _np
+import optree as _optree
 
 from . import _core
 
@@ -26,11 +27,11 @@ _core.ir.hide_frames_of(
     [
         *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
         *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
-        _os.path.dirname(_np.__file__) + _os.sep,
+        *(_os.path.dirname(str(library.__file__)) + _os.sep for library in (_np, _optree)),
     ]
 )
 
-from . import dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
+from . import dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
 from .annotations import (  # noqa: E402
     logical,
     name,
@@ -44,6 +45,7 @@ from .annotations import (  # noqa: E402
 from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
+    DeletedArrayError,
     DTypeError,
     Error,
     InternalError,
@@ -57,16 +59,17 @@ from .errors import (  # noqa: E402
     UnsupportedError,
 )
 from .grad import grad, value_and_grad  # noqa: E402
-from .jit import jit  # noqa: E402
+from .jit import eval_shape, jit  # noqa: E402
 from .layouts import axis_rules  # noqa: E402
 from .manual import manual, shard_map  # noqa: E402
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
 from .op_rules import ShardingRule, sharding_rule  # noqa: E402
 from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
-from .placement import device_put, reshard  # noqa: E402
+from .placement import block_until_ready, device_get, device_put, reshard  # noqa: E402
 from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
+from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class  # noqa: E402
 from .vmap import vmap  # noqa: E402
 
 __version__ = "0.1.0"
@@ -75,6 +78,7 @@ __all__ = [
     "UNSPECIFIED",
     "Array",
     "DTypeError",
+    "DeletedArrayError",
     "Error",
     "InternalError",
     "Lowered",
@@ -98,9 +102,12 @@ __all__ = [
     "UnsupportedError",
     "axis_rules",
     "bfloat16",
+    "block_until_ready",
+    "device_get",
     "device_put",
     "dtensor",
     "errors",
+    "eval_shape",
     "get_mesh",
     "grad",
     "jit",
@@ -116,6 +123,9 @@ __all__ = [
     "priority",
     "propagation_barrier",
     "random",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
     "replicate",
     "reshard",
     "set_mesh",
@@ -126,6 +136,7 @@ __all__ = [
     "split",
     "sub",
     "testing",
+    "tree",
     "value_and_grad",
     "vmap",
     "with_sharding_constraint",

@@ -22,7 +22,7 @@ from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
-from .sharding import UNSPECIFIED, NamedSharding, check_ndim
+from .sharding import UNSPECIFIED, NamedSharding, check_ndim, native
 from .tracing import Trace, Tracer, current_trace, recording
 from .trees import broadcast_prefix, flatten, unflatten
 
@@ -150,6 +150,7 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
 
     Source: GShard (arXiv 2006.16668), section 3.1.
     """
+    sharding = native(sharding)
     x = _annotated(x, shard, sharding)
     return _sharded("shard", x, sharding) if isinstance(x, Tracer) else x
 

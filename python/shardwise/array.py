@@ -12,11 +12,11 @@ import numpy as np
 
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
-from .errors import ShapeError, ShardingError, UnsupportedError, message
+from .errors import DeletedArrayError, ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
 from .partition_spec import PartitionSpec
-from .sharding import NamedSharding
+from .sharding import NamedSharding, native
 
 __all__ = ["Array", "ShapeDtypeStruct", "Shard"]
 
@@ -50,6 +50,7 @@ class ShapeDtypeStruct:
         self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
         if any(size < 0 for size in self.shape):
             raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
+        sharding = native(sharding)
         if sharding is not None and not isinstance(sharding, (NamedSharding, PartitionSpec, str)):
             rule = "sharding must be a NamedSharding, P(...), text or None"
             raise ShardingError(message("ShapeDtypeStruct", rule, repr(sharding)))
@@ -86,6 +87,19 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding})"
 
 
+class _Deleted:
+    """In place of the elements of a deleted array: whatever is wanted of them is an error."""
+
+    __slots__ = ("_got", "_way_out")
+
+    def __init__(self, got: str, way_out: str) -> None:
+        self._got = got
+        self._way_out = way_out
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise DeletedArrayError(message("array", "a deleted array has no elements", self._got, self._way_out))
+
+
 class Array(ArrayMethods):
     """An array whose blocks lie on the devices of a virtual mesh. Made by ``device_put`` and jitted functions.
 
@@ -95,11 +109,12 @@ class Array(ArrayMethods):
     __slots__ = ("_data", "_sharding", "dtype", "shape")
 
     __shardwise_array__ = True
+    _data: Any  # a _core.runtime.ShardedArray, or _Deleted
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     def __init__(self, data: _core.runtime.ShardedArray) -> None:
-        self._data = data  # _core.runtime.ShardedArray
+        self._data = data
         self._sharding: NamedSharding | None = None
         self.shape = tuple(data.shape)
         self.dtype = numpy_dtype(data.dtype)
@@ -112,6 +127,43 @@ class Array(ArrayMethods):
         return self._sharding
 
     @property
+    def device(self) -> NamedSharding:
+        """The sharding, as JAX returns it for an array of several devices; ``device_put(y, x.device)`` takes it."""
+        return self.sharding
+
+    def devices(self) -> set[int]:
+        """The ids of the devices that hold the array; in JAX the devices themselves."""
+        return self.sharding.device_set
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array; as in JAX."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """True: all devices are virtual ones of this process; as in JAX."""
+        return True
+
+    def block_until_ready(self) -> Array:
+        """The array itself: programs have run when their call returns. DeletedArrayError if it is deleted."""
+        self._data.sharding  # noqa: B018 - raises
+        return self
+
+    def delete(self) -> None:
+        """Drop the elements now; any later use of them raises DeletedArrayError. As in JAX."""
+        self._delete("deleted by .delete()", "keep it until its last use")
+
+    def is_deleted(self) -> bool:
+        """Whether the array was deleted, or donated to a jitted function."""
+        return isinstance(self._data, _Deleted)
+
+    def _delete(self, how: str, way_out: str) -> None:
+        if not self.is_deleted():
+            self._sharding = self.sharding  # which a deleted array keeps
+            self._data = _Deleted(f"{self.dtype.name}{list(self.shape)}, {how}", way_out)
+
+    @property
     def addressable_shards(self) -> list[Shard]:
         """The block of every device, in the mesh's row-major order; uneven dims end in short or empty blocks."""
         mesh = self.sharding.mesh
@@ -122,7 +174,7 @@ class Array(ArrayMethods):
         ]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        gathered = self._data.gather()
+        gathered: np.ndarray = self._data.gather()
         if dtype is not None and np.dtype(dtype) != gathered.dtype:
             if copy is False:
                 raise ValueError(
@@ -189,6 +241,8 @@ class Array(ArrayMethods):
         return np.asarray(self).tolist()
 
     def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(deleted, shape={self.shape}, dtype={self.dtype.name})"
         body = np.array2string(np.asarray(self), separator=", ", prefix="Array(", threshold=50)
         return f"Array({body}, dtype={self.dtype.name})"
 

@@ -30,7 +30,7 @@ from .errors import MeshError, ShapeError, ShardingError, message
 from .mesh import Mesh, get_mesh, make_mesh
 from .partition_spec import PartitionSpec, SubAxis, is_integer
 from .placement import device_put, reshard
-from .sharding import NamedSharding
+from .sharding import NamedSharding, native
 from .tracing import Tracer, current_trace
 
 __all__ = [
@@ -188,7 +188,7 @@ def distribute_tensor(
     """Place a tensor on a mesh: :func:`shardwise.device_put` with placements.
 
     Args:
-        tensor: a NumPy array, a number or an :class:`Array`; in a traced function, a traced value, which is constrained.
+        tensor: a NumPy array, a number or an :class:`Array`; in a traced function, a traced value to constrain.
         device_mesh: the mesh. Default: the mesh of :func:`shardwise.set_mesh`, or of the program.
         placements: one per axis of the mesh. Default: replicated.
 
@@ -222,6 +222,7 @@ def redistribute(tensor: Any, device_mesh: Mesh | None = None, placements: Seque
 
 
 def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
+    device_mesh = native(device_mesh)
     if device_mesh is not None and not isinstance(device_mesh, Mesh):
         raise MeshError(message(what, "device_mesh must be a Mesh", repr(device_mesh), "write placements= for those"))
     trace = tensor._trace if isinstance(tensor, Tracer) else current_trace()

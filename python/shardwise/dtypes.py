@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import DTypeError, message
 
-__all__ = ["bfloat16", "dtype_name", "is_float", "numpy_dtype", "refuse_masked"]
+__all__ = ["bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_masked"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -37,6 +37,11 @@ def dtype_name(dtype: Any) -> str:
             message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype")
         )
     return name
+
+
+def is_dtype(dtype: np.dtype[Any]) -> bool:
+    """Whether programs can hold this dtype."""
+    return dtype in _NAMES or dtype.newbyteorder("=") in _NAMES
 
 
 def refuse_masked(x: Any) -> None:

@@ -22,6 +22,7 @@ from ._core.error import (
 
 __all__ = [
     "DTypeError",
+    "DeletedArrayError",
     "Error",
     "InternalError",
     "MeshError",
@@ -35,12 +36,19 @@ __all__ = [
 ]
 
 
+class DeletedArrayError(Error, RuntimeError):
+    """An Array was used after it was deleted, or donated to a jitted function."""
+
+
 class TracerConversionError(Error, TypeError):
     """A traced value was asked for its number, which exists only when the program runs."""
 
 
 class TracerBoolConversionError(TracerConversionError):
     """A traced value was used as a condition of Python's ``if``, ``while``, ``and`` or ``or``."""
+
+
+_MAX_SHOWN = 60  # characters
 
 
 def shown(value: object) -> str:
@@ -56,6 +64,25 @@ def shown(value: object) -> str:
         return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     return f"{dtype}{list(shape)}" if shape and dtype is not None else repr(value)
+
+
+def described(value: object) -> str:
+    """What is no array, in a message: its type and, where that is short, its value.
+
+    >>> import numpy as np
+    >>> described("relu"), described(np.zeros(3, complex)), described(len)
+    ("str 'relu'", 'complex128[3]', 'the function len')
+    """
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if not isinstance(value, type) and shape is not None and dtype is not None:
+        return f"{dtype}{list(shape)}"
+    if callable(value):
+        return f"the {'class' if isinstance(value, type) else 'function'} {getattr(value, '__name__', repr(value))}"
+    text = repr(value)
+    has_short_text = type(value).__repr__ is not object.__repr__ and len(text) <= _MAX_SHOWN
+    if not has_short_text:
+        return type(value).__qualname__
+    return text if text.startswith(type(value).__name__) else f"{type(value).__name__} {text}"
 
 
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from .array import Array
 from .dtypes import is_float
-from .errors import DTypeError, ShapeError, message
+from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients
-from .jit import JitFunction, run_as_program
+from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
 from .tracing import Trace, Tracer, WeakTracer, current_trace
-from .trees import flatten, leaf_names, unflatten
+from .trees import flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["grad", "value_and_grad"]
@@ -111,9 +112,7 @@ def _differentiate(
     wrt: list[Tracer] = []  # a variable for each value, so that f(x, x) has two
     try:
         for i in distinct:
-            leaves, tree = flatten(args[i])
-            tracers = [trace.lift(leaf) for leaf in leaves]
-            _check_floating(tracers, i, args[i])
+            tracers, tree = _floating(trace, fun, args, i)
             values += tracers
             variables = [_variable(trace, x) for x in tracers]
             wrt += variables
@@ -133,17 +132,17 @@ def _differentiate(
     return value, aux, [by_position[i % len(args)] for i in positions]
 
 
-def _check_floating(tracers: list[Tracer], position: int, argument: Any) -> None:
-    for tracer, path in zip(tracers, leaf_names(argument)):
-        if not is_float(tracer.dtype):
-            raise DTypeError(
-                message(
-                    "grad",
-                    "an argument to differentiate by must be floating",
-                    f"{tracer.dtype.name} for argument {position}{path}",
-                    "convert it with astype, or leave it out of argnums",
-                )
-            )
+def _floating(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], i: int) -> tuple[list[Tracer], Any]:
+    """The leaves of argument ``i`` as traced values, and its structure; DTypeError if one is not floating."""
+    leaves, structure = flatten(args[i])
+    for k, leaf in enumerate(leaves):
+        array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
+        if array is None or not is_float(array.dtype):
+            name = names_of_leaves(fun, args[: i + 1])[k - len(leaves)]
+            rule = "an argument to differentiate by must be floating"
+            way_out = "convert it with astype, or leave it out of argnums"
+            raise DTypeError(message("grad", rule, f"{described(leaf)} for {name}", way_out))
+    return [trace.lift(leaf) for leaf in leaves], structure
 
 
 def _check_form(out: Any, has_aux: bool) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
-from .jit import JitFunction, parameter_names, run_as_program
+from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding
+from .sharding import UNSPECIFIED, NamedSharding, native
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast_prefix, flatten, leaf_names, unflatten
+from .trees import broadcast_prefix, flatten, unflatten
 
 __all__ = ["manual", "shard_map"]
 
@@ -62,6 +62,7 @@ def manual(
     """
     if not callable(fun):
         raise TypeError(message("manual", "takes a function", repr(fun)))
+    mesh = native(mesh)
     if mesh is not None and not isinstance(mesh, Mesh):
         raise MeshError(message("manual", "mesh must be a Mesh", repr(mesh)))
     names = _names(axes)
@@ -144,7 +145,7 @@ class _Region:
     def record(self, fun: Callable[..., Any], args: tuple[Any, ...], specs: list[Any], out_specs: Any) -> Any:
         leaves, tree = flatten(args)
         inputs = [self._trace.lift(leaf) for leaf in leaves]
-        names = [name + path for name, arg in zip(parameter_names(fun, args), args) for path in leaf_names(arg)]
+        names = names_of_leaves(fun, args)
         trace, core = self._trace, self._trace.core
         shardings = [self._sharding("in_specs", x.ndim, spec) for x, spec in zip(inputs, specs)]
         outer = trace.manual_axes
@@ -154,8 +155,7 @@ class _Region:
             trace.manual_axes = (*outer, *self._axes)
             parts = [self._argument(*argument) for argument in zip(inputs, shardings, names)]
             result = fun(*unflatten(tree, parts))
-            leaves, out_tree = flatten(result)
-            results = [trace.lift(leaf) for leaf in leaves]
+            results, out_tree = lifted_results(trace, "manual", result)
         finally:  # the caller of a function that raised may go on recording
             trace.manual_axes = outer
             core.end_region([x._value for x in results])

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _core
 from .errors import MeshError, message
+from .interop.jax_objects import mesh_of_jax
 
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
@@ -138,8 +139,23 @@ class Mesh:
 
         return mesh_html(self)
 
+    def __enter__(self) -> Mesh:
+        """``with mesh:`` makes it the mesh of :func:`set_mesh` for the block, in this thread; blocks nest."""
+        context = set_mesh(self)
+        _ambient.entered.append(context)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _ambient.entered.pop().__exit__(None, None, None)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (dict(self.shape), self._core.device_ids or None, self.name)
+
+
+def native_mesh(x: Any) -> Any:
+    """A mesh of JAX as ours; anything else as it is. Its device ids are ranks among the mesh's devices."""
+    read = mesh_of_jax(x)
+    return x if read is None else Mesh(*read)
 
 
 def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -> Mesh:
@@ -179,7 +195,9 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices:
 
 
 class _Ambient(threading.local):
-    mesh: Mesh | None = None
+    def __init__(self) -> None:
+        self.mesh: Mesh | None = None
+        self.entered: list[AbstractContextManager[Mesh | None]] = []  # one for each block of `with mesh:`
 
 
 _ambient = _Ambient()
@@ -213,6 +231,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
     ...     get_mesh()
     Mesh('x': 2)
     """
+    mesh = native_mesh(mesh)
     if mesh is not None and not isinstance(mesh, Mesh):
         raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
     from .tracing import current_trace  # which needs meshes

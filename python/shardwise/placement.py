@@ -9,15 +9,15 @@ import numpy as np
 
 from . import _core
 from .array import Array, put
-from .dtypes import refuse_masked
-from .errors import MeshError, ShardingError, message
+from .errors import DTypeError, MeshError, ShardingError, described, message
+from .jit import numbers_of
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
 from .tracing import Tracer, current_trace
-from .trees import broadcast_prefix, flatten, unflatten
+from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
-__all__ = ["device_put", "reshard"]
+__all__ = ["block_until_ready", "device_get", "device_put", "reshard"]
 
 
 def device_put(x: Any, device: Any = None) -> Any:
@@ -73,13 +73,45 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return _placed("reshard", xs, out_shardings)
 
 
+def device_get(x: Any) -> Any:
+    """A tree with NumPy arrays in place of each :class:`Array` and of whatever converts to one.
+
+    Python numbers and other leaves stay as they are.
+
+    Raises:
+        TracerConversionError: a traced value, which has no elements yet.
+
+    Source: `jax.device_get`.
+
+    >>> device_get({"w": device_put(np.arange(2), Mesh({"x": 2})), "step": 3})
+    {'w': array([0, 1]), 'step': 3}
+    """
+    leaves, tree = flatten(x)
+    return unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+
+
+def block_until_ready(x: Any) -> Any:
+    """The tree ``x`` itself: programs have run when their call returns. It is there for timings written for JAX.
+
+    Raises:
+        DeletedArrayError: a deleted Array.
+
+    Source: `jax.block_until_ready`.
+    """
+    for leaf in flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x
+
+
 def _placed(what: str, x: Any, shardings: Any) -> Any:
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, what)
-    return unflatten(tree, [_place(what, leaf, sharding) for leaf, sharding in zip(leaves, wanted)])
+    names = leaf_names(x)
+    return unflatten(tree, [_place(what, *each) for each in zip(leaves, names, wanted)])
 
 
-def _place(what: str, x: Any, sharding: Any) -> Any:
+def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
     trace = current_trace()
     if isinstance(x, Tracer) or trace is not None:
         trace = x._trace if isinstance(x, Tracer) else trace
@@ -94,8 +126,11 @@ def _place(what: str, x: Any, sharding: Any) -> Any:
     ambient = get_mesh()
     own = x.sharding.mesh if isinstance(x, Array) else None
     named = _named(what, sharding, own if ambient is None else ambient)
-    refuse_masked(x)
-    array = x if isinstance(x, Array) else np.asarray(x)
+    array = x if isinstance(x, Array) else numbers_of(x)
+    if array is None:
+        rule = "every leaf must be an array of numbers"
+        way_out = "leave it out of the tree" if path else "convert it with astype"
+        raise DTypeError(message(what, rule, f"{described(x)} for x{path}", way_out))
     core = _settled(named.core(array.ndim))
     if not isinstance(array, Array):
         return put(array, core)

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from . import _core
 from .errors import MeshError, ShapeError, ShardingError, message
-from .mesh import Mesh
-from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, open
+from .interop.jax_objects import sharding_of_jax
+from .mesh import Mesh, native_mesh
+from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, native_spec, open
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
 
@@ -108,6 +109,7 @@ class NamedSharding:
     __slots__ = ("_fixed", "mesh", "spec")
 
     def __init__(self, mesh: Mesh, spec: PartitionSpec | str) -> None:
+        mesh, spec = native_mesh(mesh), native_spec(spec)
         if not isinstance(mesh, Mesh):
             raise ShardingError(message("NamedSharding", "mesh must be a Mesh", repr(mesh)))
         if not isinstance(spec, (PartitionSpec, str)):
@@ -171,6 +173,16 @@ class NamedSharding:
         """The number of devices of the mesh, as in JAX."""
         return self.mesh.size
 
+    @property
+    def device_set(self) -> set[int]:
+        """The ids of the mesh's devices; in JAX the devices themselves."""
+        return set(self.mesh.device_ids)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """True: all devices are virtual ones of this process; as in JAX."""
+        return True
+
     def __reduce__(self) -> tuple[Any, ...]:
         return NamedSharding, (self.mesh, self.spec if self._fixed is None else _short_text(self._fixed))
 
@@ -201,6 +213,12 @@ def _short_text(core: _core.mesh.Sharding) -> str:
     """Shardy's text without the mesh, which :class:`NamedSharding` reads: ``[{"x"}, {}], replicated={"y"}``."""
     text = core.text()
     return text[text.index(core.dims_text()) :].removesuffix(">")
+
+
+def native(x: Any) -> Any:
+    """A mesh, spec or `NamedSharding` of JAX as ours; anything else as it is."""
+    read = sharding_of_jax(x)
+    return native_spec(native_mesh(x)) if read is None else NamedSharding(*read)
 
 
 def check_ndim(what: str, dim: int, ndim: int) -> int:

@@ -39,7 +39,7 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = ("_hoisted", "_limits", "in_avals", "in_tree", "mesh", "out_tree")
+    __slots__ = ("_donation", "_hoisted", "_limits", "in_avals", "in_names", "in_tree", "mesh", "out_tree")
 
     def __init__(
         self,
@@ -48,21 +48,26 @@ class Traced(Module):
         mesh: Mesh,
         in_tree: Any,
         avals: list[ShapeDtypeStruct],
+        names: list[str],
         out_tree: Any,
         hoisted: list[Any],
         limits: list[tuple[int, Limit]],
+        donation: tuple[str, tuple[int, ...]],
     ) -> None:
         super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
         self.in_tree = in_tree
         self.in_avals = avals
+        self.in_names = names
         self.out_tree = out_tree
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
+        self._donation = donation  # to which function, and which leaves
 
     def _changed(self, step: Step) -> Traced:
-        trees = (self.in_tree, self.in_avals, self.out_tree)
-        return Traced(step(self._core), self._options, self.mesh, *trees, self._hoisted, self._limits)
+        trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
+        rest = (self._hoisted, self._limits, self._donation)
+        return Traced(step(self._core), self._options, self.mesh, *trees, *rest)
 
     @property
     def out_info(self) -> Any:
@@ -215,8 +220,8 @@ class Program:
             self._executable = _core.runtime.Executable(self._compiled)
         shardings = self._compiled.argument_shardings
         arguments = [
-            self._argument(leaf, aval, sharding, poison)
-            for leaf, aval, sharding in zip(leaves, self._traced.in_avals, shardings)
+            self._argument(leaf, aval, name, sharding, poison)
+            for leaf, aval, name, sharding in zip(leaves, self._traced.in_avals, self._traced.in_names, shardings)
         ]
         for i, limit in self._traced._limits:
             limit.check(int(leaves[i]))
@@ -225,11 +230,17 @@ class Program:
             self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
+        function, donated = self._traced._donation
+        for i in donated:
+            if isinstance(leaves[i], Array):
+                leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
         return unflatten(self._traced.out_tree, [Array(result) for result in results])
 
-    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, sharding: Any, poison: bool) -> Any:
+    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):
-            raise ShapeError(message("call", "a program runs on arrays", repr(leaf), "pass arrays, or only compile it"))
+            raise ShapeError(
+                message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")
+            )
         array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
@@ -238,7 +249,7 @@ class Program:
             raise wrong(
                 message(
                     "call",
-                    f"an argument must be {aval.dtype.name}{list(aval.shape)} as compiled",
+                    f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled",
                     f"{array.dtype.name}{list(array.shape)}",
                     "compile the function for these shapes",
                 )

@@ -79,7 +79,9 @@ def assert_matches_unpartitioned(
         "static_argnames": static_argnames,
     }
     unspecified = (None, UNSPECIFIED, ())
-    jitted = jitted_with(fn, {k: v for k, v in given.items() if not any(v is none for none in unspecified)})
+    options = {name: value for name, value in given.items() if not any(value is none for none in unspecified)}
+    # The arguments are used in each mode, so that none is donated.
+    jitted = jitted_with(fn, {**options, "donate_argnums": (), "donate_argnames": ()})
     traced, leaves = jitted.traced_call(args, kwargs)
     program = traced.lower().compile()
     reference = _Reference(jitted.plain_function, as_numpy(args), as_numpy(kwargs), program.mesh)

@@ -3,66 +3,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import optree
 
 from .errors import ShardingError, message
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding
+from .sharding import UNSPECIFIED, NamedSharding, native
+from .tree_registry import NAMESPACE, adopt, path_of
 
-__all__ = ["broadcast_prefix", "flatten", "leaf_names", "unflatten"]
+__all__ = ["broadcast", "broadcast_prefix", "flatten", "leaf_names", "leaf_paths", "native_specs", "unflatten"]
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
     """Leaves of ``tree`` and its structure."""
-    leaves, structure = optree.tree_flatten(tree)
+    leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    while adopt(leaves):
+        leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, structure
 
 
-def unflatten(structure: Any, leaves: list[Any]) -> Any:
+def unflatten(structure: Any, leaves: Any) -> Any:
     """The tree of ``structure`` with these leaves."""
     return optree.tree_unflatten(structure, leaves)
 
 
+def leaf_paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[Any, ...]]:
+    """The path to each leaf, as keys."""
+    flatten(tree, is_leaf)
+    return [path_of(accessor) for accessor in optree.tree_accessors(tree, is_leaf, namespace=NAMESPACE)]
+
+
 def leaf_names(tree: Any) -> list[str]:
     """A path for every leaf, to append to an argument's name: ``['w'][0]``, or "" for a lone leaf."""
-    accessors = optree.tree_accessors(tree)
-    return [accessor.codify("") for accessor in accessors]
+    return ["".join(map(str, path)) for path in leaf_paths(tree)]
 
 
 def _is_spec(x: Any) -> bool:
-    return x is None or x is UNSPECIFIED or isinstance(x, (NamedSharding, PartitionSpec, str))
+    return x is None or x is UNSPECIFIED or isinstance(native(x), (NamedSharding, PartitionSpec, str))
+
+
+def native_specs(specs: Any) -> Any:
+    """A tree of shardings with JAX's as ours."""
+    if _is_spec(specs):
+        return native(specs)
+    leaves, structure = flatten(specs)
+    return unflatten(structure, map(native, leaves))
+
+
+def _shape(leaf: Any) -> str:
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    return type(leaf).__name__ if shape is None else f"{dtype}{list(shape)}"
 
 
 class _Shape:
     """A leaf of a tree in an error: ``float32[8, 6]`` in place of all its numbers."""
 
     def __init__(self, leaf: Any) -> None:
-        shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-        self._text = type(leaf).__name__ if shape is None else f"{dtype}{list(shape)}"
+        self._text = _shape(leaf)
 
     def __repr__(self) -> str:
         return self._text
 
 
 def _shapes(tree: Any) -> str:
-    return repr(optree.tree_map(_Shape, tree))
+    leaves, structure = flatten(tree)
+    if structure.namespace:  # registered classes may accept only arrays in their fields
+        return ", ".join(f"{name} {_shape(leaf)}".strip() for name, leaf in zip(leaf_names(tree), leaves))
+    return repr(unflatten(structure, map(_Shape, leaves)))
+
+
+def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """One leaf of ``prefix`` per leaf of ``tree``; None is a leaf of the prefix. ValueError if it is no prefix."""
+    flatten(tree)
+    spread = optree.broadcast_prefix(prefix, tree, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return [value for value, leaf in zip(spread, leaves) if leaf is not None]
 
 
 def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
-    """One spec per leaf of ``tree``; ``specs`` may be a prefix of it, and None stands for "not said".
+    """One spec per leaf of ``tree``; ``specs`` may be a prefix of it, and None means unspecified.
 
     Raises:
         ShardingError: ``specs`` is no prefix of the tree.
     """
     if _is_spec(specs):
-        return [specs] * len(flatten(tree)[0])
+        return [native(specs)] * len(flatten(tree)[0])
     try:
-        broadcast = optree.broadcast_prefix(specs, tree, is_leaf=_is_spec, none_is_leaf=True)
+        return [native(spec) for spec in broadcast(specs, tree, _is_spec)]
     except ValueError:
         got = f"{specs!r} for {_shapes(tree)}"
         way_out = "give one spec for everything below a point of the tree, or one for each leaf"
         raise ShardingError(message(what, "must be a prefix of the tree it describes", got, way_out)) from None
-    leaves = optree.tree_leaves(tree, none_is_leaf=True)
-    return [spec for spec, leaf in zip(broadcast, leaves) if leaf is not None]

@@ -8,14 +8,13 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-import optree
 
 from .dtypes import dtype_name
 from .errors import ShapeError, message
-from .jit import JitFunction, run_as_program
+from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .sharding import check_ndim
 from .tracing import Trace, Tracer, current_trace
-from .trees import flatten, unflatten
+from .trees import broadcast, flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]
@@ -62,38 +61,39 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
     if isinstance(axes, list):
         axes = tuple(axes)
     try:
-        broadcast = optree.broadcast_prefix(axes, tree, is_leaf=_is_axis, none_is_leaf=True)
+        spread = broadcast(axes, tree, _is_axis)
     except ValueError as error:
         raise ShapeError(
             message("vmap", f"{what} must be a prefix of the tree it describes", axes, str(error))
         ) from None
-    for axis in broadcast:
+    for axis in spread:
         if not _is_axis(axis):
             raise ShapeError(message("vmap", f"{what} must hold dims or None", repr(axis)))
-    leaves = optree.tree_leaves(tree, none_is_leaf=True)
-    return [axis for axis, leaf in zip(broadcast, leaves) if leaf is not None]
+    return spread
 
 
 def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
     leaves, tree = flatten(args)
     axes = _axes_of_leaves(in_axes, args, "in_axes")
     mapped: list[Tracer] = []
-    sizes: list[int] = []
-    for leaf, axis in zip(leaves, axes):
+    sizes: dict[str, int] = {}
+    for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
         x: Any = trace.lift(leaf)
         if axis is not None:
             axis = check_ndim("vmap", axis, x.ndim)
-            sizes.append(x.shape[axis])
+            sizes[name] = x.shape[axis]
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
-    if not sizes or len(set(sizes)) != 1:
+    if len(set(sizes.values())) != 1:
+        got = ", ".join(f"{size} for {name}" for name, size in sizes.items()) or "no mapped argument"
         way_out = "give every example a row in each of them"
-        raise ShapeError(message("vmap", "mapped dims must have one size", sizes, way_out))
+        raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
+    size = next(iter(sizes.values()))
     is_mapped = [axis is not None for axis in axes]
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
-    values = trace.core.batch(region, [x._value for x in mapped], is_mapped, sizes[0])
+    values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size)
     outputs = [
-        _placed(trace, x, value, batched, axis, sizes[0])
+        _placed(trace, x, value, batched, axis, size)
         for x, (value, batched), axis in zip(results, values, _axes_of_leaves(out_axes, result, "out_axes"))
     ]
     return unflatten(out_tree, outputs)
@@ -128,8 +128,7 @@ def _record(
             shape = x.shape[1:] if batched else x.shape
             example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
         result = fun(*unflatten(tree, example))
-        out_leaves, out_tree = flatten(result)
-        results = [trace.lift(leaf) for leaf in out_leaves]
+        results, out_tree = lifted_results(trace, "vmap", result)
     finally:  # the caller of a function that raised may go on recording
         trace.core.end_region([x._value for x in results])
     return region, results, out_tree, result

@@ -454,7 +454,9 @@ def gradient_of_an_array() -> None:
 
 
 @row(
-    sw.DTypeError, r"an argument to differentiate by must be floating, got int32 for argument 0; convert it with astype"
+    sw.DTypeError,
+    r"^grad: an argument to differentiate by must be floating, got int32\[8, 6\] for x; "
+    r"convert it with astype, or leave it out of argnums \(",
 )
 def gradient_by_integers() -> None:
     on_mesh(sw.grad(lambda x: x.sum())).trace(N)

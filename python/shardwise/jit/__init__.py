@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """``jit``: a NumPy function as one SPMD program for the devices of a mesh."""
 
-from .call import parameter_names
+from .call import lifted_results, names_of_leaves, numbers_of
 from .eager import eager_call, jitted_with, run_as_program
-from .function import JitFunction, jit
+from .function import JitFunction, eval_shape, jit
 
-__all__ = ["JitFunction", "eager_call", "jit", "jitted_with", "parameter_names", "run_as_program"]
+__all__ = [
+    "JitFunction",
+    "eager_call",
+    "eval_shape",
+    "jit",
+    "jitted_with",
+    "lifted_results",
+    "names_of_leaves",
+    "numbers_of",
+    "run_as_program",
+]

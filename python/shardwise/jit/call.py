@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import refuse_masked
-from ..errors import DTypeError, MeshError, ShardingError, message
+from ..dtypes import is_dtype, refuse_masked
+from ..errors import DTypeError, MeshError, ShardingError, described, message
+from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
 from ..sharding import UNSPECIFIED, NamedSharding
 from ..tracing import Trace, Tracer, WeakTracer, refuse_escaped
+from ..tree_registry import typed
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = [
@@ -25,10 +29,14 @@ __all__ = [
     "aval_of",
     "constrained",
     "core_sharding",
+    "display_name",
     "leaf_key",
+    "lifted_results",
+    "names_of_leaves",
+    "native_struct",
+    "numbers_of",
     "parameter_names",
     "specs_per_leaf",
-    "typed",
 ]
 
 
@@ -53,6 +61,19 @@ class Call:
         """The static values with their types: ``1``, ``1.0`` and ``True`` are equal, but not the same program."""
         return tuple([tuple([(name, typed(value)) for name, value in group]) for group in self.static])
 
+    def leaves_of(self, nums: set[int], names: set[str]) -> tuple[int, ...]:
+        """Indices of the leaves of some arguments, by position among all arguments and by name."""
+        count = len(self.dynamic_args) + len(self.static[0])
+        nums = {i + count if i < 0 else i for i in nums}
+        static = {i for i, _ in self.static[0]}
+        wanted = [i in nums for i in range(count) if i not in static]
+        wanted += [name in names for name in sorted(self.dynamic_kwargs)]
+        args, kwargs = self.tree.children()
+        owners = [
+            own for own, child in zip(wanted, args.children() + kwargs.children()) for _ in range(child.num_leaves)
+        ]
+        return tuple([i for i, own in enumerate(owners) if own])
+
     def rebuild(self, leaves: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments of the user's function with ``leaves`` in place of the arrays."""
         dynamic, kwargs = unflatten(self.tree, leaves)
@@ -65,13 +86,6 @@ class Call:
 def specs_per_leaf(specs: Any, tree: Any, what: str) -> list[Any]:
     """One spec per leaf, None where it is unspecified."""
     return [None if spec is UNSPECIFIED else spec for spec in broadcast_prefix(specs, tree, what)]
-
-
-def typed(value: Any) -> Any:
-    """The value with its type: ``1``, ``1.0`` and ``True`` are equal, but make different programs."""
-    if type(value) is tuple:
-        return tuple([typed(item) for item in value])
-    return type(value), value.hex() if type(value) is float else value
 
 
 def as_weak(x: Tracer, leaf: Any) -> Tracer:
@@ -94,43 +108,95 @@ def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) ->
 def argument_names(fun: Callable[..., Any], call: Call) -> list[str]:
     """A name for each traced leaf: the parameter and the path in it, for reports and errors."""
     static = {i for i, _ in call.static[0]}
-    names = [n for i, n in enumerate(parameter_names(fun, call.rebuild(call.leaves)[0])) if i not in static]
+    count = len(call.dynamic_args) + len(static)
+    names = [n for i, n in enumerate(parameter_names(fun, count)) if i not in static]
     out = [name + path for name, arg in zip(names, call.dynamic_args) for path in leaf_names(arg)]
     for key in sorted(call.dynamic_kwargs):
         out += [key + path for path in leaf_names(call.dynamic_kwargs[key])]
     return out
 
 
-def parameter_names(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
-    """The names that a function has for its positional arguments; ``arg0`` for one that has none."""
+def display_name(fun: Callable[..., Any]) -> str:
+    """The name of a function as its source has it; ``f`` for one without."""
+    name = str(getattr(fun, "__name__", ""))
+    return name if name.isidentifier() else "f"
+
+
+def names_of_leaves(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """A name for each leaf of positional arguments: ``params['w']``."""
+    names = parameter_names(fun, len(args))
+    return [name + path for name, arg in zip(names, args) for path in leaf_names(arg)]
+
+
+def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
+    """The names that a function has for its first positional arguments; ``arg0`` for one that has none."""
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
+    return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]
 
 
-def aval_of(leaf: Any, path: str) -> ShapeDtypeStruct:
-    """Shape, dtype and sharding of an argument leaf; DTypeError if it is no array of numbers."""
+def native_struct(leaf: Any) -> Any:
+    """A `jax.ShapeDtypeStruct` as ours; anything else as it is."""
+    read = struct_of_jax(leaf)
+    return leaf if read is None else ShapeDtypeStruct(read[0], read[1], sharding=read[2])
+
+
+def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
+    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is no array of numbers."""
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     if isinstance(leaf, Array):
         return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
+    array = numbers_of(leaf)
+    if array is None:
+        rule = f"argument {name} must be an array of numbers"
+        raise DTypeError(message("jit", rule, described(leaf), _way_out(leaf, name, function)))
+    return ShapeDtypeStruct(array.shape, array.dtype)
+
+
+def numbers_of(leaf: Any) -> np.ndarray | None:
+    """A leaf as an array of numbers, of a dtype that programs can have; None for anything else."""
     refuse_masked(leaf)
     array = np.asarray(leaf)
-    if array.dtype.kind in "OSUVMmc" and array.dtype.name != "bfloat16":
-        raise DTypeError(
-            message(
-                "jit",
-                "an argument must be an array of numbers",
-                f"{array.dtype} for {type(leaf).__name__} at {path}",
-                "make it static, or pass arrays",
-            )
-        )
-    return ShapeDtypeStruct(array.shape, array.dtype)
+    return array if is_dtype(array.dtype) else None
+
+
+def _way_out(leaf: Any, name: str, function: str) -> str:
+    """How an argument that is no array gets into a program."""
+    if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
+        is_complex = np.asarray(leaf).dtype.kind == "c"
+        return "pass its real and its imaginary part" if is_complex else "convert it with astype"
+    parameter = re.match(r"\w+", name)
+    assert parameter is not None
+    register = ""
+    if is_dataclass(leaf) and not isinstance(leaf, type):
+        register = f", or let it be a tree of arrays: @sw.register_dataclass above {type(leaf).__name__}"
+    elif type(leaf).__module__ != "builtins" and not callable(leaf):
+        register = ", or let its class be a tree of arrays: sw.register_pytree_node"
+    unnamed = re.fullmatch(r"arg(\d+)", name)
+    if unnamed:
+        return f"make it static: sw.jit({function}, static_argnums={unnamed[1]}){register}"
+    if parameter[0] == name:
+        return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
+    if re.search(r"\.\w+$", name):
+        return f"make the field static, in a dataclass with field(metadata={{'static': True}}){register}"
+    return f"take it out of {parameter[0]}, or make it an argument of its own that is static{register}"
+
+
+def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:
+    """The leaves of what a function returned, as traced values, and its structure; DTypeError for other leaves."""
+    leaves, structure = flatten(result)
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, (Tracer, Array)) and numbers_of(leaf) is None:
+            way_out = "return arrays, and anything else outside the function"
+            got = f"{described(leaf)} for result{leaf_names(result)[i]}"
+            raise DTypeError(message(what, "an output must be an array", got, way_out))
+    return [trace.lift(leaf) for leaf in leaves], structure
 
 
 def leaf_key(leaf: Any) -> Any:
@@ -146,7 +212,7 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     array = np.asarray(leaf)
-    return array.shape, array.dtype, type(leaf) if type(leaf) in (int, float) else None
+    return (array.shape, array.dtype, type(leaf)) if type(leaf) in (int, float) else (array.shape, array.dtype)
 
 
 def core_sharding(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:

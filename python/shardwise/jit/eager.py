@@ -14,9 +14,9 @@ from ..array import Array
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
 from ..tracing import current_trace
+from ..tree_registry import typed
 from ..trees import flatten, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
-from .call import typed
 from .function import JitFunction, jit
 from .options import JitOptions
 
@@ -101,7 +101,7 @@ def run_as_program(
     one. What is no array among the arguments is part of the program.
     """
     leaves, tree = flatten((args, kwargs))
-    is_array = [isinstance(leaf, (Array, np.ndarray, np.generic, bool, int, float)) for leaf in leaves]
+    is_array = [isinstance(leaf, (bool, int, float)) or hasattr(type(leaf), "__array__") for leaf in leaves]
     rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
 
     def run(*arrays: Any) -> Any:

@@ -13,19 +13,31 @@ from ..errors import MeshError, ShardingError, message
 from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
-from ..propagation_options import DEFAULTS, Strategy, options
-from ..sharding import UNSPECIFIED, NamedSharding
+from ..propagation_options import Strategy
+from ..sharding import UNSPECIFIED, NamedSharding, native
 from ..stages import Lowered, Program, Traced
 from ..tracing import Trace, Tracer, current_trace, recording
-from ..trees import flatten, leaf_names, unflatten
+from ..trees import flatten, native_specs, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
-from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
-from .options import JitOptions, checked_rules, static_both_ways
+from .call import (
+    Call,
+    argument_names,
+    as_weak,
+    aval_of,
+    constrained,
+    core_sharding,
+    display_name,
+    leaf_key,
+    lifted_results,
+    native_struct,
+    specs_per_leaf,
+)
+from .options import UNSPECIFIED_OPTIONS, JitOptions, both_ways, check_disjoint, propagation_choices
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["JitFunction", "jit"]
+__all__ = ["JitFunction", "eval_shape", "jit"]
 
 
 @overload
@@ -40,6 +52,8 @@ def jit(
     out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     strategy: Strategy | None = None,
     conservative: bool | None = None,
     strict_divisible: bool | None = None,
@@ -55,6 +69,11 @@ def jit(
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
+        donate_argnums: positional arguments that the caller uses no more: each :class:`Array` in them is deleted when a
+            call has returned, and any later use of it is an error. Its memory is free from then on; as the run does not
+            write into it, the result needs memory of its own. NumPy arrays are not affected. Ignored in a function that
+            another jitted function calls, as in JAX.
+        donate_argnames: the same for keyword arguments.
         strategy: how propagation settles conflicts: ``"aggressive"``, the default, each tensor takes what it can;
             ``"basic"``, only what all tensors of an op agree on.
         conservative: propagate only what asks for no exchange and no part of an axis.
@@ -70,6 +89,7 @@ def jit(
     Raises:
         MeshError: no mesh is known. ShardingError: shardings or rules that do not fit, an option that there is not.
 
+    >>> import numpy as np
     >>> import shardwise as sw
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
@@ -81,6 +101,8 @@ def jit(
         "out_shardings": out_shardings,
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
         "strategy": strategy,
         "conservative": conservative,
         "strict_divisible": strict_divisible,
@@ -91,61 +113,60 @@ def jit(
     return JitFunction(fun, **given)
 
 
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shape and dtype of every result of ``fun``, without its numbers: a tree of :class:`ShapeDtypeStruct`.
+
+    Args:
+        fun: takes and returns trees of arrays.
+        args: arrays or :class:`ShapeDtypeStruct`; a mesh is needed only for annotations.
+        kwargs: the same.
+
+    Raises:
+        What calling ``fun`` with traced arguments raises.
+
+    Source: `jax.eval_shape`.
+
+    >>> import numpy as np
+    >>> eval_shape(lambda x: {"gram": x.T @ x}, ShapeDtypeStruct((8, 4), np.float32))
+    {'gram': ShapeDtypeStruct(shape=(4, 4), dtype=float32)}
+    """
+    return (fun if isinstance(fun, JitFunction) else JitFunction(fun)).eval_shape(*args, **kwargs)
+
+
 class JitFunction:
     """A function that runs as one SPMD program; made by :func:`jit`.
 
     Programs are cached by shapes, dtypes, shardings and the rules of :func:`shardwise.axis_rules`.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        *,
-        mesh: Mesh | None = None,
-        in_shardings: Any = UNSPECIFIED,
-        out_shardings: Any = UNSPECIFIED,
-        static_argnums: int | Sequence[int] = (),
-        static_argnames: str | Sequence[str] = (),
-        strategy: Strategy | None = None,
-        conservative: bool | None = None,
-        strict_divisible: bool | None = None,
-        sharding_rules: Mapping[str, ShardingRule | str] | None = None,
-    ) -> None:
+    def __init__(self, fun: Callable[..., Any], **options: Unpack[JitOptions]) -> None:
+        given: JitOptions = {**UNSPECIFIED_OPTIONS, **options}
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
+        mesh = native(given["mesh"])
         if mesh is not None and not isinstance(mesh, Mesh):
             raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
         self._fun = fun
-        self._given: JitOptions = {
-            "mesh": mesh,
-            "in_shardings": in_shardings,
-            "out_shardings": out_shardings,
-            "static_argnums": static_argnums,
-            "static_argnames": static_argnames,
-            "strategy": strategy,
-            "conservative": conservative,
-            "strict_divisible": strict_divisible,
-            "sharding_rules": sharding_rules,
-        }
+        self._given = given
         self._mesh = mesh
-        in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
-        self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
-        self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
-        nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self._static_nums, self._static_names = static_both_ways(fun, set(nums), set(names))
-        self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
-        self._rules = {} if sharding_rules is None else checked_rules(sharding_rules)
-        # What a program around this function must not contradict.
-        self.stated_options: JitOptions = {"mesh": mesh}
-        if strategy is not None:
-            self.stated_options["strategy"] = self._options.strategy
-        if conservative is not None:
-            self.stated_options["conservative"] = self._options.conservative
-        if strict_divisible is not None:
-            self.stated_options["strict_divisible"] = self._options.strict_divisible
-        if sharding_rules is not None:
-            self.stated_options["sharding_rules"] = self._rules
+        in_shardings, out_shardings = (
+            None if spec is UNSPECIFIED else spec for spec in (given["in_shardings"], given["out_shardings"])
+        )
+        self._in_shardings = native_specs(tuple(in_shardings) if type(in_shardings) is list else in_shardings)
+        self._out_shardings = native_specs(out_shardings)
+        stated = flatten((self._in_shardings, self._out_shardings))[0]
+        self._meshes = [] if mesh is None else [mesh]
+        self._meshes += [sharding.mesh for sharding in stated if isinstance(sharding, NamedSharding)]
+        self._static_nums, self._static_names = both_ways(
+            "static", fun, given["static_argnums"], given["static_argnames"]
+        )
+        self._donated_nums, self._donated_names = both_ways(
+            "donate", fun, given["donate_argnums"], given["donate_argnames"]
+        )
+        check_disjoint(self._static_nums & self._donated_nums, self._static_names & self._donated_names)
+        # A program around this function must not contradict the stated ones.
+        self._options, self._rules, self.stated_options = propagation_choices(given)
+        self.stated_options["mesh"] = mesh
         self._cache: dict[Any, Program] = {}
         update_wrapper(self, fun, updated=())
 
@@ -162,6 +183,7 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""
         call = self._call(args, kwargs)
+        call.leaves = list(map(native_struct, call.leaves))
         return self._trace(call, self._mesh_for(call))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -181,6 +203,20 @@ class JitFunction:
     def with_options(self, **options: Any) -> JitFunction:
         """The same function with some options of its jit replaced."""
         return JitFunction(self._fun, **{**self._given, **options})
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
+        call = self._call(args, kwargs)
+        call.leaves = [
+            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native_struct(leaf)
+            for leaf in call.leaves
+        ]
+        names = argument_names(self._fun, call)
+        avals = self._avals(call, names)
+        trace, _, result = self._record(call, self._known_mesh(call), avals, names, [None] * len(avals))
+        with recording(trace):
+            outputs, tree = lifted_results(trace, "eval_shape", result)
+        return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
 
     def clear_cache(self) -> None:
         """Forget the compiled programs."""
@@ -214,18 +250,19 @@ class JitFunction:
         return Call(args, kwargs, self._static_nums, self._static_names)
 
     def _mesh_for(self, call: Call) -> Mesh:
-        candidates = [self._mesh] if self._mesh is not None else []
-        for leaf in (*call.leaves, *flatten((self._in_shardings, self._out_shardings))[0]):
-            sharding = getattr(leaf, "sharding", leaf)
-            if isinstance(sharding, NamedSharding):
-                candidates.append(sharding.mesh)
-        mesh = candidates[0] if candidates else get_mesh()
+        mesh = self._known_mesh(call)
         if mesh is None:
             raise MeshError(
                 message(
                     "jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"
                 )
             )
+        return mesh
+
+    def _known_mesh(self, call: Call) -> Mesh | None:
+        shardings = [getattr(leaf, "sharding", None) for leaf in call.leaves]
+        candidates = [*self._meshes, *(s.mesh for s in shardings if isinstance(s, NamedSharding))]
+        mesh = candidates[0] if candidates else get_mesh()
         for other in candidates:
             if other != mesh:
                 raise MeshError(
@@ -253,32 +290,42 @@ class JitFunction:
         return program
 
     def _trace(self, call: Call, mesh: Mesh) -> Traced:
-        avals = [
-            aval_of(leaf, path) for leaf, path in zip(call.leaves, leaf_names((call.dynamic_args, call.dynamic_kwargs)))
-        ]
-        shardings = self._argument_shardings(call, mesh, avals)
-        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         names = argument_names(self._fun, call)
+        avals = self._avals(call, names)
+        shardings = self._argument_shardings(call, mesh, avals)
+        trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
-            tracers = [
-                trace.argument(aval.shape, aval.dtype, name, sharding)
-                for aval, sharding, name in zip(avals, shardings, names)
-            ]
-            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            result = self._fun(*args, **kwargs)
-            out_leaves, out_tree = flatten(result)
-            outputs = [trace.lift(leaf) for leaf in out_leaves]
+            outputs, out_tree = lifted_results(trace, "jit", result)
         check_constraints(trace, outputs)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
         out_shardings = [core_sharding(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
         module = trace.core.finish([x._value for x in outputs], out_shardings)
         places = {x._value: i for i, x in enumerate(tracers)}
         limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
-        traced = Traced(module, self._options, mesh, call.tree, avals, out_tree, trace.hoisted, limits)
+        donation = (display_name(self._fun), call.leaves_of(self._donated_nums, self._donated_names))
+        trees = (call.tree, avals, names, out_tree)
+        traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation)
         for op, rule in self._rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
+
+    def _avals(self, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
+        function = display_name(self._fun)
+        return [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
+
+    def _record(
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
+    ) -> tuple[Trace, list[Tracer], Any]:
+        """Call the function with traced arguments: the recorded program, its arguments, and what was returned."""
+        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
+        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
+        with recording(trace):
+            tracers = [
+                trace.argument(aval.shape, aval.dtype, name, sharding)
+                for aval, sharding, name in zip(avals, shardings, names)
+            ]
+            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
+            return trace, tracers, self._fun(*args, **kwargs)
 
     def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
         specs = self._wanted(call)

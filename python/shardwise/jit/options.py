@@ -11,9 +11,10 @@ from ..errors import ShardingError, message
 from ..mesh import Mesh
 from ..module import checked_rule
 from ..op_rules import ShardingRule
-from ..propagation_options import Strategy
+from ..propagation_options import DEFAULTS, PropagationOptions, Strategy, options
+from ..sharding import UNSPECIFIED
 
-__all__ = ["JitOptions", "checked_rules", "static_both_ways"]
+__all__ = ["UNSPECIFIED_OPTIONS", "JitOptions", "both_ways", "check_disjoint", "checked_rules", "propagation_choices"]
 
 
 class JitOptions(TypedDict, total=False):
@@ -24,14 +25,51 @@ class JitOptions(TypedDict, total=False):
     out_shardings: Any
     static_argnums: int | Sequence[int]
     static_argnames: str | Sequence[str]
+    donate_argnums: int | Sequence[int]
+    donate_argnames: str | Sequence[str]
     strategy: Strategy | None
     conservative: bool | None
     strict_divisible: bool | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
 
 
-def static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -> tuple[set[int], set[str]]:
-    """Static arguments by position and by name, however they were given, as JAX infers them."""
+UNSPECIFIED_OPTIONS: JitOptions = {
+    "mesh": None,
+    "in_shardings": UNSPECIFIED,
+    "out_shardings": UNSPECIFIED,
+    "static_argnums": (),
+    "static_argnames": (),
+    "donate_argnums": (),
+    "donate_argnames": (),
+    "strategy": None,
+    "conservative": None,
+    "strict_divisible": None,
+    "sharding_rules": None,
+}
+
+
+def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str, ShardingRule], JitOptions]:
+    """How a program is propagated, its sharding rules, and those of these options that the user specified."""
+    how = options("jit", given["strategy"], given["conservative"], given["strict_divisible"], DEFAULTS)
+    rules = {} if given["sharding_rules"] is None else checked_rules(given["sharding_rules"])
+    stated: JitOptions = {}
+    if given["strategy"] is not None:
+        stated["strategy"] = how.strategy
+    if given["conservative"] is not None:
+        stated["conservative"] = how.conservative
+    if given["strict_divisible"] is not None:
+        stated["strict_divisible"] = how.strict_divisible
+    if given["sharding_rules"] is not None:
+        stated["sharding_rules"] = rules
+    return how, rules, stated
+
+
+def both_ways(
+    kind: str, fun: Callable[..., Any], argnums: int | Sequence[int], argnames: str | Sequence[str]
+) -> tuple[set[int], set[str]]:
+    """The static, or the donated, arguments by position and by name, however they were given, as JAX infers them."""
+    nums = {argnums} if isinstance(argnums, int) else set(argnums)
+    names = {argnames} if isinstance(argnames, str) else set(argnames)
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -41,13 +79,21 @@ def static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
         for i in nums:
             if not -len(positional) <= i < len(positional):
-                raise ValueError(message("jit", f"static_argnums must be below the {len(positional)} parameters", i))
+                raise ValueError(message("jit", f"{kind}_argnums must be below the {len(positional)} parameters", i))
         nums = {i % len(positional) for i in nums}
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         for name in sorted(names - {p.name for p in parameters}):
-            raise ValueError(message("jit", "static_argnames must name parameters", repr(name)))
+            raise ValueError(message("jit", f"{kind}_argnames must name parameters", repr(name)))
     by_position = {positional[i] for i in nums if 0 <= i < len(positional)}
     return nums | {positional.index(n) for n in names if n in positional}, names | by_position
+
+
+def check_disjoint(nums: set[int], names: set[str]) -> None:
+    """ValueError for arguments that are static and donated."""
+    both: list[Any] = [*sorted(names)] or [*sorted(nums)]
+    if both:
+        rule = "an argument must not be static and donated"
+        raise ValueError(message("jit", rule, ", ".join(map(repr, both)), "leave it out of donate_argnums"))
 
 
 def checked_rules(rules: Any) -> dict[str, ShardingRule]:

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes that are nodes of trees: registered here, in optree or in JAX, and dataclasses that hold arrays.
+
+Everything that flattens uses one optree namespace, which also sees what is registered in optree's global one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import optree
+
+from .errors import message
+from .interop.jax_objects import node_of_jax, unflattened_by_jax
+from .partition_spec import PartitionSpec
+from .sharding import NamedSharding, native
+
+__all__ = [
+    "NAMESPACE",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "SequenceKey",
+    "adopt",
+    "path_of",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "typed",
+]
+
+NAMESPACE = "shardwise"
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class DictKey:
+    """The step to a dict's value; prints as ``['key']``."""
+
+    key: Hashable
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """The step to an element of a list or tuple; prints as ``[0]``."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """The step to a field of a dataclass or named tuple; prints as ``.name``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class FlattenedIndexKey:
+    """The step to a child of a registered class that has no names for its children; prints as ``[<flat index 0>]``."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+class _KeyEntry(optree.PyTreeEntry):
+    """A step into a registered class: its entry is a key, or an index where the class names no keys."""
+
+
+def path_of(accessor: Iterable[optree.PyTreeEntry]) -> tuple[Any, ...]:
+    """optree's path to a leaf in the keys of JAX."""
+    return tuple([_key_of(entry) for entry in accessor])
+
+
+def _key_of(entry: optree.PyTreeEntry) -> Any:
+    if isinstance(entry, optree.NamedTupleEntry):
+        return GetAttrKey(entry.field)
+    if isinstance(entry, optree.MappingEntry):
+        return DictKey(entry.entry)
+    if isinstance(entry, optree.SequenceEntry):
+        return SequenceKey(entry.entry)
+    if isinstance(entry, optree.GetAttrEntry):
+        return GetAttrKey(entry.entry)
+    return FlattenedIndexKey(entry.entry) if isinstance(entry.entry, int) else entry.entry
+
+
+def typed(value: Any) -> Any:
+    """The value with its type: ``1``, ``1.0`` and ``True`` are equal, but make different programs."""
+    if type(value) is tuple:
+        return tuple([typed(item) for item in value])
+    return type(value), value.hex() if type(value) is float else value
+
+
+class _Static:
+    """Static data of an instance of ``cls``, compared with their types. TypeError where they are not hashable."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, cls: type, value: Any) -> None:
+        self.value = value
+        self._key = typed(value)
+        try:  # optree does not, but data that can change must not be part of a program
+            hash(self._key)
+        except TypeError as error:
+            rule = f"static data of {cls.__qualname__} must be hashable"
+            raise TypeError(message("tree", rule, error, "use a tuple, or make it a field of data")) from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Static) and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+_lock = threading.RLock()
+_automatic: set[type] = set()  # registered because an instance was seen; the user's own registration replaces it
+
+
+def _register(what: str, cls: Any, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> None:
+    if not isinstance(cls, type):
+        raise TypeError(message(what, "takes a class", repr(cls)))
+    with _lock:
+        if cls in _automatic:
+            optree.unregister_pytree_node(cls, namespace=NAMESPACE)
+            _automatic.discard(cls)
+        try:
+            optree.register_pytree_node(cls, flatten, unflatten, path_entry_type=_KeyEntry, namespace=NAMESPACE)
+        except ValueError:
+            raise ValueError(message(what, "a class must be registered once", f"{cls.__qualname__} again")) from None
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
+) -> None:
+    """Let instances of a class be trees: jit, grad, vmap and shardings reach the arrays in them.
+
+    Args:
+        nodetype: the class; its subclasses are registered on their own.
+        flatten_func: takes an instance and returns ``(children, static data)``. Static data are part of a program:
+            hashable, and compared with ``==`` and their type.
+        unflatten_func: takes ``(static data, children)`` and returns an instance. Children may be traced values.
+        flatten_with_keys_func: as ``flatten_func``, with pairs ``(key, child)``; keys name the place of a child.
+
+    Raises:
+        TypeError: no class. ValueError: a class that is registered already.
+
+    Source: `jax.tree_util.register_pytree_node`.
+
+    >>> import numpy as np
+    >>> import shardwise as sw
+    >>> class Affine:
+    ...     def __init__(self, w, b):
+    ...         self.w, self.b = w, b
+    >>> sw.register_pytree_node(Affine, lambda a: ((a.w, a.b), None), lambda _, children: Affine(*children))
+    >>> sw.tree.leaves(Affine(1, {"bias": 2}))
+    [1, 2]
+    """
+
+    def flatten(x: Any) -> tuple[Any, ...]:
+        if flatten_with_keys_func is None:
+            children, static = flatten_func(x)
+            return children, _Static(nodetype, static)
+        keyed, static = flatten_with_keys_func(x)
+        keyed = list(keyed)
+        return [child for _, child in keyed], _Static(nodetype, static), [key for key, _ in keyed]
+
+    _register("register_pytree_node", nodetype, flatten, lambda static, xs: unflatten_func(static.value, xs))
+
+
+def register_pytree_node_class(cls: _Class) -> _Class:
+    """Let instances of a class with ``tree_flatten`` and a classmethod ``tree_unflatten`` be trees. A decorator.
+
+    ``x.tree_flatten()`` returns ``(children, static data)``, ``cls.tree_unflatten(static data, children)`` an instance.
+
+    Raises:
+        TypeError: no class, or one without these methods. ValueError: a class that is registered already.
+
+    Source: `jax.tree_util.register_pytree_node_class`.
+    """
+    methods: Any = cls
+    for name in ("tree_flatten", "tree_unflatten"):
+        if not hasattr(cls, name):
+            raise TypeError(message("register_pytree_node_class", f"the class must have a method {name}", repr(cls)))
+    register_pytree_node(cls, lambda x: x.tree_flatten(), methods.tree_unflatten)
+    return cls
+
+
+def register_dataclass(
+    nodetype: Any = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Any:
+    """Let instances of a dataclass be trees. A decorator, with or without arguments.
+
+    A dataclass whose fields hold arrays is a tree without it. Register it to choose the static fields, or to let it be
+    a tree also where its fields hold only numbers.
+
+    Args:
+        nodetype: the dataclass, or another class that is made by ``nodetype(**fields)``.
+        data_fields: fields that hold arrays or trees; default: all but those with ``metadata={"static": True}``.
+        meta_fields: static fields, hashable and part of a program; given if and only if ``data_fields`` are.
+        drop_fields: fields with a default that no copy of an instance keeps.
+
+    Returns:
+        The class.
+
+    Raises:
+        TypeError: only one of ``data_fields`` and ``meta_fields``, or neither for another class. ValueError: fields
+            that are missing, unknown or in both, or a class that is registered already.
+
+    Source: `jax.tree_util.register_dataclass`.
+
+    >>> from dataclasses import dataclass, field
+    >>> import shardwise as sw
+    >>> @sw.register_dataclass
+    ... @dataclass
+    ... class Layer:
+    ...     w: float
+    ...     activation: str = field(metadata={"static": True})
+    >>> sw.tree.map(lambda x: x + 1, Layer(1.0, "relu"))
+    Layer(w=2.0, activation='relu')
+    """
+    if nodetype is None:
+        return lambda cls: register_dataclass(cls, data_fields, meta_fields, drop_fields)
+    data, meta = _checked_fields(nodetype, data_fields, meta_fields, drop_fields)
+    keys = tuple([GetAttrKey(name) for name in data])
+
+    def flatten(x: Any) -> tuple[Any, ...]:
+        static = tuple([getattr(x, name) for name in meta])
+        return [getattr(x, name) for name in data], _Static(nodetype, static), keys
+
+    def unflatten(static: _Static, children: Iterable[Any]) -> Any:
+        return nodetype(**dict(zip(meta, static.value)), **dict(zip(data, children)))
+
+    _register("register_dataclass", nodetype, flatten, unflatten)
+    return nodetype
+
+
+def _checked_fields(
+    cls: Any, data_fields: Sequence[str] | None, meta_fields: Sequence[str] | None, drop_fields: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the data and of the static fields."""
+    what = "register_dataclass"
+    if (data_fields is None) != (meta_fields is None):
+        got = f"data_fields={data_fields!r}, meta_fields={meta_fields!r}"
+        raise TypeError(message(what, "data_fields and meta_fields must be given together", got))
+    is_dataclass = isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    fields = dataclasses.fields(cls) if is_dataclass else ()
+    if data_fields is None or meta_fields is None:
+        if not is_dataclass:
+            way_out = "decorate it with @dataclass first, or name data_fields and meta_fields"
+            raise TypeError(message(what, "takes a dataclass", repr(cls), way_out))
+        kept = [field for field in fields if field.name not in drop_fields]
+        for field in kept:
+            if not field.init:
+                way_out = "name it in drop_fields if __post_init__ computes it"
+                raise ValueError(message(what, "all fields must be in __init__", repr(field.name), way_out))
+        return tuple(f.name for f in kept if not _is_static(f)), tuple(f.name for f in kept if _is_static(f))
+    if is_dataclass:
+        init = {field.name for field in fields if field.init} - set(drop_fields)
+        missing, unknown = init - {*data_fields, *meta_fields}, {*data_fields, *meta_fields} - init
+        rule = "data_fields and meta_fields must name every init field, and no other"
+        if missing:
+            got = f"none of {', '.join(sorted(missing))}"
+            raise ValueError(message(what, rule, got, "add them, or name them in drop_fields"))
+        if unknown:
+            raise ValueError(message(what, rule, ", ".join(sorted(unknown))))
+    both = set(data_fields) & set(meta_fields)
+    if both:
+        rule = "a field must be in one of data_fields and meta_fields"
+        raise ValueError(message(what, rule, f"{', '.join(sorted(both))} in both"))
+    return tuple(data_fields), tuple(meta_fields)
+
+
+def _is_static(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get("static", False))
+
+
+_leaf_classes: set[type] = set()  # never nodes, so that a call looks at each leaf's class only
+_LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "shardwise")
+
+
+def adopt(leaves: list[Any]) -> bool:
+    """Register the classes of leaves that are trees to their user; True if there are any, and to flatten again."""
+    unknown = {*map(type, leaves)} - _leaf_classes
+    if not unknown:
+        return False
+    with _lock:
+        return any(_adopted(leaf) for leaf in leaves if type(leaf) in unknown)
+
+
+def _adopted(leaf: Any) -> bool:
+    cls = type(leaf)
+    if cls in _automatic:  # by a leaf before this one, or by another thread
+        return True
+    if cls.__module__.partition(".")[0] in _LEAF_MODULES or hasattr(cls, "__array__") or isinstance(leaf, type):
+        _leaf_classes.add(cls)
+        return False
+    if node_of_jax(leaf) is not None:
+        _register("register_pytree_node", cls, _flattened_as_in_jax, _unflattened_as_in_jax)
+    elif dataclasses.is_dataclass(cls) and all(f.init for f in dataclasses.fields(cls)) and _holds_arrays(leaf):
+        register_dataclass(cls)
+    else:
+        return False
+    _automatic.add(cls)
+    return True
+
+
+def _flattened_as_in_jax(x: Any) -> tuple[Any, ...]:
+    node = node_of_jax(x)
+    assert node is not None
+    return node.children, _Static(type(x), node.structure), node.keys
+
+
+def _unflattened_as_in_jax(static: _Static, children: Any) -> Any:
+    return unflattened_by_jax(static.value, children)
+
+
+def _holds_arrays(x: Any) -> bool:
+    """Whether a leaf is an array or a sharding, or a dataclass that holds some."""
+    if isinstance(x, type):
+        return False
+    if (hasattr(x, "shape") and hasattr(x, "dtype")) or isinstance(native(x), (PartitionSpec, NamedSharding)):
+        return True
+    if not dataclasses.is_dataclass(x):
+        return False
+    data = [getattr(x, field.name, None) for field in dataclasses.fields(x) if field.init and not _is_static(field)]
+    leaves: list[Any] = optree.tree_leaves(data, namespace=NAMESPACE)  # type: ignore[arg-type]
+    return any(map(_holds_arrays, leaves))
