@@ -13,12 +13,14 @@ import numpy as np
 from .dtypes import is_float
 from .errors import DTypeError, ShapeError, message
 from .jit import JitFunction, run_as_program
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
 
 __all__ = ["grad", "value_and_grad"]
 
 
+@entry_point
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -40,6 +42,7 @@ def value_and_grad(
 
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
@@ -55,6 +58,7 @@ def value_and_grad(
     return wrapped
 
 
+@entry_point
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The gradient of a scalar function; see :func:`value_and_grad`. With ``has_aux``, ``(gradient, aux)``.
 
@@ -65,6 +69,7 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     """
     with_value = value_and_grad(fun, argnums, has_aux)
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = with_value(*args, **kwargs)

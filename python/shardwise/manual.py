@@ -16,12 +16,14 @@ from .jit import JitFunction, parameter_names, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = ["manual", "shard_map"]
 
 
+@entry_point
 def manual(
     fun: Callable[..., Any],
     mesh: Mesh | None = None,
@@ -67,6 +69,7 @@ def manual(
     names = _names(axes)
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
@@ -84,6 +87,7 @@ def _names(axes: Any) -> frozenset[str] | None:
     return None if listed is None else frozenset(listed)
 
 
+@entry_point
 def shard_map(
     f: Callable[..., Any] | None = None,
     *,

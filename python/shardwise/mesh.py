@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _core
 from .errors import MeshError, message
+from .traceback_filtering import entry_point, entry_points
 
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
@@ -28,6 +29,7 @@ def _integers(device_ids: Any) -> list[int]:
     return [int(i) for i in ids.reshape(-1)]
 
 
+@entry_points
 class Mesh:
     """Named axes over devices, the major axis first.
 
@@ -146,6 +148,7 @@ def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -
     return Mesh(axes, device_ids, name=name)
 
 
+@entry_point
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices: Sequence[int] | None = None) -> Mesh:
     """A mesh from sizes and names, as ``jax.make_mesh``; ``devices`` are ids.
 
@@ -193,6 +196,7 @@ class _SetMesh(AbstractContextManager["Mesh | None"]):
         _ambient.mesh = self._before
 
 
+@entry_point
 def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
     """Make ``mesh`` the one that :func:`jit` uses when it is given none; a function and a context manager, as in JAX.
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Union
 import numpy as np
 
 from .errors import ShardingError, message
+from .traceback_filtering import entry_point, entry_points
 
 __all__ = ["Axis", "OpenDim", "P", "PartitionSpec", "PriorityDim", "SubAxis", "open", "priority", "sub"]
 
@@ -42,6 +43,7 @@ class SubAxis:
         return f"sub({self.name!r}, pre={self.pre}, size={self.size})"
 
 
+@entry_point
 def sub(name: str, *, pre: int, size: int) -> SubAxis:
     """The digits of axis ``name`` behind the first ``pre`` parts, ``size`` parts in all (Shardy's sub-axis).
 
@@ -79,6 +81,7 @@ class OpenDim:
         return f"open({', '.join(map(repr, self.axes))})"
 
 
+@entry_point
 def open(*axes: Axis | Sequence[Axis]) -> OpenDim:
     """A dim sharded over ``axes`` that propagation may shard further (Shardy's ``{"x", ?}``).
 
@@ -112,6 +115,7 @@ class PriorityDim:
         return f"priority({self.dim!r}, {self.priority})"
 
 
+@entry_point
 def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDim:
     """A dim that takes part in propagation after those of smaller priorities (Shardy's ``{"x"}p1``).
 
@@ -139,6 +143,7 @@ def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDi
 _REDUCERS = ("sum", "prod", "max", "min", "and", "or")
 
 
+@entry_points
 class PartitionSpec:
     """Per dim the axes that split it: None, an axis, a tuple of axes, :func:`open` or :func:`priority`.
 

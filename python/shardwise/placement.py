@@ -14,12 +14,14 @@ from .errors import MeshError, ShardingError, message
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
+from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 from .trees import broadcast_prefix, flatten, unflatten
 
 __all__ = ["device_put", "reshard"]
 
 
+@entry_point
 def device_put(x: Any, device: Any = None) -> Any:
     """Place a copy of ``x`` on a mesh; later writes to ``x`` do not show.
 
@@ -47,6 +49,7 @@ def device_put(x: Any, device: Any = None) -> Any:
     return _placed("device_put", x, device)
 
 
+@entry_point
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """The same values, held as ``out_shardings`` says: on the devices at once, in a traced function as a constraint.
 

@@ -19,6 +19,7 @@ from . import _core
 from .errors import MeshError, ShapeError, ShardingError, message
 from .mesh import Mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, open
+from .traceback_filtering import entry_points
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
 
@@ -88,6 +89,7 @@ def _alone(dim: Any) -> Any:
     return dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
 
 
+@entry_points
 class NamedSharding:
     """A mesh and a spec: how the devices hold one array, as in JAX.
 

@@ -15,6 +15,7 @@ from .jit import jit
 from .mesh import Mesh
 from .reports import format_bytes
 from .stages import Program
+from .traceback_filtering import entry_point
 from .trees import flatten, leaf_names
 
 __all__ = ["assert_collectives", "assert_matches_unpartitioned"]
@@ -24,6 +25,7 @@ _MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True}, {"poison": True},
 _OP = re.compile(r'"?\b((?:stablehlo|chlo|sdy|shardwise)\.\w+)')
 
 
+@entry_point
 def assert_matches_unpartitioned(
     fn: Callable[..., Any],
     *args: Any,
@@ -129,6 +131,7 @@ def _tolerance(
     return result.astype(np.float64), wide, (atol or 0.0) + (rtol or 0.0) * finite
 
 
+@entry_point
 def assert_collectives(program: Program, *, bytes_max: float | None = None, **counts: int) -> None:
     """Assert how often a program communicates, by kind, and how much.
 

@@ -14,12 +14,14 @@ from .dtypes import dtype_name
 from .errors import ShapeError, message
 from .jit import JitFunction, run_as_program
 from .sharding import check_ndim
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import flatten, unflatten
 
 __all__ = ["vmap"]
 
 
+@entry_point
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """``fun`` over a new dim of its arguments, as in JAX: no loop, each op takes the dim in.
 
@@ -38,6 +40,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     """
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
