@@ -32,7 +32,7 @@ def with_elements(text: str) -> str:
 def main(folder: str = "python") -> None:
     """Write ``FOLDER/shardwise/_core/*.pyi``."""
     error = importlib.import_module("shardwise._core.error")
-    kinds = [vars(error)[name] for name in dir(error) if not name.startswith("_")]
+    kinds = [vars(error)[name] for name in dir(error) if isinstance(vars(error)[name], type)]
     modules = [kind.__module__ for kind in kinds]
     for kind in kinds:
         kind.__module__ = error.__name__

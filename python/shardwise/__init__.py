@@ -14,22 +14,16 @@ array([ 0,  2,  4,  6,  8, 10, 12, 14])
 
 from __future__ import annotations
 
-import os as _os
+import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
 
-import numpy as _np
-import optree as _optree
+from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 
-from . import _core
+with _coretype_for_this_cpu():
+    from . import _core
 
-# Source lines in reports are the user's. The models' own lines count as such: they are programs to read.
-_HERE = _os.path.dirname(__file__)
-_core.ir.hide_frames_of(
-    [
-        *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
-        *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
-        *(_os.path.dirname(str(library.__file__)) + _os.sep for library in (_np, _optree)),
-    ]
-)
+from . import traceback_filtering as _traceback_filtering
+
+_core.ir.hide_frames_of(_traceback_filtering.HIDDEN)
 
 from . import dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
 from .annotations import (  # noqa: E402

@@ -23,6 +23,7 @@ from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
 from .sharding import UNSPECIFIED, NamedSharding, check_ndim, native
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace, recording
 from .trees import broadcast_prefix, flatten, unflatten
 
@@ -74,6 +75,7 @@ def _constrain(x: Tracer, what: str, dims: list[tuple[list[Any], bool, int | Non
     return x._trace.constrain(x, _core.mesh.Sharding.make(mesh._core, dims))
 
 
+@entry_point
 def replicate(x: Any) -> Any:
     """Replicate ``x``: every device holds the whole tensor. All dims are closed.
 
@@ -94,6 +96,7 @@ def replicate(x: Any) -> Any:
     return _constrain(x, "replicate", [([], False, None)] * x.ndim)
 
 
+@entry_point
 def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
     """Split one dim of ``x``. The other dims stay open, so propagation may split them, too.
 
@@ -132,6 +135,7 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
     return _constrain(x, "split", dims)
 
 
+@entry_point
 def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | list[Any]) -> Any:
     """Fix the sharding of ``x``. Every dim is closed, unless ``open(...)`` or ``?`` opens it.
 
@@ -178,6 +182,7 @@ def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
     return x._trace.constrain(x, sharding.core(x.ndim))
 
 
+@entry_point
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Constrain every array of a tree, as :func:`shard` does for one.
 
@@ -216,6 +221,7 @@ def _one(x: Any, sharding: Any) -> Any:
     return _sharded("with_sharding_constraint", x, sharding) if isinstance(x, Tracer) else x
 
 
+@entry_point
 def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     """Name the dims of ``x``, and shard them by the rules of :func:`shardwise.axis_rules`.
 
@@ -250,6 +256,7 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     return shard(x, PartitionSpec(*(() if dim is None else layout.axes(dim) for dim in dims)))
 
 
+@entry_point
 def sharding_group(values: Any, group_id: int | None = None) -> Any:
     """Give all arrays of a tree the same sharding; propagation decides which.
 
@@ -293,6 +300,7 @@ def sharding_group(values: Any, group_id: int | None = None) -> Any:
 _DIRECTIONS = {"none": np.int32(0), "forward": np.int32(1), "backward": np.int32(2)}  # Shardy's numbers
 
 
+@entry_point
 def propagation_barrier(x: Any, allowed_direction: str) -> Any:
     """An identity that shardings cross in one direction only.
 
@@ -351,6 +359,7 @@ def _overlap(a: Axis, b: Axis) -> bool:
     return (a if isinstance(a, str) else a.name) == (b if isinstance(b, str) else b.name)
 
 
+@entry_point
 def name(x: Any, text: str) -> Any:
     """Name ``x`` in program text and reports, so that ``program.why(text)`` finds it. Returns ``x``."""
     if not isinstance(text, str):

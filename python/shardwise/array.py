@@ -17,6 +17,7 @@ from .methods import ArrayMethods
 from .numpy._registry import checks
 from .partition_spec import PartitionSpec
 from .sharding import NamedSharding, native
+from .traceback_filtering import entry_point, entry_points, hide_frames
 
 __all__ = ["Array", "ShapeDtypeStruct", "Shard"]
 
@@ -34,6 +35,7 @@ class Shard:
         return f"Shard(device={self.device}, index=[{index}], shape={self.data.shape})"
 
 
+@entry_points
 class ShapeDtypeStruct:
     """A shape and a dtype in place of an array, for tracing without data, as in JAX.
 
@@ -184,13 +186,25 @@ class Array(ArrayMethods):
         return gathered if copy is False else gathered.copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _eager(getattr(ufunc, method), inputs, kwargs)
+        try:
+            return _eager(getattr(ufunc, method), inputs, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _eager(func, args, kwargs)
+        try:
+            return _eager(func, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __getitem__(self, index: Any) -> Any:
-        return _eager(_getitem, (self, index), {})
+        try:
+            return _eager(_getitem, (self, index), {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(
@@ -224,10 +238,12 @@ class Array(ArrayMethods):
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self
 
+    @entry_point
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:
         """The array converted to ``dtype``, on the same mesh."""
         return _eager(_astype, (self, np.dtype(dtype)), {})
 
+    @entry_point
     def view(self, dtype: Any = None) -> Any:
         """The bits read as ``dtype``, of the same width, on the same mesh; None for the array itself."""
         return self if dtype is None else _eager(_view, (self, np.dtype(dtype)), {})

@@ -31,6 +31,7 @@ from .mesh import Mesh, get_mesh, make_mesh
 from .partition_spec import PartitionSpec, SubAxis, is_integer
 from .placement import device_put, reshard
 from .sharding import NamedSharding, native
+from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 
 __all__ = [
@@ -75,6 +76,7 @@ _REDUCERS = {"sum": "sum", "product": "prod", "max": "max", "min": "min", "band"
 _REDUCE_OPS = {reducer: op for op, reducer in _REDUCERS.items()}
 
 
+@entry_point
 def DeviceMesh(  # noqa: N802
     device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None
 ) -> Mesh:
@@ -97,6 +99,7 @@ def DeviceMesh(  # noqa: N802
     return make_mesh(ids.shape, _dim_names(ids.ndim, mesh_dim_names), devices=[int(i) for i in ids.reshape(-1)])
 
 
+@entry_point
 def init_device_mesh(
     device_type: str, mesh_shape: Sequence[int], *, mesh_dim_names: Sequence[str] | None = None
 ) -> Mesh:
@@ -156,6 +159,7 @@ def _reducer(placement: Partial) -> str:
     return _REDUCERS[placement.reduce_op]
 
 
+@entry_point
 def placements(x: Array | NamedSharding) -> tuple[Placement, ...]:
     """One placement per mesh axis for an array or a sharding: the inverse of :func:`spec`.
 
@@ -182,6 +186,7 @@ def placements(x: Array | NamedSharding) -> tuple[Placement, ...]:
     return tuple(found.get(name, Replicate()) for name in names)
 
 
+@entry_point
 def distribute_tensor(
     tensor: Any, device_mesh: Mesh | None = None, placements: Sequence[Placement] | None = None
 ) -> Any:
@@ -206,6 +211,7 @@ def distribute_tensor(
     return device_put(tensor, NamedSharding(mesh, spec(mesh, given, np.ndim(tensor))))
 
 
+@entry_point
 def redistribute(tensor: Any, device_mesh: Mesh | None = None, placements: Sequence[Placement] | None = None) -> Any:
     """Change the placements of a tensor: :func:`shardwise.reshard`. ``device_mesh`` defaults to the tensor's own.
 

@@ -15,6 +15,7 @@ from .dtypes import is_float
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients
 from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
@@ -22,6 +23,7 @@ from .unpartitioned import as_numpy, unpartitioned_mesh
 __all__ = ["grad", "value_and_grad"]
 
 
+@entry_point
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -43,6 +45,7 @@ def value_and_grad(
 
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
@@ -62,6 +65,7 @@ def value_and_grad(
     return wrapped
 
 
+@entry_point
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The gradient of a scalar function; see :func:`value_and_grad`. With ``has_aux``, ``(gradient, aux)``.
 
@@ -72,6 +76,7 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     """
     with_value = value_and_grad(fun, argnums, has_aux)
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = with_value(*args, **kwargs)

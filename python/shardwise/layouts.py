@@ -21,12 +21,14 @@ from typing import Any
 
 from .errors import ShardingError, message
 from .partition_spec import Axis, SubAxis
+from .traceback_filtering import entry_points
 
 __all__ = ["Layout", "axis_rules", "both", "current_layout", "data_parallel", "model_parallel"]
 
 Rule = tuple[Axis, ...]
 
 
+@entry_points
 class Layout(Mapping[str, Any]):
     """An immutable mapping from names of dims to mesh axes. A dim without a rule is not split.
 
@@ -127,6 +129,7 @@ class _Ambient(threading.local):
 _ambient = _Ambient()
 
 
+@entry_points
 class axis_rules(AbstractContextManager[Layout]):  # noqa: N801
     """A context manager that sets the layout for :func:`shardwise.logical`. It replaces an outer layout.
 

@@ -16,12 +16,14 @@ from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding, native
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, unflatten
 
 __all__ = ["manual", "shard_map"]
 
 
+@entry_point
 def manual(
     fun: Callable[..., Any],
     mesh: Mesh | None = None,
@@ -68,6 +70,7 @@ def manual(
     names = _names(axes)
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any) -> Any:
         trace = current_trace()
@@ -85,6 +88,7 @@ def _names(axes: Any) -> frozenset[str] | None:
     return None if listed is None else frozenset(listed)
 
 
+@entry_point
 def shard_map(
     f: Callable[..., Any] | None = None,
     *,

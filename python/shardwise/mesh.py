@@ -15,6 +15,7 @@ import numpy as np
 from . import _core
 from .errors import MeshError, message
 from .interop.jax_objects import mesh_of_jax
+from .traceback_filtering import entry_point, entry_points
 
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
@@ -29,6 +30,7 @@ def _integers(device_ids: Any) -> list[int]:
     return [int(i) for i in ids.reshape(-1)]
 
 
+@entry_points
 class Mesh:
     """Virtual devices in a grid with named axes, the major axis first.
 
@@ -162,6 +164,7 @@ def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -
     return Mesh(axes, device_ids, name=name)
 
 
+@entry_point
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices: Sequence[int] | None = None) -> Mesh:
     """Make a mesh from sizes and names, like ``jax.make_mesh``.
 
@@ -216,6 +219,7 @@ class _SetMesh(AbstractContextManager["Mesh | None"]):
         _ambient.mesh = self._before
 
 
+@entry_point
 def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
     """Set the default mesh for :func:`jit`. As in JAX, this is a function and a context manager.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .errors import UnsupportedError, message
+from .traceback_filtering import entry_point, hide_frames
 
 __all__ = ["ArrayMethods"]
 
@@ -59,12 +60,14 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
         return At(self)
 
+    @entry_point
     def __eq__(self, other: Any) -> Any:
         # `x == None` asks about identity, as in JAX; text is never equal to a number.
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
         return np.equal(self, other)  # type: ignore[call-overload]
 
+    @entry_point
     def __ne__(self, other: Any) -> Any:
         if other is None or isinstance(other, (str, bytes)):
             return NotImplemented
@@ -82,24 +85,28 @@ class ArrayMethods(NDArrayOperatorsMixin):
             raise TypeError("iteration over an array without dims")
         return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
 
+    @entry_point
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:
         """The array converted to ``dtype``."""
         from .numpy import astype
 
         return astype(self, dtype)
 
+    @entry_point
     def view(self, dtype: Any = None) -> Any:
         """The bits read as ``dtype``, of the same width; None for the array itself. See numpy.ndarray.view."""
         from .numpy.manipulation import view
 
         return self if dtype is None else view(self, dtype)
 
+    @entry_point
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
         if order != "C":
             raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
         return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
 
+    @entry_point
     def transpose(self, *axes: Any) -> Any:
         """The array with its dims permuted."""
         order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
@@ -114,7 +121,11 @@ def _forward(name: str, doc: str) -> Any:
     function = getattr(np, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        try:
+            return function(self, *args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     method.__name__ = name
     method.__doc__ = doc
@@ -150,10 +161,34 @@ for _name, _doc in {
     setattr(ArrayMethods, _name, _forward(_name, _doc))
 
 
+# The operators of NDArrayOperatorsMixin, without its frames in tracebacks.
+
+
+def _binary(function: Any) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        if getattr(other, "__array_ufunc__", function) is None:
+            return NotImplemented
+        try:
+            return function(self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return operator
+
+
+def _reflected(function: Any) -> Any:
+    return _binary(lambda self, other: function(other, self))
+
+
 def _in_place(function: Any) -> Any:
     # `x += y` binds x to a new array: nothing is written.
     def operator(self: Any, other: Any) -> Any:
-        return function(self, other)
+        try:
+            return function(self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return operator
 
@@ -163,5 +198,14 @@ for _name, _function in {
     "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "lshift": np.left_shift, "rshift": np.right_shift,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }.items():  # fmt: skip
+    setattr(ArrayMethods, f"__{_name}__", _binary(_function))
+    setattr(ArrayMethods, f"__r{_name}__", _reflected(_function))
     setattr(ArrayMethods, f"__i{_name}__", _in_place(_function))
+for _name, _function in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "divmod": np.divmod,
+}.items():  # fmt: skip
+    setattr(ArrayMethods, f"__{_name}__", _binary(_function))
+ArrayMethods.__rdivmod__ = _reflected(np.divmod)  # type: ignore[method-assign]
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(ArrayMethods, f"__{_name}__", entry_point(getattr(NDArrayOperatorsMixin, f"__{_name}__")))
 ArrayMethods.flatten = ArrayMethods.ravel  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from .errors import ShardingError, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
 from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, options_of_passes, switch
+from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,6 +70,7 @@ def origin_of_text(text: str, filename: str = "") -> Origin:
     return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
 
 
+@entry_points
 class Module:
     """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`, or by recording a function.
 
@@ -312,6 +314,7 @@ def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
     return found
 
 
+@entry_point
 def parse(text: str, filename: str = "") -> Module:
     """Read a program: MLIR's generic form, or StableHLO's pretty forms as JAX prints them, with ``sdy`` attributes.
 

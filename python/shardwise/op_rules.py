@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn, TypeAlias
 
 from .errors import ShardingError, message
+from .traceback_filtering import entry_point
 
 __all__ = ["ShardingRule", "sharding_rule"]
 
@@ -209,6 +210,7 @@ def _names(what: str, factors: Factors) -> tuple[str, ...]:
     return names
 
 
+@entry_point
 def sharding_rule(
     rule: str,
     *,

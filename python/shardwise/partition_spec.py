@@ -17,6 +17,7 @@ import numpy as np
 
 from .errors import ShardingError, message
 from .interop.jax_objects import is_unconstrained, spec_of_jax
+from .traceback_filtering import entry_point, entry_points
 
 __all__ = ["Axis", "OpenDim", "P", "PartitionSpec", "PriorityDim", "SubAxis", "open", "priority", "sub"]
 
@@ -43,6 +44,7 @@ class SubAxis:
         return f"sub({self.name!r}, pre={self.pre}, size={self.size})"
 
 
+@entry_point
 def sub(name: str, *, pre: int, size: int) -> SubAxis:
     """A sub-axis of axis ``name``: the part of size ``size`` that follows a major part of size ``pre``.
 
@@ -80,6 +82,7 @@ class OpenDim:
         return f"open({', '.join(map(repr, self.axes))})"
 
 
+@entry_point
 def open(*axes: Axis | Sequence[Axis]) -> OpenDim:
     """An open dim of a spec: it is split over ``axes``, and propagation may add more (Shardy's ``{"x", ?}``).
 
@@ -113,6 +116,7 @@ class PriorityDim:
         return f"priority({self.dim!r}, {self.priority})"
 
 
+@entry_point
 def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDim:
     """Defer a dim of a spec: it propagates after all dims of smaller priorities (Shardy's ``{"x"}p1``).
 
@@ -139,6 +143,7 @@ def priority(axes: Axis | Sequence[Axis] | OpenDim, priority: int) -> PriorityDi
 _REDUCERS = ("sum", "prod", "max", "min", "and", "or")
 
 
+@entry_points
 class PartitionSpec:
     """The axes that split each dim: None, an axis, a tuple of axes (major to minor), :func:`open` or :func:`priority`.
 

@@ -14,12 +14,14 @@ from .jit import numbers_of
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding
+from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = ["block_until_ready", "device_get", "device_put", "reshard"]
 
 
+@entry_point
 def device_put(x: Any, device: Any = None) -> Any:
     """Place a copy of ``x`` on a mesh. Later writes to ``x`` do not change the copy.
 
@@ -49,6 +51,7 @@ def device_put(x: Any, device: Any = None) -> Any:
     return _placed("device_put", x, device)
 
 
+@entry_point
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """Change the sharding of arrays: immediately on the mesh, or as a constraint in a traced function.
 

@@ -20,6 +20,7 @@ from .errors import MeshError, ShapeError, ShardingError, message
 from .interop.jax_objects import sharding_of_jax
 from .mesh import Mesh, native_mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, native_spec, open
+from .traceback_filtering import entry_points
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
 
@@ -89,6 +90,7 @@ def _alone(dim: Any) -> Any:
     return dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
 
 
+@entry_points
 class NamedSharding:
     """The layout of an array on a mesh, as in JAX.
 

@@ -16,6 +16,7 @@ from .module import Module, Origin, Step, check_question, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
+from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
 from .trees import flatten, unflatten
 
@@ -24,6 +25,7 @@ __all__ = ["Lowered", "Program", "Traced"]
 _KINDS = ("global", "propagated", "resharded", "local")
 
 
+@entry_points
 class Traced(Module):
     """A recorded function: the global program before partitioning, with all that a :class:`Module` can do.
 
@@ -100,6 +102,7 @@ class Traced(Module):
         return f"<traced program of {self._core.op_count} ops for {self.mesh!r}>"
 
 
+@entry_points
 class Lowered(Module):
     """A program ready to be partitioned for its mesh, with all that a :class:`Module` can do."""
 
@@ -120,6 +123,7 @@ class Lowered(Module):
         return repr(self._traced).replace("traced", "lowered")
 
 
+@entry_points
 class Program:
     """One SPMD program for the devices of a mesh: call it, read it, ask it.
 
@@ -196,7 +200,11 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
-        return self._call_flat(self._leaves(args, kwargs))
+        try:
+            return self._call_flat(self._leaves(args, kwargs))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
         """Run with options: ``faithful`` computes every device separately, ``poison`` fills padding with NaN."""

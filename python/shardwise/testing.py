@@ -20,6 +20,7 @@ from .mesh import Mesh
 from .reports import format_bytes
 from .sharding import UNSPECIFIED
 from .stages import Program
+from .traceback_filtering import entry_point
 from .trees import flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned
 
@@ -30,6 +31,7 @@ _MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True}, {"poison": True},
 _OP = re.compile(r'"?\b((?:stablehlo|chlo|sdy|shardwise)\.\w+)')
 
 
+@entry_point
 def assert_matches_unpartitioned(
     fn: Callable[..., Any],
     *args: Any,
@@ -238,6 +240,7 @@ def _advice(bound: _Bound, dtype: np.dtype[Any]) -> str:
     return advice
 
 
+@entry_point
 def assert_collectives(program: Program, *, bytes_max: float | None = None, **counts: int) -> None:
     """Assert how often a program communicates, by kind, and how much.
 

@@ -27,6 +27,7 @@ from .errors import (
 )
 from .mesh import Mesh
 from .methods import ArrayMethods
+from .traceback_filtering import hide_frames
 
 __all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
 
@@ -55,13 +56,25 @@ class Tracer(ArrayMethods):
         self.dtype = dtype
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _numpy().apply_ufunc(ufunc, method, inputs, kwargs)
+        try:
+            return _numpy().apply_ufunc(ufunc, method, inputs, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _numpy().apply_function(func, args, kwargs)
+        try:
+            return _numpy().apply_function(func, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __getitem__(self, index: Any) -> Any:
-        return _numpy().getitem(self, index)
+        try:
+            return _numpy().getitem(self, index)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(

@@ -13,6 +13,7 @@ from .dtypes import dtype_name
 from .errors import ShapeError, message
 from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .sharding import check_ndim
+from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast, flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
@@ -20,6 +21,7 @@ from .unpartitioned import as_numpy, unpartitioned_mesh
 __all__ = ["vmap"]
 
 
+@entry_point
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """``fun`` over a new dim of its arguments, as in JAX: no loop, each op takes the dim in.
 
@@ -38,6 +40,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     """
     programs: dict[Any, JitFunction] = {}
 
+    @entry_point
     @wraps(fun)
     def wrapped(*args: Any) -> Any:
         trace = current_trace()

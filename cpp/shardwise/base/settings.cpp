@@ -11,11 +11,12 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<SettingRow, 4> kTable{{
+constexpr std::array<SettingRow, 5> kTable{{
     {"SHARDWISE_LOG", "0", "1: each pass with its time; 2: also what it decided (to stderr)"},
     {"SHARDWISE_DUMP_DIR", "", "a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …"},
     {"SHARDWISE_VERIFY", "0", "1: verify the program after each pass"},
     {"SHARDWISE_THREADS", "0", "threads of the pool, the caller's included; 0: one per processor of this process"},
+    {"SHARDWISE_TRACEBACK", "", "full: tracebacks show the frames of Shardwise and NumPy, too"},
 }};
 
 constexpr int kMostThreads = 1024;
@@ -31,6 +32,12 @@ int read_int(const char* name, const char* text, int largest) {
   return value;
 }
 
+bool read_choice(const char* name, const char* text, std::string_view choice) {
+  if (text == nullptr || *text == '\0') return false;
+  if (text == choice) return true;
+  fail<Error>(name, str("must be \"", choice, "\" or empty"), str("\"", text, "\""), "correct or unset it");
+}
+
 }  // namespace
 
 std::span<const SettingRow> settings_table() { return kTable; }
@@ -41,6 +48,7 @@ Settings read_settings(const std::function<const char*(const char* name)>& envir
   result.log = read("SHARDWISE_LOG", 2);
   result.verify = read("SHARDWISE_VERIFY", 1) != 0;
   result.threads = read("SHARDWISE_THREADS", kMostThreads);
+  result.full_traceback = read_choice("SHARDWISE_TRACEBACK", environment("SHARDWISE_TRACEBACK"), "full");
   if (const char* folder = environment("SHARDWISE_DUMP_DIR")) result.dump_dir = folder;
   return result;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every switch of the C++ code. They are environment variables, read once, here and nowhere else:
+// Every switch of the package. They are environment variables, read once, here and nowhere else:
 //
 //   SHARDWISE_LOG        0     1: each pass with its time; 2: also what it decided                        (to stderr)
 //   SHARDWISE_DUMP_DIR         a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …
 //   SHARDWISE_VERIFY     0     1: verify the program after each pass
 //   SHARDWISE_THREADS    0     threads of the pool, the caller's included; 0: one per processor of this process
+//   SHARDWISE_TRACEBACK        full: tracebacks show the frames of Shardwise and NumPy, too
 //
 //   if (settings().verify) verify(graph);
 #pragma once
@@ -22,6 +23,7 @@ struct Settings {
   std::string dump_dir;
   bool verify = false;
   int threads = 0;
+  bool full_traceback = false;
 };
 
 // The table above as data, for the docs.

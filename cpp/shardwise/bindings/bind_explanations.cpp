@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/explanations.h"
+#include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -53,7 +54,7 @@ std::shared_ptr<Propagated> propagate_program(const Module& module, const std::s
   result->options = options;
   std::set<std::string> called;
   {
-    py::gil_scoped_release release;
+    const WithoutGil released;
     const size_t first = names.empty() ? 0 : names.size() - 1;
     run_passes(std::span(names).first(first), program);
     const Pass* last = names.empty() ? nullptr : find_named_pass(names.back());

@@ -11,6 +11,7 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
 #include "shardwise/bindings/explanations.h"
+#include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
 #include "shardwise/ir/graph_copy.h"
@@ -97,7 +98,7 @@ CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& me
   Module traced = module;
   choose_mesh(traced, mesh);
   const auto compiled_module = [&] {
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     return compile(std::move(traced), options);
   };
   Compiled compiled = compiled_module();
@@ -130,7 +131,7 @@ std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector
                               .conservative = conservative,
                               .strict_divisible = strict_divisible}};
   {
-    py::gil_scoped_release release;
+    const WithoutGil released;
     run_passes(names, program);
   }
   warn(program.warnings);

@@ -6,11 +6,14 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/settings.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/compiled.h"
+#include "shardwise/bindings/gil.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/dot.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"
 
@@ -68,7 +71,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   const NdArray view = from_numpy(array);
   verify(sharding, view.shape());
   if (!borrow) refuse_unreduced(sharding);
-  py::gil_scoped_release release;
+  const WithoutGil released;
   return std::make_shared<ShardedArray>(scatter(borrow ? view : owned_copy(view), sharding.closed(), {},
                                                 poison ? PaddingFill::kPoison : PaddingFill::kZero));
 }
@@ -76,7 +79,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
 py::array gather_numpy(const ShardedArray& array) {
   NdArray whole;
   {
-    py::gil_scoped_release release;
+    const WithoutGil released;
     whole = gather(array);
   }
   return to_numpy(whole);
@@ -85,7 +88,7 @@ py::array gather_numpy(const ShardedArray& array) {
 ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call) {
   verify(sharding, array.shape());
   if (!for_call) refuse_unreduced(sharding);
-  py::gil_scoped_release release;
+  const WithoutGil released;
   return std::make_shared<ShardedArray>(scatter(gather(array), sharding.closed()));
 }
 
@@ -94,8 +97,9 @@ ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool
 class SignalCheck {
  public:
   void operator()() {
+    throw_if_shutting_down();
     if (std::chrono::steady_clock::now() < next_) return;
-    const py::gil_scoped_acquire gil;
+    const WithGil held;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     next_ = std::chrono::steady_clock::now() + kPause;
   }
@@ -116,7 +120,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   if (trace) options.trace = &rows;
   std::vector<ArrayPtr> results;
   {
-    py::gil_scoped_release release;
+    const WithoutGil released;
     for (ShardedArray& result : self.executable.run(values, options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
@@ -155,6 +159,14 @@ py::list trace_rows(const PyExecutable& self) {
   return rows;
 }
 
+py::list settings_rows() {
+  py::list rows;
+  for (const SettingRow& row : settings_table()) {
+    rows.append(py::make_tuple(std::string(row.name), std::string(row.default_value), std::string(row.help)));
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_runtime(py::module_& module) {
@@ -178,6 +190,9 @@ void bind_runtime(py::module_& module) {
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
+  module.def("blas_core_name", [] { return std::string(blas_core_name()); });
+  module.def("settings_table", &settings_rows);
+  module.def("full_traceback", [] { return settings().full_traceback; });
   module.def("set_threads", [](int threads) { set_thread_count(threads); });
 }
 

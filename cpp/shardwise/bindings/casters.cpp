@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "shardwise/base/error.h"
+#include "shardwise/bindings/gil.h"
 
 namespace py = pybind11;
 
@@ -52,7 +53,7 @@ NdArray from_numpy(const py::array& array) {
   Dims strides(array.strides(), array.strides() + array.ndim());
   // The last owner may be a worker thread, or a run that released the GIL.
   std::shared_ptr<void> owner(new py::array(array), [](void* pointer) {
-    py::gil_scoped_acquire gil;
+    const WithGil held;
     delete static_cast<py::array*>(pointer);
   });
   auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(array.data()));

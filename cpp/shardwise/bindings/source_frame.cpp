@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "shardwise/bindings/gil.h"
+
 namespace py = pybind11;
 
 namespace shardwise {
@@ -78,11 +80,11 @@ class PythonFrame final : public SourceFrame {
       code_.release();
       return;
     }
-    py::gil_scoped_acquire gil;
+    const WithGil held;
     code_ = py::object();
   }
   ResolvedSource resolve(int32_t offset) const override {
-    py::gil_scoped_acquire gil;
+    const WithGil held;
     return resolve_in_python(code_, offset);
   }
 

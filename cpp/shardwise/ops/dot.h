@@ -12,6 +12,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "shardwise/ir/op_def.h"
 
@@ -20,6 +21,9 @@ namespace shardwise {
 std::span<const OpDef> dot_ops();
 
 void kernel_dot_general(KernelContext& context);
+
+// The kernels that OpenBLAS chose for this CPU: "SkylakeX", "Haswell", …
+std::string_view blas_core_name();
 
 struct DotDims {
   Dims lhs_batching, rhs_batching, lhs_contracting, rhs_contracting;

@@ -199,6 +199,8 @@ void check_size(const OpView& op, const Product& product) {
 
 }  // namespace
 
+std::string_view blas_core_name() { return openblas_get_corename(); }
+
 void kernel_dot_general(KernelContext& context) {
   const OpView op = context.op();
   const DotDims dims = dot_dims(op.attrs());

@@ -6,6 +6,7 @@
 #include <bit>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 #include <vector>
 
 #include "shardwise/base/error.h"
@@ -91,6 +92,9 @@ class Store {
     }
   }
 
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
   int64_t capacity() { return locked(capacity_); }
   int64_t kept() { return locked(kept_); }
   int64_t live() { return locked(live_); }
@@ -108,9 +112,13 @@ class Store {
   int64_t live_ = 0;
 };
 
-// Never destroyed: arrays that outlive the end of main still give their memory back.
+// Never destroyed: arrays that outlive the end of main still give their memory back. A fork waits for its turn: the
+// child has no other thread that would unlock the mutex.
 Store& store() {
-  static Store* const kStore = new Store;
+  static Store* const kStore = [] {
+    pthread_atfork([] { store().lock(); }, [] { store().unlock(); }, [] { store().unlock(); });
+    return new Store;
+  }();
   return *kStore;
 }
 

@@ -16,6 +16,7 @@ from ..op_rules import ShardingRule
 from ..propagation_options import Strategy
 from ..sharding import UNSPECIFIED, NamedSharding, native
 from ..stages import Lowered, Program, Traced
+from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, current_trace, recording
 from ..trees import flatten, native_specs, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
@@ -44,6 +45,7 @@ __all__ = ["JitFunction", "eval_shape", "jit"]
 def jit(fun: Callable[..., Any], **options: Unpack[JitOptions]) -> JitFunction: ...
 @overload
 def jit(fun: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], JitFunction]: ...
+@entry_point
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -172,20 +174,26 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh; inside another traced function the ops are recorded there."""
-        outer = current_trace()
-        if outer is not None:
-            return self._inline(outer, args, kwargs)
-        if unpartitioned_mesh() is not None:
-            return self._fun(*as_numpy(args), **as_numpy(kwargs))
-        call = self._call(args, kwargs)
-        return self._program(call)._call_flat(call.leaves)
+        try:
+            outer = current_trace()
+            if outer is not None:
+                return self._inline(outer, args, kwargs)
+            if unpartitioned_mesh() is not None:
+                return self._fun(*as_numpy(args), **as_numpy(kwargs))
+            call = self._call(args, kwargs)
+            return self._program(call)._call_flat(call.leaves)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
+    @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""
         call = self._call(args, kwargs)
         call.leaves = list(map(native_struct, call.leaves))
         return self._trace(call, self._mesh_for(call))
 
+    @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The recorded program, ready to be partitioned; ``.compile()`` does that."""
         return self.trace(*args, **kwargs).lower()

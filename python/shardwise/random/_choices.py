@@ -10,6 +10,7 @@ import numpy as np
 from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, message
 from ..numpy._primitives import normalize_axis
+from ..traceback_filtering import entry_point
 from ..tracing import WeakTracer
 from ._arguments import shape_with
 from ._floats import MANTISSA, gumbel, uniform_in
@@ -18,6 +19,7 @@ from ._threefry import check_key
 __all__ = ["bernoulli", "categorical"]
 
 
+@entry_point
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
     """True with probability ``p``.
 
@@ -53,6 +55,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     return drawn[1] * np.array(2.0 ** -MANTISSA[found.name], found) < probability - drawn[0]
 
 
+@entry_point
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: str = "low") -> Any:
     """Indices along ``axis``, each with the probability that softmax gives to its logit.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import message
+from ..traceback_filtering import entry_point
 from ._arguments import checked_shape, float_dtype, parameter, shape_with
 from ._erf_inv import erf, erf_inv
 from ._integers import joined
@@ -31,6 +32,7 @@ def _unit(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
     return (word | int(one.view(pattern))).view(dtype) - one
 
 
+@entry_point
 def uniform(key: Any, shape: Any = (), dtype: Any = np.float32, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
     """Numbers that are equally likely everywhere in [minval, maxval).
 
@@ -66,6 +68,7 @@ def uniform_in(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: Any,
     return np.maximum(low, number * (high - low) + low)
 
 
+@entry_point
 def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     """Numbers of the standard normal distribution: mean 0, variance 1.
 
@@ -98,6 +101,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     return elements(key, checked_shape("random.normal", shape), found, finish)
 
 
+@entry_point
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = np.float32) -> Any:
     """Numbers of the standard normal distribution, given that they lie between ``lower`` and ``upper``.
 
@@ -131,6 +135,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     return np.minimum(inside, np.nextafter(high, -infinity))
 
 
+@entry_point
 def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     """Numbers of the exponential distribution of mean 1.
 
@@ -155,6 +160,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     return elements(key, sizes, found, lambda x0, x1: -np.log1p(-_unit(x0, x1, found)))
 
 
+@entry_point
 def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low") -> Any:
     """Numbers of the Gumbel distribution: with them the largest of ``logits + gumbel`` is a draw from softmax.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, message
+from ..traceback_filtering import entry_point
 from ..tracing import WeakTracer
 from ._arguments import checked_shape, integer_dtype, shape_with
 from ._keys import split
@@ -16,6 +17,7 @@ from ._threefry import check_key, elements
 __all__ = ["bits", "joined", "randint"]
 
 
+@entry_point
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
     """Random bits as unsigned integers.
 
@@ -49,6 +51,7 @@ def joined(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
     return (x0 ^ x1).astype(dtype)
 
 
+@entry_point
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int32) -> Any:
     """Integers in [minval, maxval).
 

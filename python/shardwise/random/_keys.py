@@ -11,6 +11,7 @@ import numpy as np
 from ..dtypes import dtype_name
 from ..errors import DTypeError, ShapeError, message
 from ..numpy._primitives import common_trace
+from ..traceback_filtering import entry_point
 from ..tracing import Tracer, WeakTracer
 from ._arguments import checked_shape
 from ._threefry import check_key, elements, threefry_2x32, words_of
@@ -20,6 +21,7 @@ __all__ = ["PRNGKey", "fold_in", "key", "split"]
 _UINT32 = np.dtype(np.uint32)
 
 
+@entry_point
 def key(seed: Any) -> Any:
     """A key from a seed: the high and the low word of the integer, as ``jax.random.PRNGKey`` of 64 bits.
 
@@ -48,6 +50,7 @@ def key(seed: Any) -> Any:
     return np.stack([high.astype(_UINT32), wide.astype(_UINT32)])
 
 
+@entry_point
 def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
     """The same as :func:`key`: keys are raw arrays here.
 
@@ -57,6 +60,7 @@ def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
     return key(seed)
 
 
+@entry_point
 def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     """New keys from one, whose streams are independent of each other and of it.
 
@@ -89,6 +93,7 @@ def _split_known(key: Any, shape: tuple[int, ...]) -> Any:
     return np.stack(words, axis=-1).reshape(*shape, 2)
 
 
+@entry_point
 def fold_in(key: Any, data: Any) -> Any:
     """A new key from a key and a number: of a step, a layer, an expert.
 

@@ -32,17 +32,20 @@ TEST(Settings, HaveDefaults) {
   EXPECT_EQ(none.dump_dir, "");
   EXPECT_FALSE(none.verify);
   EXPECT_EQ(none.threads, 0);
+  EXPECT_FALSE(none.full_traceback);
 }
 
 TEST(Settings, AreReadFromTheEnvironment) {
   const Settings all = read({{"SHARDWISE_LOG", "2"},
                              {"SHARDWISE_DUMP_DIR", "/tmp/dump"},
                              {"SHARDWISE_VERIFY", "1"},
-                             {"SHARDWISE_THREADS", "16"}});
+                             {"SHARDWISE_THREADS", "16"},
+                             {"SHARDWISE_TRACEBACK", "full"}});
   EXPECT_EQ(all.log, 2);
   EXPECT_EQ(all.dump_dir, "/tmp/dump");
   EXPECT_TRUE(all.verify);
   EXPECT_EQ(all.threads, 16);
+  EXPECT_TRUE(all.full_traceback);
   EXPECT_EQ(read({{"SHARDWISE_LOG", ""}}).log, 0);
 }
 
@@ -53,6 +56,12 @@ TEST(Settings, RefuseWhatIsNoNumber) {
   EXPECT_NE(message_of({{"SHARDWISE_THREADS", "4 "}}), "no error");
   EXPECT_NE(message_of({{"SHARDWISE_VERIFY", "2"}}), "no error");
   EXPECT_NE(message_of({{"SHARDWISE_LOG", "99999999999999999999"}}), "no error");
+}
+
+TEST(Settings, RefuseAnUnknownChoice) {
+  EXPECT_EQ(message_of({{"SHARDWISE_TRACEBACK", "on"}}),
+            "SHARDWISE_TRACEBACK: must be \"full\" or empty, got \"on\"; correct or unset it");
+  EXPECT_FALSE(read({{"SHARDWISE_TRACEBACK", ""}}).full_traceback);
 }
 
 TEST(Settings, TableNamesEveryVariable) {

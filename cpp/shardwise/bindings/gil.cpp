@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/gil.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cxxabi.h>
+#include <memory>
+#include <mutex>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+// A compilation is not interrupted, and needs nothing that static destruction frees: the exit goes on without it.
+constexpr std::chrono::seconds kLongestWait{10};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable idle;
+  int running = 0;  // threads inside WithoutGil
+  std::atomic<bool> shutting_down{false};
+};
+
+std::atomic<State*> g_state{nullptr};
+thread_local bool t_shuts_down = false;  // the thread that runs Python's atexit functions may still run programs
+
+// Never destroyed: sleeping threads outlive static destruction.
+State& state() {
+  State* current = g_state.load(std::memory_order_acquire);
+  if (current != nullptr) return *current;
+  // The child of a fork has none of the other threads, and perhaps a locked mutex.
+  static const int kRegistered = pthread_atfork(nullptr, nullptr, [] { g_state.store(new State); });
+  static_cast<void>(kRegistered);
+  auto fresh = std::make_unique<State>();
+  if (g_state.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *current;  // another thread was first
+}
+
+bool must_sleep() { return !t_shuts_down && state().shutting_down.load(std::memory_order_acquire); }
+
+[[noreturn]] void sleep_until_exit() {
+  while (true) pause();
+}
+
+// False once the wait at exit has begun.
+bool enter() {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (must_sleep()) return false;
+  ++all.running;
+  return true;
+}
+
+void leave() {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (--all.running <= 0) all.idle.notify_all();
+}
+
+void wait_for_threads() {
+  State& all = state();
+  t_shuts_down = true;
+  PyThreadState* const python = PyEval_SaveThread();
+  {
+    std::unique_lock lock(all.mutex);
+    all.shutting_down.store(true, std::memory_order_release);
+    all.idle.wait_for(lock, kLongestWait, [&] { return all.running <= 0; });
+  }
+  PyEval_RestoreThread(python);
+}
+
+}  // namespace
+
+WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
+  if (!enter()) sleep_until_exit();
+}
+
+WithoutGil::~WithoutGil() {
+  leave();
+  if (must_sleep()) sleep_until_exit();
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (abi::__forced_unwind&) {
+    sleep_until_exit();
+  }
+}
+
+WithGil::WithGil() try : state_(PyGILState_Ensure()) {
+} catch (abi::__forced_unwind&) {
+  sleep_until_exit();
+}
+
+WithGil::~WithGil() { PyGILState_Release(state_); }
+
+void throw_if_shutting_down() {
+  if (must_sleep()) throw ShuttingDown();
+}
+
+void wait_for_threads_at_exit() { py::module_::import("atexit").attr("register")(py::cpp_function(&wait_for_threads)); }
+
+}  // namespace shardwise

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracebacks without the frames of Shardwise and NumPy, as in JAX. ``SHARDWISE_TRACEBACK=full`` shows every frame.
+
+A user calls Shardwise through an entry point, and Shardwise calls the user's function while it traces. An entry point
+drops the frames between the two, so that a traceback holds the user's lines only. An InternalError keeps every frame.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+import optree
+
+from ._core import error as _error
+from ._core import runtime as _runtime
+
+__all__ = ["HIDDEN", "entry_point", "entry_points", "hide_frames"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_C = TypeVar("_C", bound=type)
+_HERE = os.path.dirname(__file__)
+
+# The models are programs to read: their lines count as the user's.
+HIDDEN = [
+    *(os.path.join(_HERE, entry) for entry in sorted(os.listdir(_HERE)) if entry != "models"),
+    *(os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
+    *(os.path.dirname(str(library.__file__)) + os.sep for library in (np, optree)),
+]
+_PREFIXES = tuple(HIDDEN)
+
+
+def entry_point(function: _F) -> _F:
+    """``function``, whose exceptions have no frames of Shardwise and NumPy.
+
+    A function that is called very often has the three lines of ``except`` itself, which cost nothing until it raises.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return called  # type: ignore[return-value]
+
+
+def entry_points(cls: _C) -> _C:
+    """The class with its constructor and public methods as entry points."""
+    for name, member in list(vars(cls).items()):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(cls, name, entry_point(member))
+        elif isinstance(member, classmethod):
+            setattr(cls, name, classmethod(entry_point(member.__func__)))
+    return cls
+
+
+def hide_frames(error: BaseException) -> None:
+    """Drop our frames and NumPy's from ``error``, which is being handled, and from causes and contexts raised by us.
+
+    A plain ``raise`` in the ``except`` block then adds no frame of its own.
+    """
+    if _is_full(error):
+        return
+    chain = _chain(error)
+    if any(isinstance(link, _error.InternalError) for link in chain):
+        return
+    for link in chain:
+        # Our caller may be handling an exception of its own: that one begins with a frame of the caller's.
+        if link is error or (link.__traceback__ is not None and _is_hidden(link.__traceback__)):
+            link.__traceback__ = _users(link.__traceback__)
+    _error.set_handled_traceback(error.__traceback__)
+
+
+def _is_full(error: BaseException) -> bool:
+    try:
+        return _runtime.full_traceback()
+    except _error.Error as wrong:  # of a SHARDWISE_* variable
+        if str(wrong) == str(error):
+            return False
+        raise
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error with its causes and contexts, each once."""
+    found: dict[int, BaseException] = {}
+    rest: list[BaseException | None] = [error]
+    while rest:
+        link = rest.pop()
+        if link is not None and id(link) not in found:
+            found[id(link)] = link
+            rest += [link.__cause__, link.__context__]
+    return list(found.values())
+
+
+def _is_hidden(traceback: TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename.startswith(_PREFIXES)
+
+
+def _users(traceback: TracebackType | None) -> TracebackType | None:
+    """The entries of a traceback that are the user's."""
+    entries = []
+    while traceback is not None:
+        if not _is_hidden(traceback):
+            entries.append(traceback)
+        traceback = traceback.tb_next
+    kept: TracebackType | None = None
+    for entry in reversed(entries):
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
