@@ -30,7 +30,7 @@ _core.ir.hide_frames_of(
     ]
 )
 
-from . import dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
+from . import debug, dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
 from .annotations import (  # noqa: E402
     logical,
     name,
@@ -98,6 +98,7 @@ __all__ = [
     "UnsupportedError",
     "axis_rules",
     "bfloat16",
+    "debug",
     "device_put",
     "dtensor",
     "errors",

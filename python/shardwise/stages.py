@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +14,15 @@ from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text
+from .promotions import Promotions, promotions_of
 from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .tracing import Limit
 from .trees import flatten, unflatten
+
+if TYPE_CHECKING:
+    from .debug import DebugPrint
 
 __all__ = ["Lowered", "Program", "Traced"]
 
@@ -39,7 +44,7 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = ("_hoisted", "_limits", "in_avals", "in_tree", "mesh", "out_tree")
+    __slots__ = ("_hoisted", "_limits", "_prints", "in_avals", "in_tree", "mesh", "out_tree")
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class Traced(Module):
         out_tree: Any,
         hoisted: list[Any],
         limits: list[tuple[int, Limit]],
+        prints: list[DebugPrint],
     ) -> None:
         super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
@@ -59,17 +65,19 @@ class Traced(Module):
         self.out_tree = out_tree
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
+        self._prints = prints  # of the results behind those of out_tree
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.out_tree)
-        return Traced(step(self._core), self._options, self.mesh, *trees, self._hoisted, self._limits)
+        return Traced(step(self._core), self._options, self.mesh, *trees, self._hoisted, self._limits, self._prints)
 
     @property
     def out_info(self) -> Any:
         """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
+        types = self._core.result_types[: self.out_tree.num_leaves]
         return unflatten(
             self.out_tree,
-            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._core.result_types],
+            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in types],
         )
 
     def lower(self) -> Lowered:
@@ -142,7 +150,9 @@ class Program:
     @property
     def output_shardings(self) -> Any:
         """The sharding of every result, as the tree of results."""
-        return unflatten(self._traced.out_tree, [NamedSharding._wrap(s) for s in self._compiled.result_shardings])
+        tree = self._traced.out_tree
+        shardings = self._compiled.result_shardings[: tree.num_leaves]
+        return unflatten(tree, [NamedSharding._wrap(s) for s in shardings])
 
     def as_text(self, kind: str = "local", *, locations: bool = False, generic: bool = False) -> str:
         """The program's text at a stage.
@@ -161,6 +171,11 @@ class Program:
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
         return ledger_of(self._compiled.collectives())
+
+    def promotions(self) -> Promotions:
+        """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""
+        stage: _core.ir.Module = self._compiled.stages["global"]
+        return promotions_of(stage.op_values())
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
         """Where shardings come from: every axis with its annotation and the ops between, and what lost and why.
@@ -214,7 +229,12 @@ class Program:
             self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
-        return unflatten(self._traced.out_tree, [Array(result) for result in results])
+        arrays = [Array(result) for result in results]
+        count = self._traced.out_tree.num_leaves
+        printed = iter(arrays[count:])
+        for call in self._traced._prints:
+            call.show([np.asarray(x) for x in islice(printed, len(call.values))])
+        return unflatten(self._traced.out_tree, arrays[:count])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):

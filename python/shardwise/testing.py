@@ -13,7 +13,6 @@ from . import _core
 from .dtypes import bfloat16
 from .jit import jit
 from .mesh import Mesh
-from .reports import format_bytes
 from .stages import Program
 from .trees import flatten, leaf_names
 
@@ -152,7 +151,6 @@ def assert_collectives(program: Program, *, bytes_max: float | None = None, **co
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]
     if bytes_max is not None and ledger.total_bytes > bytes_max:
-        got = f"{format_bytes(ledger.total_bytes)} ({ledger.total_bytes:.0f} B)"
-        wrong.append(f"{got} received per device where at most {bytes_max:.0f} B must be")
+        wrong.append(f"{ledger.total_bytes:.0f} B received per device where at most {bytes_max:.0f} B must be")
     if wrong:
         raise AssertionError(f"the program has {'; '.join(wrong)}:\n{ledger!r}")

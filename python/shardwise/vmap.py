@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,12 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", sizes, way_out))
     is_mapped = [axis is not None for axis in axes]
+    first = len(trace.prints)
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
     values = trace.core.batch(region, [x._value for x in mapped], is_mapped, sizes[0])
+    printed = iter(values[len(results) :])
+    for call in trace.prints[first:]:
+        call.batch(list(islice(printed, len(call.values))), sizes[0])
     outputs = [
         _placed(trace, x, value, batched, axis, sizes[0])
         for x, (value, batched), axis in zip(results, values, _axes_of_leaves(out_axes, result, "out_axes"))
@@ -102,6 +107,7 @@ def _record(
     """Record ``fun`` for one example into a region of its own."""
     region = trace.core.begin_region()
     results: list[Tracer] = []
+    first, recorded = len(trace.prints), len(trace.prints)
     try:
         example = []
         for x, batched in zip(mapped, is_mapped):
@@ -110,8 +116,11 @@ def _record(
         result = fun(*unflatten(tree, example))
         out_leaves, out_tree = flatten(result)
         results = [trace.lift(leaf) for leaf in out_leaves]
+        recorded = len(trace.prints)
     finally:  # the caller of a function that raised may go on recording
-        trace.core.end_region([x._value for x in results])
+        del trace.prints[recorded:]
+        printed = [value for call in trace.prints[first:] for value in call.values]
+        trace.core.end_region([x._value for x in results] + printed)
     return region, results, out_tree, result
 
 

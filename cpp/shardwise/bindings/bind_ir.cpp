@@ -11,12 +11,14 @@
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
+#include "shardwise/ir/place.h"
 #include "shardwise/ir/printer.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
+#include "shardwise/passes/value_names.h"
 
 namespace py = pybind11;
 
@@ -93,6 +95,31 @@ py::list op_list(const Module& module) {
   return rows;
 }
 
+// (number, name, shape, dtype) of each value
+py::list value_rows(const Module& module, std::span<const ValueId> values) {
+  py::list rows;
+  for (ValueId value : values) {
+    const TensorType& type = module.type(value);
+    rows.append(py::make_tuple(value.index, module.context().name_of(loc_of(module, value)), shape_tuple(type.shape),
+                               std::string(numpy_name(type.dtype))));
+  }
+  return rows;
+}
+
+// (name, operands, results, (file, line, column)) of every op, in the order of the text.
+py::list op_values(const Module& module) {
+  py::list rows;
+  for (OpId id : ops_of(module)) {
+    std::vector<ValueId> results;
+    for (uint32_t i = 0; i < module.op(id).result_count; ++i) results.push_back(module.result(id, i));
+    const ResolvedSource source = module.context().resolve(module.op(id).loc);
+    rows.append(py::make_tuple(std::string(module.op(id).def->name), value_rows(module, module.operands(id)),
+                               value_rows(module, results),
+                               py::make_tuple(source.file, source.line, source.column)));
+  }
+  return rows;
+}
+
 // A copy in which ops, by their place in op_list, have these rules.
 ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::string>& rules) {
   auto copy = std::make_shared<Module>(module);
@@ -152,6 +179,7 @@ void bind_module_class(py::module_& module) {
                              })
       .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
       .def("op_list", &op_list)
+      .def("op_values", &op_values)
       .def("with_sharding_rules", &with_sharding_rules)
       .def("__repr__", [](const Module& self) { return print(self); });
 }
@@ -186,6 +214,7 @@ void bind_ir(py::module_& module) {
   bind_module_class(module);
   bind_trace(module);
   module.def("hide_frames_of", &hide_frames_of);
+  module.def("place_text", &place_text, py::arg("file"), py::arg("line"));
   module.def("current_location", [] {
     const ResolvedSource source = current_source();
     return py::make_tuple(source.file, source.line);
