@@ -12,9 +12,8 @@ import numpy as np
 
 from .array import Array
 from .errors import UnsupportedError, message
-from .tracing import Tracer, current_trace
+from .tracing import Tracer, current_trace, refuse_escaped
 from .trees import flatten, unflatten
-from .viz.html import empty_devices, holders, ranges
 
 __all__ = ["DebugPrint", "print", "visualize_array_sharding"]
 
@@ -57,6 +56,9 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     _Checker().vformat(fmt, examples, named_examples)
     trace = current_trace()
     if trace is None:
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                refuse_escaped(leaf)
         DebugPrint(fmt, tree, leaves).show([])
         return
     if trace.manual_axes:
@@ -74,6 +76,16 @@ def _placeholder(leaf: Any) -> np.ndarray:
 
 class _Checker(string.Formatter):
     """Checks a format string against its arguments, without formatting any array."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Any) -> Any:
+        """IndexError or KeyError for a field without an argument."""
+        if isinstance(key, int) and key >= len(args):
+            rule = f"each field of fmt must have an argument, got {{{key}}} for {len(args)} positional ones"
+            raise IndexError(message("debug.print", rule))
+        if isinstance(key, str) and key not in kwargs:
+            rule, got = "each field of fmt must have an argument", f"{{{key}}} without one"
+            raise KeyError(message("debug.print", rule, got, f"pass {key}=…"))
+        return super().get_value(key, args, kwargs)
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         """Conversions are left to the run."""
@@ -101,7 +113,7 @@ class DebugPrint:
     """One call of :func:`print` in a program: what is known while tracing, and which values the run gives.
 
     ``values`` are those of the recorded program, one per traced leaf. Each vmap around the call has replaced them by
-    values with a leading dim; ``maps`` has its size and which of the values have the dim, the innermost vmap first.
+    values with a leading dim; ``_maps`` has its size and which of the values have the dim, the outermost vmap first.
     """
 
     def __init__(self, fmt: str, tree: Any, leaves: list[Any], values: Sequence[int | None] = ()) -> None:
@@ -115,7 +127,7 @@ class DebugPrint:
     def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
         """Take the values of all examples of a vmap, and whether they depend on the example."""
         self.values = [value for value, _ in values]
-        self._maps.append((size, [batched for _, batched in values]))
+        self._maps.insert(0, (size, [batched for _, batched in values]))
 
     def show(self, results: Sequence[np.ndarray]) -> None:
         """Print with these values of a run, one line for each example."""
@@ -127,26 +139,17 @@ class DebugPrint:
             sys.stdout.write(self._fmt.format(*args, **kwargs) + "\n")
 
     def _examples(self, results: list[np.ndarray], depth: int) -> Iterator[list[np.ndarray]]:
+        """The values of every example of the vmaps from ``depth`` on, the outermost first."""
         if depth == len(self._maps):
             yield results
             return
         size, batched = self._maps[depth]
-        if not any(batched):
-            yield from self._examples(results, depth + 1)
-            return
-        # Outer vmaps put their dims before this one.
-        dims = [sum(outer[k] for _, outer in self._maps[depth + 1 :]) for k in range(len(results))]
-        for i in range(size):
-            yield from self._examples(
-                [
-                    x[(slice(None),) * dim + (i, ...)] if has_dim else x
-                    for x, dim, has_dim in zip(results, dims, batched)
-                ],
-                depth + 1,
-            )
+        for i in range(size if any(batched) else 1):
+            # An ellipsis keeps scalars arrays.
+            yield from self._examples([x[i, ...] if has_dim else x for x, has_dim in zip(results, batched)], depth + 1)
 
 
-def visualize_array_sharding(array: Array) -> None:
+def visualize_array_sharding(array: Any) -> None:
     """Print which devices hold which tile of an array. In a notebook an Array as a cell's result is also drawn.
 
     >>> import shardwise as sw
@@ -158,6 +161,8 @@ def visualize_array_sharding(array: Array) -> None:
     [4:5]  devices 4-5
     empty  devices 6-7
     """
+    from .viz.html import empty_devices, holders, ranges
+
     if not isinstance(array, Array):
         way_out = "inside jit, use program.why(name)"
         raise TypeError(message("visualize_array_sharding", "takes an Array", type(array).__name__, way_out))

@@ -161,9 +161,7 @@ class LedgerDiff(Report[LedgerDifference]):
     Made by :meth:`Ledger.diff`.
     """
 
-    def __init__(
-        self, rows: Sequence[LedgerDifference], by: tuple[str, ...], total_bytes: tuple[float, float]
-    ) -> None:
+    def __init__(self, rows: Sequence[LedgerDifference], by: tuple[str, ...], total_bytes: tuple[float, float]) -> None:
         super().__init__(rows)
         self.by = by
         self.total_bytes = total_bytes
@@ -217,10 +215,7 @@ class LedgerDiff(Report[LedgerDifference]):
         return counts[side], sizes[side]
 
     def _records(self) -> list[dict[str, Any]]:
-        return [
-            dict(zip(self._fields(), (row.change, *row.key, *row.counts, *row.bytes)))
-            for row in self.rows
-        ]
+        return [dict(zip(self._fields(), (row.change, *row.key, *row.counts, *row.bytes))) for row in self.rows]
 
     def _heading(self) -> str:
         return f"{self.summary()}:"

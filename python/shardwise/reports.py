@@ -13,7 +13,6 @@ from typing import Any
 
 from .errors import message
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
-from .errors import message
 from .tables import Report, format_bytes, place, shown
 
 __all__ = ["CollectiveRow", "Ledger"]

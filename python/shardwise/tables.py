@@ -17,6 +17,7 @@ __all__ = ["Report", "aligned", "format_bytes", "place", "shown"]
 
 Row = TypeVar("Row")
 Self = TypeVar("Self", bound="Report[Any]")
+_WRAPPED = frozenset({"axes", "type", "cause"})  # columns that a narrow terminal may break
 _NUMBERS = frozenset({"devices", "bytes", "count", "share"})  # columns that are flush right
 
 
@@ -27,7 +28,7 @@ def format_bytes(count: float) -> str:
     ('1.5 KiB', '12 B')
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if count < 1024 or unit == "PiB":
+        if float(f"{count:.4g}") < 1024 or unit == "PiB":
             return f"{count:.4g} {unit}"
         count /= 1024
     raise AssertionError("unreachable")
@@ -161,24 +162,22 @@ class Report(Sequence[Row]):
 
     def __rich__(self) -> Any:
         from rich import box
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         if not self.rows:
             return Text(self.summary())
         columns, header = self._terminal_columns(), self._header()
-        table = Table(
-            title=Text(self._heading()) if self._heading() else None, title_justify="left", title_style="",
-            caption=Text(self._footing()) if self._footing() else None, caption_justify="left", box=box.SIMPLE,
-            padding=(0, 1, 0, 0),
-        )  # fmt: skip
+        table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
         for i in columns:
             justify: Any = "right" if i in self._right() else "left"
-            table.add_column(header[i], justify=justify, no_wrap=header[i] != "cause", overflow="fold")
+            table.add_column(header[i], justify=justify, no_wrap=header[i] not in _WRAPPED, overflow="fold")
         for row in self._drawn():
             cells = self._terminal_cells(row)
             table.add_row(*(Text(cells[i]) for i in columns))
-        return table
+        above, below = ([Text(line)] if line else [] for line in (self._heading(), self._footing()))
+        return Group(*above, table, *below)
 
     def _repr_html_(self) -> str:
         if not self.rows:

@@ -183,7 +183,8 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints", "propagation",
+        "_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "propagation",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:

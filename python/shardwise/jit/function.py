@@ -16,7 +16,7 @@ from ..op_rules import ShardingRule
 from ..propagation_options import DEFAULTS, Strategy, options
 from ..sharding import UNSPECIFIED, NamedSharding
 from ..stages import Lowered, Program, Traced
-from ..tracing import Trace, Tracer, current_trace, recording
+from ..tracing import Trace, current_trace, recording
 from ..trees import flatten, leaf_names, unflatten
 from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
 from .options import JitOptions, checked_rules, static_both_ways
