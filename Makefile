@@ -41,7 +41,7 @@ setup: .venv/.packages
 	PYTHON="$(PYTHON)" tools/system_packages.sh
 	test -x $(PY) || $(PYTHON) -m venv .venv
 	$(PIP) install --quiet cmake ninja
-	$(PY) tools/pip_requirements.py build-system test examples > .venv/requirements.txt
+	$(PY) tools/pip_requirements.py build-system test examples docs > .venv/requirements.txt
 	$(PIP) install --quiet -r .venv/requirements.txt
 	touch $@
 

@@ -7,15 +7,16 @@ an operand and uses it in the same call promoted it; a conversion that no other 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .tables import Report, place, shown
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
 
-_COLUMNS = ("where", "op", "operands", "result", "cause")
+_COLUMNS = ("where", "op", "operands", "result", "count", "cause")
 _WIDTHS = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 # An operand is followed through these to the op that the user wrote.
 _LAYOUT = frozenset({"stablehlo.convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})
@@ -30,18 +31,23 @@ class Promotion:
         op: its name; ``"astype"`` for a conversion that the user asked for.
         operands: their types as they came in: ``("float32[8]", "float64[]")``.
         result: the type of the result.
-        cause: what the wide operand is: ``"constant"``, ``"argument scale"``, or the op that made it with its line.
+        cause: what the wide operand is: ``"constant"``, ``"argument scale"``, or the op that made it; "" where no
+            operand was wide, as in ``bfloat16 + float16``.
+        cause_at: where that op is, or "".
         explicit: the user asked for the conversion, as by ``astype``.
         file, line: the user's source line.
+        count: how many ops of the program agree in all of these, as in a Python loop over layers.
     """
 
     op: str
     operands: tuple[str, ...]
     result: str
     cause: str
+    cause_at: str = ""
     explicit: bool = False
     file: str = ""
     line: int = 0
+    count: int = 1
 
     @property
     def location(self) -> str:
@@ -60,9 +66,10 @@ class Promotions(Report[Promotion]):
         """One line: how many promotions, and how many of them were asked for."""
         if not self.rows:
             return "no promotions to a wider float"
-        noun = "promotion" if len(self.rows) == 1 else "promotions"
-        explicit = sum(row.explicit for row in self.rows)
-        return f"{len(self.rows)} {noun} to a wider float" + (f", {explicit} of them explicit" if explicit else "")
+        total = sum(row.count for row in self.rows)
+        noun = "promotion" if total == 1 else "promotions"
+        explicit = sum(row.count for row in self.rows if row.explicit)
+        return f"{total} {noun} to a wider float" + (f", {explicit} of them explicit" if explicit else "")
 
     def to_dict(self) -> dict[str, Any]:
         """``{"promotions": [{…}, …]}``."""
@@ -75,10 +82,11 @@ class Promotions(Report[Promotion]):
         return list(Promotion.__dataclass_fields__)
 
     def _cells(self, row: Promotion) -> Sequence[str]:
-        return (shown(row.location), row.op, ", ".join(row.operands), row.result, row.cause)
+        cause = f"{row.cause} at {shown(row.cause_at)}" if row.cause_at else row.cause
+        return (shown(row.location), row.op, ", ".join(row.operands), row.result, str(row.count), cause)
 
 
-Place = tuple[str, int, int]
+Place = tuple[int, str, int]  # number of the recorded call, file, line
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,15 @@ class _Op:
         return self.name == "stablehlo.convert" and _is_wider(self.operands[0].dtype, self.results[0].dtype)
 
 
+_RETURN = _Op("return", (), (), (-1, "", 0))
+
+
 def _is_wider(dtype: str, than: str) -> bool:
     return _WIDTHS.get(dtype, 0) > _WIDTHS.get(than, 9)
+
+
+def _values(rows: Sequence[Any]) -> tuple[_Value, ...]:
+    return tuple(_Value(number, name, tuple(shape), dtype) for number, name, shape, dtype in rows)
 
 
 class _Program:
@@ -119,8 +134,9 @@ class _Program:
 
     def __init__(self, rows: Sequence[Any]) -> None:
         self.ops = [
-            _Op(name, tuple(_Value(*v) for v in operands), tuple(_Value(*v) for v in results), place)
-            for name, operands, results, place in rows
+            # An op of a text without locations is a call of its own.
+            _Op(name, _values(operands), _values(results), (call or -number, file, line))
+            for number, (name, operands, results, (call, file, line)) in enumerate(rows, 2)
         ]
         self.makers = {value.number: op for op in self.ops for value in op.results}
         self._users: dict[int, list[_Op]] = {}
@@ -149,17 +165,34 @@ class _Program:
             maker = self.makers.get(value.number)
         return value
 
-    def origin(self, value: _Value) -> str:
-        """What a value is, for people."""
+    def origin(self, value: _Value) -> tuple[str, str]:
+        """What a value is, and where it was made."""
         maker = self.makers.get(value.number)
         if maker is None:
-            return f"argument {value.name}" if value.name else "an argument"
-        while maker.name in _LAYOUT and maker.operands[0].number in self.makers and not maker.widens:
-            maker = self.makers[maker.operands[0].number]
+            return f"argument {value.name}".rstrip(), ""
         if maker.name == "stablehlo.constant":
-            return "constant"
-        at = shown(place(*maker.place[:2]))
-        return f"{value.name or _short(maker.name)}{at and f' at {at}'}"
+            return "constant", ""
+        return value.name or _short(maker.name), place(*maker.place[1:])
+
+    def returns_narrow(self, convert: _Op) -> bool:
+        """Whether the call of a conversion computes in a wider dtype than it returns, as a mean of bfloat16 does."""
+        open_ops, seen = [convert], {id(convert)}
+        is_narrowed = False
+        while open_ops:
+            op = open_ops.pop()
+            for value in op.results:
+                users = self._users.get(value.number, [])
+                if op.narrows:
+                    is_narrowed = True
+                    continue
+                if _is_wider(value.dtype, convert.operands[0].dtype) and not all(
+                    user.place == convert.place for user in users or [_RETURN]
+                ):
+                    return False
+                new = [user for user in users if id(user) not in seen]
+                seen |= {id(user) for user in new}
+                open_ops += new
+        return is_narrowed
 
 
 def _short(name: str) -> str:
@@ -169,30 +202,31 @@ def _short(name: str) -> str:
 def promotions_of(rows: Sequence[Any]) -> Promotions:
     """The report of a program, from the extension's rows of its ops.
 
-    A call that also converts to a narrower float promotes nothing: it computes in a wider dtype than it returns, or is
-    the derivative of a conversion.
+    The derivative of a conversion to a narrower float is no promotion, and neither is what a call computes with inside.
     """
     program = _Program(rows)
-    narrowing = {op.place for op in program.ops if op.narrows}
+    narrowed: set[Place] = set()
     found: dict[int, Promotion] = {}
     for op in program.ops:
-        if not op.widens or op.place in narrowing:
+        if op.narrows:
+            narrowed.add(op.place)
+        if not op.widens or op.place in narrowed or program.returns_narrow(op):
             continue
         user = program.consumer(op)
         target = op if user is None else user
         found.setdefault(target.results[0].number, _promotion(program, op, user))
-    return Promotions(list(found.values()))
+    counts = Counter(found.values())
+    return Promotions([replace(row, count=count) for row, count in counts.items()])
 
 
 def _promotion(program: _Program, convert: _Op, user: _Op | None) -> Promotion:
-    file, line, _ = convert.place
+    _, file, line = convert.place
     wide = convert.results[0].dtype
     if user is None:
-        types = (str(convert.operands[0]),), str(convert.results[0])
-        return Promotion("astype", *types, _EXPLICIT, True, file, line)
-    operands = [program.source(value, convert.place) for value in user.operands]
-    causes = [program.origin(value) for value in operands if value.dtype == wide]
-    return Promotion(
-        _short(user.name), tuple(map(str, operands)), str(user.results[0]), causes[0] if causes else "", False, file,
-        line,
-    )  # fmt: skip
+        operands, result = [convert.operands[0]], convert.results[0]
+        name, cause = "astype", (_EXPLICIT, "")
+    else:
+        operands, result = [program.source(value, convert.place) for value in user.operands], user.results[0]
+        causes = [program.origin(value) for value in operands if value.dtype == wide]
+        name, cause = _short(user.name), causes[0] if causes else ("", "")
+    return Promotion(name, tuple(map(str, operands)), str(result), *cause, user is None, file, line)

@@ -37,11 +37,12 @@ def train(x: Any, rate: Any) -> Any:
 def test_the_first_row_is_where_float64_came_in() -> None:
     report = promotions(train, X, np.float64(0.1))
     line = train.__code__.co_firstlineno
-    at = f"multiply at {report[0].location}"
     assert summary(report) == [
         ("multiply", ("float32[4,2]", "float64[]"), "float64[4,2]", "argument rate"),
-        ("add", ("float64[4,2]", "float32[4,2]"), "float64[4,2]", at.replace("multiply", "z")),
+        ("add", ("float64[4,2]", "float32[4,2]"), "float64[4,2]", "multiply"),
     ]
+    assert [row.cause_at for row in report] == ["", f"{__file__}:{line + 2}"]
+    assert repr(report).splitlines()[2].endswith(f"test_promotions.py:{line + 2}")
     assert [row.line - line for row in report] == [2, 3]
     assert all(row.file == __file__ and not row.explicit for row in report)
 
@@ -66,10 +67,11 @@ def test_the_report_is_that_of_every_stage() -> None:
 @pytest.mark.parametrize(
     ("function", "args", "rows"),
     [
-        (lambda x: x * np.float64(2), (X,), [("multiply", ("float32[4,2]", "float64[]"), "float64[4,2]", "constant")]),
+        (lambda x: x * np.float64(2), (X,),
+         [("multiply", ("float32[4,2]", "float64[4,2]"), "float64[4,2]", "constant")]),
         (lambda x: np.ones(2) + x, (X,), [("add", ("float64[2]", "float32[4,2]"), "float64[4,2]", "constant")]),
         (lambda x: np.where(x > 0, x, np.float64(1)), (X,),
-         [("select", ("bool[4,2]", "float32[4,2]", "float64[]"), "float64[4,2]", "constant")]),
+         [("select", ("bool[4,2]", "float32[4,2]", "float64[4,2]"), "float64[4,2]", "constant")]),
         (lambda x, h: x @ h.T, (X, HALF),
          [("dot_general", ("float32[4,2]", "bfloat16[2,4]"), "float32[4,4]", "argument x")]),
         (lambda h, f: h + f, (HALF, X.astype(np.float16)),
@@ -94,13 +96,47 @@ def test_a_conversion_of_the_user_is_apart_from_promotions() -> None:
     assert report.summary() == "2 promotions to a wider float, 1 of them explicit"
 
 
+def test_chained_calls_of_one_line_are_apart() -> None:
+    report = promotions(lambda x: x.astype(np.float64).sum(), X)
+    assert [(row.op, row.explicit) for row in report] == [("astype", True)]
+
+
+def test_the_layers_of_a_loop_are_one_row() -> None:
+    def f(x: Any, scale: Any) -> Any:
+        for _ in range(3):
+            x = (x * scale).astype(np.float32)
+        return x
+
+    (row,) = report = promotions(f, X, np.float64(1))
+    assert (row.op, row.count) == ("multiply", 3)
+    assert report.summary() == "3 promotions to a wider float"
+
+
+def test_conversions_of_a_text_without_places_are_explicit() -> None:
+    text = """func.func @main(%a: tensor<4xf32>, %b: tensor<4xf64>) -> tensor<4xf64> {
+      %0 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4xf64>
+      %1 = stablehlo.add %0, %b : tensor<4xf64>
+      return %1 : tensor<4xf64>
+    }"""
+    (row,) = sw.parse(text).promotions()
+    assert (row.op, row.operands, row.explicit, row.location) == ("astype", ("float32[4]",), True, "")
+
+
 def test_gradients_of_a_conversion_are_no_promotions() -> None:
     def loss(x: Any) -> Any:
         low = x.astype(sw.bfloat16)
         return (low * low).sum().astype(np.float32)
 
     report = promotions(sw.grad(loss), X)
-    assert [row.op for row in report] == ["astype"]
+    assert [(row.op, row.line) for row in report] == [("astype", loss.__code__.co_firstlineno + 2)]
+
+
+def test_gradients_of_a_promotion_keep_it() -> None:
+    def loss(h: Any, f: Any) -> Any:
+        return (h * f).sum()
+
+    report = promotions(sw.grad(loss, argnums=(0, 1)), HALF, X.astype(np.float16))
+    assert summary(report) == [("multiply", ("bfloat16[4,2]", "float16[4,2]"), "float32[4,2]", "")]
 
 
 def test_the_report_is_text_table_html_and_data() -> None:
@@ -112,14 +148,15 @@ def test_the_report_is_text_table_html_and_data() -> None:
     assert where.endswith(f"test_promotions.py:{f.__code__.co_firstlineno + 1}")
     width = len(where)
     assert repr(report) == (
-        f"{'where':{width}}  op        operands                 result        cause\n"
-        f"{where}  multiply  float32[4,2], float64[]  float64[4,2]  argument scale\n"
+        f"{'where':{width}}  op        operands                 result        count  cause\n"
+        f"{where}  multiply  float32[4,2], float64[]  float64[4,2]      1  argument scale\n"
         "1 promotion to a wider float"
     )
     assert json.loads(report.to_json())["promotions"] == [
         {
             "op": "multiply", "operands": ["float32[4,2]", "float64[]"], "result": "float64[4,2]",
-            "cause": "argument scale", "explicit": False, "file": __file__, "line": f.__code__.co_firstlineno + 1,
+            "cause": "argument scale", "cause_at": "", "explicit": False, "file": __file__,
+            "line": f.__code__.co_firstlineno + 1, "count": 1,
         }
     ]  # fmt: skip
     console = Console(width=160, file=io.StringIO())

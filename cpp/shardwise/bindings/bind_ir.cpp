@@ -106,16 +106,23 @@ py::list value_rows(const Module& module, std::span<const ValueId> values) {
   return rows;
 }
 
-// (name, operands, results, (file, line, column)) of every op, in the order of the text.
+LocId without_names(const Context& context, LocId id) {
+  while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
+  return id;
+}
+
+// (name, operands, results, (call, file, line)) of every op, in the order of the text. Ops of one recorded call have
+// one number `call`; in a text, those of one line and column.
 py::list op_values(const Module& module) {
+  const Context& context = module.context();
   py::list rows;
   for (OpId id : ops_of(module)) {
     std::vector<ValueId> results;
     for (uint32_t i = 0; i < module.op(id).result_count; ++i) results.push_back(module.result(id, i));
-    const ResolvedSource source = module.context().resolve(module.op(id).loc);
+    const LocId call = without_names(context, module.op(id).loc);
+    const ResolvedSource source = context.resolve(call);
     rows.append(py::make_tuple(std::string(module.op(id).def->name), value_rows(module, module.operands(id)),
-                               value_rows(module, results),
-                               py::make_tuple(source.file, source.line, source.column)));
+                               value_rows(module, results), py::make_tuple(call.index, source.file, source.line)));
   }
   return rows;
 }
