@@ -15,6 +15,7 @@ array([ 0,  2,  4,  6,  8, 10, 12, 14])
 from __future__ import annotations
 
 import os as _os
+import string as _string
 
 import numpy as _np
 
@@ -27,6 +28,7 @@ _core.ir.hide_frames_of(
         *(_os.path.join(_HERE, entry) for entry in _os.listdir(_HERE) if entry != "models"),
         *(_os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
         _os.path.dirname(_np.__file__) + _os.sep,
+        _string.__file__,  # debug.print checks format strings with its Formatter
     ]
 )
 

@@ -49,7 +49,7 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     y = [0. 2. 4. 6.], sum 12.0
     """
     if not isinstance(fmt, str):
-        raise TypeError(message("debug.print", "fmt must be a format string", repr(fmt)))
+        raise TypeError(message("debug.print", "fmt must be a format string", repr(fmt), "write debug.print('{}', x)"))
     leaves, tree = flatten((args, kwargs))
     shapes = [_placeholder(leaf) if isinstance(leaf, (Tracer, Array, np.ndarray)) else leaf for leaf in leaves]
     examples, named_examples = unflatten(tree, shapes)
@@ -63,7 +63,9 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         return
     if trace.manual_axes:
         rule = "is not supported in a manual region"
-        raise UnsupportedError(message("debug.print", rule, None, "return the value from the region and print it"))
+        raise UnsupportedError(
+            message("debug.print", rule, None, "return the value from the region and print it outside")
+        )
     traced = [trace.lift(leaf)._value if isinstance(leaf, Tracer) else None for leaf in leaves]
     # An array may be written before the run.
     known = [None if isinstance(x, Tracer) else x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
@@ -74,17 +76,18 @@ def _placeholder(leaf: Any) -> np.ndarray:
     return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
 
 
+_FIELD = "each field of fmt must have an argument"
+
+
 class _Checker(string.Formatter):
     """Checks a format string against its arguments, without formatting any array."""
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Any) -> Any:
         """IndexError or KeyError for a field without an argument."""
         if isinstance(key, int) and key >= len(args):
-            rule = f"each field of fmt must have an argument, got {{{key}}} for {len(args)} positional ones"
-            raise IndexError(message("debug.print", rule))
+            raise IndexError(message("debug.print", _FIELD, f"{{{key}}} for {len(args)} positional", "pass one more"))
         if isinstance(key, str) and key not in kwargs:
-            rule, got = "each field of fmt must have an argument", f"{{{key}}} without one"
-            raise KeyError(message("debug.print", rule, got, f"pass {key}=…"))
+            raise KeyError(message("debug.print", _FIELD, f"{{{key}}} without one", f"pass {key}=…"))
         return super().get_value(key, args, kwargs)
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
@@ -164,7 +167,7 @@ def visualize_array_sharding(array: Any) -> None:
     from .viz.html import empty_devices, holders, ranges
 
     if not isinstance(array, Array):
-        way_out = "inside jit, use program.why(name)"
+        way_out = "put it on a mesh with device_put, or ask program.why(name) for a traced value"
         raise TypeError(message("visualize_array_sharding", "takes an Array", type(array).__name__, way_out))
     rows = [
         (f"[{', '.join(f'{start}:{start + size}' for start, size in tile)}]", ranges(devices))

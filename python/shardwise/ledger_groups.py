@@ -40,8 +40,10 @@ def checked_keys(what: str, keys: Sequence[str]) -> tuple[str, ...]:
     for key in keys:
         if key not in _KEYS:
             raise ValueError(message(what, f"keys must be of {', '.join(_KEYS)}", repr(key)))
-    if not keys or len(set(keys)) < len(keys):
-        raise ValueError(message(what, "needs at least one key, and each once", keys))
+    if not keys:
+        raise ValueError(message(what, "needs at least one key", keys, f"use some of {', '.join(_KEYS)}"))
+    if len(set(keys)) < len(keys):
+        raise ValueError(message(what, "each key must be given once", keys))
     return keys
 
 

@@ -128,7 +128,7 @@ class Ledger(Report[CollectiveRow]):
         """The collectives by which a device receives most in a run, largest first."""
         return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
 
-    def diff(self, other: Ledger, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:
+    def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:
         """What another program's ledger has more, less or otherwise than this one.
 
         Args:
@@ -147,7 +147,8 @@ class Ledger(Report[CollectiveRow]):
         ~  train.py:9  all_reduce  {"x"}  1 → 2  512 B → 1 KiB
         """
         if not isinstance(other, Ledger):
-            raise TypeError(message("diff", "takes the ledger of another program", type(other).__name__))
+            got, way_out = type(other).__name__, "pass program.collectives()"
+            raise TypeError(message("diff", "takes the ledger of another program", got, way_out))
         return LedgerDiff.of(self.rows, other.rows, checked_keys("diff", by))
 
     def to_dict(self) -> dict[str, Any]:
