@@ -22,8 +22,8 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print traced values when the program runs; outside :func:`shardwise.jit`, print at once. As ``jax.debug.print``.
 
     The values become hidden results of the program. They are gathered on the host and printed after the run, in
-    program order. Printing adds no op to a device's program, but a value that is printed must be computed: partial sums
-    are added up, and an op that nothing else uses is kept.
+    program order. Printing itself communicates nothing, but a value that is printed must be computed: partial sums are
+    added up, and an op that nothing else uses is kept.
 
     Args:
         fmt: a format string, as of ``str.format``.
@@ -91,8 +91,8 @@ class _Checker(string.Formatter):
         return super().get_value(key, args, kwargs)
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        """Conversions are left to the run."""
-        return value
+        """``!r``, ``!s`` and ``!a`` make a text, which takes any spec; they are left to the run."""
+        return value if conversion is None else ""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """TypeError for a spec that arrays do not have."""

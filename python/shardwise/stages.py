@@ -80,6 +80,14 @@ class Traced(Module):
             [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in types],
         )
 
+    def results_of(self, arrays: list[Any]) -> Any:
+        """The tree of results of a run; what the program prints is behind them, and is printed."""
+        count = self.out_tree.num_leaves
+        printed = iter(arrays[count:])
+        for call in self._prints:
+            call.show([np.asarray(x) for x in islice(printed, len(call.values))])
+        return unflatten(self.out_tree, arrays[:count])
+
     def lower(self) -> Lowered:
         """The program, ready to be partitioned."""
         return Lowered(self)
@@ -229,12 +237,7 @@ class Program:
             self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
-        arrays = [Array(result) for result in results]
-        count = self._traced.out_tree.num_leaves
-        printed = iter(arrays[count:])
-        for call in self._traced._prints:
-            call.show([np.asarray(x) for x in islice(printed, len(call.values))])
-        return unflatten(self._traced.out_tree, arrays[:count])
+        return self._traced.results_of([Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):

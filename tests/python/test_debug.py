@@ -13,6 +13,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from shardwise.testing import assert_matches_unpartitioned
 
 MESH = sw.Mesh({"x": 2, "y": 2})
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -78,12 +79,12 @@ def test_prints_are_in_program_order() -> None:
 def test_trees_fields_and_braces_are_those_of_format() -> None:
     @sw.jit(mesh=MESH)
     def f(x: Any) -> Any:
-        sw.debug.print("{d[a]} {d} {{}} {x.shape} {x[0]} {0!r}", x, d={"a": x, "b": (x.sum(), None)}, x=x)
+        sw.debug.print("{d[a]} {d} {{}} {x.shape} {x[0]} {0!r:>33}", x, d={"a": x, "b": (x.sum(), None)}, x=x)
         return x
 
     assert lines(f, ROW) == [
         "[1. 2.] {'a': array([1., 2.], dtype=float32), 'b': (array(3., dtype=float32), None)} {} (2,) 1.0 "
-        "array([1., 2.], dtype=float32)"
+        "   array([1., 2.], dtype=float32)"
     ]
 
 
@@ -134,6 +135,15 @@ def test_printing_a_sharded_value_communicates_nothing() -> None:
     program = sw.jit(f, mesh=MESH, in_shardings=P("x", "y")).lower(np.zeros((4, 4), np.float32)).compile()
     assert program.collectives().rows == ()
     assert program.output_shardings.spec == P("x", "y")
+
+
+def test_a_function_that_prints_is_compared_with_numpy() -> None:
+    def f(x: Any) -> Any:
+        sw.debug.print("{}", x.sum())
+        return {"a": x * 2}
+
+    expected = ["3.0"] * 5  # plain NumPy, and four runs of the program
+    assert lines(lambda: assert_matches_unpartitioned(f, ROW, mesh=MESH, in_shardings=P("x"))) == expected
 
 
 # ---- transforms -----------------------------------------------------------------------------------------------------
