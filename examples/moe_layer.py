@@ -132,26 +132,10 @@ def show_arrays(setting: Setting, program: sw.Program, shapes: Any) -> None:
 
 
 def show_collectives(program: sw.Program, title: str) -> None:
-    """Every collective with its reason; equal ones of many layers are one row."""
+    """Every collective with its reason; those of many layers in groups."""
     ledger = program.collectives()
-    if len(ledger) <= SHOWN_ROWS:
-        CONSOLE.print(f"{title}:")
-        CONSOLE.print(ledger)
-        return
-    found: dict[Any, list[sw.reports.CollectiveRow]] = {}
-    for row in ledger:
-        place = f"{Path(row.file).name}:{row.line}" if row.file else ""
-        found.setdefault((row.kind, row.axes, row.dtype, row.shape, place, row.cause), []).append(row)
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), caption=ledger.summary())
-    for column in ("kind", "axes", "type", "where", "cause"):
-        table.add_column(column)
-    for column in ("times", "bytes"):
-        table.add_column(column, justify="right")
-    for (kind, axes, dtype, shape, place, cause), rows in found.items():
-        size = sum(row.total_bytes for row in rows)
-        dims = ",".join(map(str, shape))
-        table.add_row(kind, axes, f"{dtype}\\[{dims}]", place, cause, str(sum(r.count for r in rows)), f"{size:,.0f}")
-    CONSOLE.print(table)
+    CONSOLE.print(f"{title}:")
+    CONSOLE.print(ledger if len(ledger) <= SHOWN_ROWS else ledger.group_by("where", "kind", "axes", "cause"))
 
 
 def show_routing(setting: Setting, routing: list[dict[str, Any]]) -> None:

@@ -25,7 +25,7 @@ from . import traceback_filtering as _traceback_filtering
 
 _core.ir.hide_frames_of(_traceback_filtering.HIDDEN)
 
-from . import dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
+from . import debug, dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
 from .annotations import (  # noqa: E402
     logical,
     name,
@@ -97,6 +97,7 @@ __all__ = [
     "axis_rules",
     "bfloat16",
     "block_until_ready",
+    "debug",
     "device_get",
     "device_put",
     "dtensor",

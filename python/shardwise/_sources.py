@@ -9,6 +9,7 @@ Recording an op stores only the code object and the offset; this module is asked
 from __future__ import annotations
 
 import dis
+import sys
 from bisect import bisect_right
 from types import CodeType
 
@@ -77,4 +78,19 @@ def resolve(code: CodeType, offset: int) -> tuple[str, int, int, str]:
         known = _tables[id(code)] = (code, _Table(code))
     table = known[1]
     i = max(bisect_right(table.offsets, offset) - 1, 0)
-    return code.co_filename, table.lines[i], table.columns[i], table.variables[i]
+    return shown_file(code.co_filename), table.lines[i], table.columns[i], table.variables[i]
+
+
+def shown_file(file: str) -> str:
+    """``Cell In[2]`` for the file that IPython gave the code of a cell; any other file as it is.
+
+    The number is that of the cell's last execution, as in IPython's own tracebacks.
+
+    >>> shown_file("train.py")
+    'train.py'
+    """
+    ipython = sys.modules.get("IPython")  # never imported: only a session of its own has cells
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    label = name(file) if name is not None else None
+    return file if label is None else " ".join(label)

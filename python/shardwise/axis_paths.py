@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, overload
 
-from .reports import shown
+from .tables import shown
 
 __all__ = ["ENDS", "Path", "PathStep", "named"]
 

@@ -97,4 +97,4 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
         text += f", got {got}"
     if way_out:
         text += f"; {way_out}"
-    return f"{text} (at {file}:{line})" if file else text
+    return f"{text} (at {_ir.place_text(file, line)})" if file else text

@@ -16,7 +16,7 @@ from html import escape
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
-from .reports import place, shown
+from .tables import place, shown
 
 __all__ = [
     "Annotation",

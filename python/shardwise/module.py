@@ -12,6 +12,7 @@ from . import _core
 from .errors import ShardingError, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
+from .promotions import Promotions, promotions_of
 from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, options_of_passes, switch
 from .traceback_filtering import entry_point, entry_points
 
@@ -112,6 +113,19 @@ class Module:
         [('stablehlo.reshape', '([i, j])->([ij]) {i=4, j=2}')]
         """
         return [(name, rule) for name, rule in self._core.sharding_rules()]
+
+    def promotions(self) -> Promotions:
+        """Every op with a floating operand that is converted to a wider dtype, the first cause first.
+
+        A float64 scalar promotes a float32 program; this is the line where it came in:
+
+        >>> import numpy as np, shardwise as sw
+        >>> f = sw.jit(lambda x, rate: x * rate, mesh=sw.Mesh({"x": 2}))
+        >>> (row,) = f.trace(np.ones(4, np.float32), np.float64(0.1)).promotions()
+        >>> row.op, row.operands, row.result, row.cause
+        ('multiply', ('float32[4]', 'float64[]'), 'float64[4]', 'argument rate')
+        """
+        return promotions_of(self._core.op_values())
 
     def propagate(
         self,

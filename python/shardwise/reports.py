@@ -6,47 +6,16 @@ Reports are data first: dataclasses with ``to_dict()`` and ``to_json()``; tables
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from html import escape
-from typing import Any, overload
+from typing import Any
+
+from .errors import message
+from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
+from .tables import Report, format_bytes, place, shown
 
 __all__ = ["CollectiveRow", "Ledger"]
-
-
-def format_bytes(count: float) -> str:
-    """A number of bytes in binary units: ``8192`` is ``8 KiB``.
-
-    >>> format_bytes(1536), format_bytes(12)
-    ('1.5 KiB', '12 B')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if count < 1024 or unit == "PiB":
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    raise AssertionError("unreachable")
-
-
-def place(file: str, line: int) -> str:
-    return f"{file}:{line}" if file else ""
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Rows as text in columns; those in ``right`` are flush right.
-
-    >>> print(aligned(["kind", "count"], [["all_reduce", "2"]], frozenset({1})))
-    kind        count
-    all_reduce      2
-    """
-    widths = [max(map(len, column)) for column in zip(header, *rows)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths))
-        ).rstrip()
-        for row in (header, *rows)
-    )
 
 
 @dataclass(frozen=True)
@@ -85,34 +54,35 @@ class CollectiveRow:
 
     @property
     def location(self) -> str:
-        """``file:line``, or "" where no source line is known."""
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" where no source line is known."""
         return place(self.file, self.line)
+
+    @property
+    def type(self) -> str:
+        """Dtype and shape of one device's result: ``float32[16,64]``."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as JSON can hold them."""
         return {**asdict(self), "shape": list(self.shape)}
 
 
-def shown(location: str) -> str:
-    """A location as text for people: files below the working directory are relative to it."""
-    here = os.getcwd() + os.sep
-    return location.removeprefix(here)
-
-
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
-_RIGHT = frozenset({2, 3, 4})
+_LONG = 24  # a ledger of more rows is printed in groups
+_REST = ".rows has every collective; .group_by(…) groups by other columns"
+_GROUPED_BY = ("where", "kind")
+_COMPARED_BY = ("where", "kind", "axes")
 
 
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
-    shape = ",".join(map(str, row.shape))
     return (
-        row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), f"{row.dtype}[{shape}]",
+        row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), row.type,
         shown(row.location), row.cause,
     )  # fmt: skip
 
 
-class Ledger(Sequence[CollectiveRow]):
-    """Every collective of a program, in program order.
+class Ledger(Report[CollectiveRow]):
+    """Every collective of a program, in program order; a long one is printed by line and kind, largest first.
 
     >>> ledger = ledger_of([dict(kind="all_reduce", axes='{"model"}', group_size=2, bytes=4096.0, shape=(16, 64),
     ...                          dtype="float32", count=1, file="train.py", line=9, cause="reduction in dot_general")])
@@ -121,28 +91,6 @@ class Ledger(Sequence[CollectiveRow]):
     all_reduce  {"model"}        2  4 KiB      1  float32[16,64]  train.py:9  reduction in dot_general
     1 collective, 4 KiB received per device
     """
-
-    def __init__(self, rows: Sequence[CollectiveRow]) -> None:
-        self.rows = tuple(rows)
-
-    @overload
-    def __getitem__(self, index: int) -> CollectiveRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> Ledger: ...
-    def __getitem__(self, index: int | slice) -> CollectiveRow | Ledger:
-        return Ledger(self.rows[index]) if isinstance(index, slice) else self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[CollectiveRow]:
-        return iter(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ledger) and self.rows == other.rows
-
-    def __hash__(self) -> int:
-        return hash(self.rows)
 
     @property
     def total_bytes(self) -> float:
@@ -156,13 +104,56 @@ class Ledger(Sequence[CollectiveRow]):
             counts[row.kind] = counts.get(row.kind, 0) + row.count
         return counts
 
+    def group_by(self, *keys: str) -> LedgerGroups:
+        """The ledger grouped by columns, the group of most bytes first.
+
+        Args:
+            keys: any of ``"where"``, ``"kind"``, ``"axes"``, ``"devices"``, ``"type"``, ``"cause"``, ``"file"``,
+                ``"dtype"``, ``"name"``. Default: ``"where"`` and ``"kind"``.
+
+        Raises:
+            ValueError: a key that is no column.
+
+        >>> row = dict(kind="all_reduce", axes='{"x"}', group_size=2, bytes=512.0, shape=(8,), dtype="float32",
+        ...            file="train.py", line=9)
+        >>> ledger_of([row, {**row, "line": 12}, row]).group_by("where")
+        3 collectives, 1.5 KiB received per device, by where, largest first:
+        where        count  bytes  share
+        train.py:9       2  1 KiB  66.7%
+        train.py:12      1  512 B  33.3%
+        """
+        return LedgerGroups.of(self.rows, checked_keys("group_by", keys or _GROUPED_BY), self.summary())
+
+    def largest(self, count: int = 10) -> Ledger:
+        """The collectives by which a device receives most in a run, largest first."""
+        return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
+
+    def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:
+        """What another program's ledger has more, less or otherwise than this one.
+
+        Args:
+            other: the ledger of the second program.
+            by: the columns by which collectives are matched, as in :meth:`group_by`. Leave out ``"where"`` for
+                programs from different files.
+
+        Returns:
+            ``-`` only here, ``+`` only in ``other``, ``~`` counts or bytes differ; false when nothing differs.
+
+        >>> row = dict(kind="all_reduce", axes='{"x"}', group_size=2, bytes=512.0, shape=(8,), dtype="float32",
+        ...            file="train.py", line=9)
+        >>> ledger_of([row]).diff(ledger_of([row, row]))
+        1 difference by where, kind and axes, 512 B → 1 KiB received per device:
+           where       kind        axes   count  bytes
+        ~  train.py:9  all_reduce  {"x"}  1 → 2  512 B → 1 KiB
+        """
+        if not isinstance(other, Ledger):
+            got, way_out = type(other).__name__, "pass program.collectives()"
+            raise TypeError(message("diff", "takes the ledger of another program", got, way_out))
+        return LedgerDiff.of(self.rows, other.rows, checked_keys("diff", by))
+
     def to_dict(self) -> dict[str, Any]:
         """``{"total_bytes": …, "collectives": [{…}, …]}``."""
-        return {"total_bytes": self.total_bytes, "collectives": [row.to_dict() for row in self.rows]}
-
-    def to_json(self) -> str:
-        """:meth:`to_dict` as JSON text."""
-        return json.dumps(self.to_dict())
+        return {"total_bytes": self.total_bytes, "collectives": self._records()}
 
     def summary(self) -> str:
         """One line: how many collectives, how many bytes."""
@@ -171,37 +162,36 @@ class Ledger(Sequence[CollectiveRow]):
         noun = "collective" if len(self.rows) == 1 else "collectives"
         return f"{len(self.rows)} {noun}, {format_bytes(self.total_bytes)} received per device"
 
+    def _header(self) -> Sequence[str]:
+        return _COLUMNS
+
+    def _fields(self) -> Sequence[str]:
+        return [*(f.name for f in fields(CollectiveRow)), "total_bytes", "where"]
+
+    def _frame_records(self) -> list[dict[str, Any]]:
+        return [{**row.to_dict(), "total_bytes": row.total_bytes, "where": row.location} for row in self.rows]
+
+    def _cells(self, row: CollectiveRow) -> Sequence[str]:
+        return _cells(row)
+
+    def _terminal_cells(self, row: CollectiveRow) -> Sequence[str]:
+        return _cells(replace(row, file=os.path.basename(row.file)))  # the rows and repr have the folders
+
+    def _terminal_columns(self) -> Sequence[int]:
+        counted = any(row.count != 1 for row in self.rows)
+        return [i for i, column in enumerate(_COLUMNS) if column != "count" or counted]
+
     def __repr__(self) -> str:
-        if not self.rows:
-            return self.summary()
-        return aligned(_COLUMNS, [_cells(row) for row in self.rows], _RIGHT) + "\n" + self.summary()
+        return super().__repr__() if len(self) <= _LONG else f"{self.group_by()!r}\n{_REST}"
 
     def __rich__(self) -> Any:
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        # A terminal is narrow: no column of ones, no folders; the rows and repr have both.
-        counted = any(row.count != 1 for row in self.rows)
-        shown = [i for i, column in enumerate(_COLUMNS) if column != "count" or counted]
-        table = Table(caption=self.summary(), caption_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
-        for i in shown:
-            table.add_column(
-                _COLUMNS[i], justify="right" if i in _RIGHT else "left", no_wrap=_COLUMNS[i] != "cause", overflow="fold"
-            )
-        for row in self.rows:
-            cells = _cells(replace(row, file=os.path.basename(row.file)))
-            table.add_row(*(Text(cells[i]) for i in shown))
-        return table
+        return super().__rich__() if len(self) <= _LONG else self.group_by().__rich__()
 
     def _repr_html_(self) -> str:
-        if not self.rows:
-            return f"<p>{self.summary()}</p>"
-        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{self.summary()}</p>"
+        if len(self) <= _LONG:
+            return super()._repr_html_()
+        every = f"<details><summary>all {len(self)} collectives</summary>{self._html_table()}</details>"
+        return self.group_by()._repr_html_() + every
 
 
 def ledger_of(rows: Sequence[dict[str, Any]]) -> Ledger:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +14,16 @@ from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text
+from .promotions import Promotions, promotions_of
 from .propagation_options import PropagationOptions
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
 from .trees import flatten, unflatten
+
+if TYPE_CHECKING:
+    from .debug import DebugPrint
 
 __all__ = ["Lowered", "Program", "Traced"]
 
@@ -41,7 +46,7 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = ("_donation", "_hoisted", "_limits", "in_avals", "in_names", "in_tree", "mesh", "out_tree")
+    __slots__ = ("_donation", "_hoisted", "_limits", "_prints", "in_avals", "in_names", "in_tree", "mesh", "out_tree")
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Traced(Module):
         hoisted: list[Any],
         limits: list[tuple[int, Limit]],
         donation: tuple[str, tuple[int, ...]],
+        prints: list[DebugPrint],
     ) -> None:
         super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
@@ -65,19 +71,29 @@ class Traced(Module):
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
         self._donation = donation  # to which function, and which leaves
+        self._prints = prints  # of the results behind those of out_tree
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
-        rest = (self._hoisted, self._limits, self._donation)
+        rest = (self._hoisted, self._limits, self._donation, self._prints)
         return Traced(step(self._core), self._options, self.mesh, *trees, *rest)
 
     @property
     def out_info(self) -> Any:
         """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
+        types = self._core.result_types[: self.out_tree.num_leaves]
         return unflatten(
             self.out_tree,
-            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._core.result_types],
+            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in types],
         )
+
+    def results_of(self, arrays: list[Any]) -> Any:
+        """The tree of results of a run; what the program prints is behind them, and is printed."""
+        count = self.out_tree.num_leaves
+        printed = iter(arrays[count:])
+        for call in self._prints:
+            call.show([np.asarray(x) for x in islice(printed, len(call.values))])
+        return unflatten(self.out_tree, arrays[:count])
 
     def lower(self) -> Lowered:
         """The program, ready to be partitioned."""
@@ -92,7 +108,7 @@ class Traced(Module):
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
         arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
         arrays += [np.asarray(array) for array in self._hoisted]
-        return unflatten(self.out_tree, _core.runtime.run_unpartitioned(self._core, arrays))
+        return self.results_of(_core.runtime.run_unpartitioned(self._core, arrays))
 
     def _with_names(self, name: str) -> Any:
         """A recorded value has the names of the user's source; those of the text are on request."""
@@ -162,7 +178,9 @@ class Program:
     @property
     def output_shardings(self) -> Any:
         """The sharding of every result, as the tree of results."""
-        return unflatten(self._traced.out_tree, [NamedSharding._wrap(s) for s in self._compiled.result_shardings])
+        tree = self._traced.out_tree
+        shardings = self._compiled.result_shardings[: tree.num_leaves]
+        return unflatten(tree, [NamedSharding._wrap(s) for s in shardings])
 
     def as_text(self, kind: str = "local", *, locations: bool = False, generic: bool = False) -> str:
         """The program's text at a stage.
@@ -181,6 +199,11 @@ class Program:
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
         return ledger_of(self._compiled.collectives())
+
+    def promotions(self) -> Promotions:
+        """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""
+        stage: _core.ir.Module = self._compiled.stages["global"]
+        return promotions_of(stage.op_values())
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
         """Where shardings come from: every axis with its annotation and the ops between, and what lost and why.
@@ -242,7 +265,7 @@ class Program:
         for i in donated:
             if isinstance(leaves[i], Array):
                 leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
-        return unflatten(self._traced.out_tree, [Array(result) for result in results])
+        return self._traced.results_of([Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):

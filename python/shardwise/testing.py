@@ -17,7 +17,6 @@ from .dtypes import is_float, numpy_dtype
 from .errors import Error, UnsupportedError, message
 from .jit import jitted_with
 from .mesh import Mesh
-from .reports import format_bytes
 from .sharding import UNSPECIFIED
 from .stages import Program
 from .traceback_filtering import entry_point
@@ -264,7 +263,6 @@ def assert_collectives(program: Program, *, bytes_max: float | None = None, **co
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]
     if bytes_max is not None and ledger.total_bytes > bytes_max:
-        got = f"{format_bytes(ledger.total_bytes)} ({ledger.total_bytes:.0f} B)"
-        wrong.append(f"{got} received per device where at most {bytes_max:.0f} B must be")
+        wrong.append(f"{ledger.total_bytes:.0f} B received per device where at most {bytes_max:.0f} B must be")
     if wrong:
         raise AssertionError(f"the program has {'; '.join(wrong)}:\n{ledger!r}")

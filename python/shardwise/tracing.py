@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from .errors import (
 from .mesh import Mesh
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
+
+if TYPE_CHECKING:
+    from .debug import DebugPrint
 
 __all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
 
@@ -192,7 +195,10 @@ class Limit(NamedTuple):
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
-    __slots__ = ("_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "propagation")
+    __slots__ = (
+        "_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "propagation",
+    )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
@@ -205,6 +211,7 @@ class Trace:
         self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
         self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
         self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
+        self.prints: list[DebugPrint] = []  # what each run prints, in program order
 
     def require_mesh(self, what: str) -> Mesh:
         """The program's mesh; ShardingError when there is none."""

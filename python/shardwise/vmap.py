@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,12 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
         raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
     size = next(iter(sizes.values()))
     is_mapped = [axis is not None for axis in axes]
+    first = len(trace.prints)
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
     values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size)
+    printed = iter(values[len(results) :])
+    for call in trace.prints[first:]:
+        call.batch(list(islice(printed, len(call.values))), size)
     outputs = [
         _placed(trace, x, value, batched, axis, size)
         for x, (value, batched), axis in zip(results, values, _axes_of_leaves(out_axes, result, "out_axes"))
@@ -125,6 +130,7 @@ def _record(
     """Record ``fun`` for one example into a region of its own."""
     region = trace.core.begin_region()
     results: list[Tracer] = []
+    first, recorded = len(trace.prints), len(trace.prints)
     try:
         example = []
         for x, batched in zip(mapped, is_mapped):
@@ -132,8 +138,11 @@ def _record(
             example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
         result = fun(*unflatten(tree, example))
         results, out_tree = lifted_results(trace, "vmap", result)
+        recorded = len(trace.prints)
     finally:  # the caller of a function that raised may go on recording
-        trace.core.end_region([x._value for x in results])
+        del trace.prints[recorded:]
+        printed = [value for call in trace.prints[first:] for value in call.values]
+        trace.core.end_region([x._value for x in results] + printed)
     return region, results, out_tree, result
 
 

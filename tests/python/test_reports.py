@@ -213,8 +213,11 @@ def test_assert_collectives_prints_the_ledger() -> None:
     assert_collectives(program, all_reduce=1, all_gather=0, bytes_max=1000)
     with pytest.raises(AssertionError, match=r"1 all_reduce where 0 must be:\nkind +axes"):
         assert_collectives(program, all_reduce=0)
-    with pytest.raises(AssertionError, match="received per device where at most 1 B must be"):
+    with pytest.raises(AssertionError) as refused:
         assert_collectives(program, bytes_max=1)
+    assert str(refused.value) == (
+        f"the program has 48 B received per device where at most 1 B must be:\n{program.collectives()!r}"
+    )
     with pytest.raises(TypeError, match="a kind must be one of all_reduce"):
         assert_collectives(program, allreduce=0)
 
@@ -303,9 +306,36 @@ def test_array_picture_shows_tiles(shape: tuple[int, ...], spec: P, tiles: int) 
     html = array_html(array)
     assert html.count("<rect") == tiles
     assert "script" not in html
+    assert repr(array) in Balanced(html).text
     titles = re.findall("<title>(.*?)</title>", html)
     assert len(set(titles)) == tiles
     Balanced(html)
+
+
+def test_an_array_as_a_cell_result_shows_values_tiles_and_empty_devices() -> None:
+    array = sw.device_put(np.arange(5, dtype=np.int32), sw.NamedSharding(sw.Mesh({"data": 4}), P("data")))
+    html = array._repr_html_()
+    text = Balanced(html).text
+    assert text[0] == "Array([0, 1, 2, 3, 4], dtype=int32)"
+    assert "int32[5]" in text
+    assert re.findall("<title>(.*?)</title>", html) == [
+        "[0:2] on devices 0", "[2:4] on devices 1", "[4:5] on devices 2",
+    ]  # fmt: skip
+    assert text[-1] == "empty: device 3"
+    two = sw.device_put(np.zeros((1, 3)), sw.NamedSharding(MESH, P("data")))
+    assert Balanced(two._repr_html_()).text[-1] == "empty: devices 2-7"
+    assert "empty" not in sw.device_put(np.zeros(8), sw.NamedSharding(MESH, P("data")))._repr_html_()
+
+
+def test_a_large_array_shows_the_values_at_its_borders() -> None:
+    array = sw.device_put(np.arange(1000.0), sw.NamedSharding(MESH, P("data")))
+    (values,) = [text for text in Balanced(array._repr_html_()).text if text.startswith("Array(")]
+    assert values == "Array([  0.,   1.,   2., ..., 997., 998., 999.], dtype=float64)"
+
+
+def test_many_blocks_and_empty_devices_are_both_noted() -> None:
+    array = sw.device_put(np.zeros((9, 2, 2)), sw.NamedSharding(sw.Mesh({"x": 12}), P("x")))
+    assert Balanced(array._repr_html_()).text[-1] == "8 of 9 blocks of the leading dims drawn; empty: devices 9-11"
 
 
 def test_program_picture_marks_collectives() -> None:

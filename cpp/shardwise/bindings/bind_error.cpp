@@ -7,6 +7,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/warnings.h"
+#include "shardwise/ir/place.h"
 
 namespace py = pybind11;
 
@@ -46,7 +47,7 @@ PyObject* make_type(py::module_& module, const char* name, const char* doc, PyOb
 // The user's line, where the error does not know one yet.
 void locate(Error& error) {
   const ResolvedSource source = current_source();
-  if (!source.file.empty()) error.at(source.file + ":" + std::to_string(source.line));
+  error.at(place_text(source.file, source.line));
 }
 
 // A message that quotes part of a text may have cut a character in two.

@@ -12,12 +12,14 @@
 #include "shardwise/ir/float_precision.h"
 #include "shardwise/ir/module_json.h"
 #include "shardwise/ir/parser.h"
+#include "shardwise/ir/place.h"
 #include "shardwise/ir/printer.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
+#include "shardwise/passes/value_names.h"
 
 namespace py = pybind11;
 
@@ -103,6 +105,38 @@ py::list op_list(const Module& module) {
   return rows;
 }
 
+// (number, name, shape, dtype) of each value
+py::list value_rows(const Module& module, std::span<const ValueId> values) {
+  py::list rows;
+  for (ValueId value : values) {
+    const TensorType& type = module.type(value);
+    rows.append(py::make_tuple(value.index, module.context().name_of(loc_of(module, value)), shape_tuple(type.shape),
+                               std::string(numpy_name(type.dtype))));
+  }
+  return rows;
+}
+
+LocId without_names(const Context& context, LocId id) {
+  while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
+  return id;
+}
+
+// (name, operands, results, (call, file, line)) of every op, in the order of the text. Ops of one recorded call have
+// one number `call`; in a text, those of one line and column.
+py::list op_values(const Module& module) {
+  const Context& context = module.context();
+  py::list rows;
+  for (OpId id : ops_of(module)) {
+    std::vector<ValueId> results;
+    for (uint32_t i = 0; i < module.op(id).result_count; ++i) results.push_back(module.result(id, i));
+    const LocId call = without_names(context, module.op(id).loc);
+    const ResolvedSource source = context.resolve(call);
+    rows.append(py::make_tuple(std::string(module.op(id).def->name), value_rows(module, module.operands(id)),
+                               value_rows(module, results), py::make_tuple(call.index, source.file, source.line)));
+  }
+  return rows;
+}
+
 // A copy in which ops, by their place in op_list, have these rules.
 ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::string>& rules) {
   auto copy = std::make_shared<Module>(module);
@@ -163,6 +197,7 @@ void bind_module_class(py::module_& module) {
                              })
       .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
       .def("op_list", &op_list)
+      .def("op_values", &op_values)
       .def("with_sharding_rules", &with_sharding_rules)
       .def("__repr__", [](const Module& self) { return print(self); });
 }
@@ -197,6 +232,7 @@ void bind_ir(py::module_& module) {
   bind_module_class(module);
   bind_trace(module);
   module.def("hide_frames_of", &hide_frames_of);
+  module.def("place_text", &place_text, py::arg("file"), py::arg("line"));
   module.def("current_location", [] {
     const ResolvedSource source = current_source();
     return py::make_tuple(source.file, source.line);

@@ -3,6 +3,7 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/place.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 
@@ -63,7 +64,7 @@ std::string Context::name_of(LocId id) const {
 
 std::string Context::location_text(LocId id) const {
   const ResolvedSource source = resolve(id);
-  return source.file.empty() ? std::string() : source.file + ":" + std::to_string(source.line);
+  return place_text(source.file, source.line);
 }
 
 // A rule may read the reducer out of a region: ops, attributes and operands (relative to the first argument) identify

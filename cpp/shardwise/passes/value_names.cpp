@@ -8,6 +8,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/place.h"
 #include "shardwise/mesh/mesh.h"
 #include "shardwise/ops/control.h"
 #include "shardwise/ops/manual.h"
@@ -122,17 +123,18 @@ void append_values(const Module& module, RegionId region, std::vector<ValueId>& 
   }
 }
 
-// "train.py:31" is line 31 of a file of that name, in whatever folder.
+// "train.py:31" is line 31 of a file of that name, in whatever folder; "Cell In[2], line 6" a line of a notebook.
 struct Line {
   std::string file;
   int32_t number = 0;
 };
 
 std::optional<Line> line_of(std::string_view query) {
-  const size_t colon = query.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
-  const std::string_view digits = query.substr(colon + 1);
-  Line line{.file = std::string(query.substr(0, colon))};
+  const std::string_view separator = separator_of_line(query);
+  const size_t end_of_file = query.rfind(separator);
+  if (end_of_file == std::string_view::npos || end_of_file == 0) return std::nullopt;
+  const std::string_view digits = query.substr(end_of_file + separator.size());
+  Line line{.file = std::string(query.substr(0, end_of_file))};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), line.number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return line;

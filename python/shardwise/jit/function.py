@@ -9,7 +9,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from ..array import ShapeDtypeStruct
-from ..errors import MeshError, ShardingError, message
+from ..errors import MeshError, ShardingError, composed, message
 from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
@@ -33,7 +33,13 @@ from .call import (
     native_struct,
     specs_per_leaf,
 )
-from .options import UNSPECIFIED_OPTIONS, JitOptions, both_ways, check_disjoint, propagation_choices
+from .options import (
+    UNSPECIFIED_OPTIONS,
+    JitOptions,
+    both_ways,
+    check_disjoint,
+    propagation_choices,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -304,15 +310,16 @@ class JitFunction:
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
-        check_constraints(trace, outputs)
+        printed = [value for call in trace.prints for value in call.values]
+        check_constraints(trace, [x._value for x in outputs] + printed)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
         out_shardings = [core_sharding(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
-        module = trace.core.finish([x._value for x in outputs], out_shardings)
+        module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
         places = {x._value: i for i, x in enumerate(tracers)}
         limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
         donation = (display_name(self._fun), call.leaves_of(self._donated_nums, self._donated_names))
         trees = (call.tree, avals, names, out_tree)
-        traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation)
+        traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation, trace.prints)
         for op, rule in self._rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
@@ -357,12 +364,11 @@ class JitFunction:
         return f"<jit of {getattr(self._fun, '__qualname__', self._fun)}>"
 
 
-def check_constraints(trace: Trace, outputs: list[Tracer]) -> None:
-    unused = trace.core.unused_constraints([x._value for x in outputs])
+def check_constraints(trace: Trace, outputs: list[int]) -> None:
+    unused = trace.core.unused_constraints(outputs)
     unused = [row for row in unused if row[0] not in trace.implied]
     if unused:
         _, file, line = unused[0]
-        raise ShardingError(
-            f"annotation: its result must be used, got an annotation whose result nothing uses; "
-            f"write x = sw.split(x, …) and use x from there on (at {file}:{line})"
-        )
+        rule, got = "its result must be used", "an annotation whose result nothing uses"
+        way_out = "write x = sw.split(x, …) and use x from there on"
+        raise ShardingError(composed("annotation", rule, got, way_out, file, line))

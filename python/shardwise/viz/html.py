@@ -110,39 +110,54 @@ Tile = tuple[tuple[int, int], ...]  # (start, size) per dim
 
 
 def array_html(array: Array) -> str:
-    """The tiles of a sharded array with the devices that hold each: lines and rectangles for 1 and 2 dims.
+    """The values of a sharded array, and its tiles with the devices that hold each: rectangles for 1 and 2 dims.
 
-    An array of more dims is drawn as panels, one per block of the leading dims.
+    An array of more dims is drawn as panels, one per block of the leading dims. Devices without elements are named.
     """
-    holders = _holders(array)
-    hues = {tile: _hue(i, len(holders)) for i, tile in enumerate(holders)}
+    tiles_of = holders(array)
+    hues = {tile: _hue(i, len(tiles_of)) for i, tile in enumerate(tiles_of)}
     blocks: dict[Tile, list[Tile]] = {}
-    for tile in holders:
+    for tile in tiles_of:
         blocks.setdefault(tile[:-2], []).append(tile)
     panels = [
-        _array_panel(array.shape, lead, tiles, holders, hues)
+        _array_panel(array.shape, lead, tiles, tiles_of, hues)
         for lead, tiles in itertools.islice(blocks.items(), _MOST_PANELS)
     ]
     sharding = array.sharding
     kind = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
     caption = f"{_code(kind)} sharded {_code(sharding.text(array.ndim))} on {_code(repr(sharding.mesh))}"
-    note = f"{_MOST_PANELS} of {len(blocks)} blocks of the leading dims drawn" if len(blocks) > _MOST_PANELS else ""
-    return _figure(caption, panels, note)
+    notes = []
+    if len(blocks) > _MOST_PANELS:
+        notes.append(f"{_MOST_PANELS} of {len(blocks)} blocks of the leading dims drawn")
+    if empty := empty_devices(array):
+        notes.append(f"empty: {'device' if len(empty) == 1 else 'devices'} {ranges(empty)}")
+    values = f'<pre style="margin:4px">{escape(repr(array))}</pre>'
+    return f"<div>{values}{_figure(caption, panels, '; '.join(notes))}</div>"
 
 
-def _holders(array: Array) -> dict[Tile, list[int]]:
+def _tiles(array: Array) -> list[tuple[int, Tile]]:
+    """Every device of the mesh and its tile."""
+    slices = array._data.sharding.slices(array.shape)
+    tiles = [tuple((int(start), int(size)) for start, size in dims) for dims in slices]
+    return list(zip(array.sharding.mesh.device_ids, tiles))
+
+
+def holders(array: Array) -> dict[Tile, list[int]]:
     """The tiles that are not empty, and the devices that hold them, in row-major order of the tiles."""
-    mesh = array.sharding.mesh
-    holders: dict[Tile, list[int]] = {}
-    for device, dims in zip(mesh.device_ids, array._data.sharding.slices(array.shape)):
-        tile = tuple((int(start), int(size)) for start, size in dims)
+    found: dict[Tile, list[int]] = {}
+    for device, tile in _tiles(array):
         if all(size for _, size in tile):
-            holders.setdefault(tile, []).append(device)
-    return dict(sorted(holders.items()))
+            found.setdefault(tile, []).append(device)
+    return dict(sorted(found.items()))
+
+
+def empty_devices(array: Array) -> list[int]:
+    """The devices that hold no element, as the last ones along an uneven dim."""
+    return [device for device, tile in _tiles(array) if not all(size for _, size in tile)]
 
 
 def _array_panel(
-    shape: tuple[int, ...], lead: Tile, tiles: list[Tile], holders: dict[Tile, list[int]], hues: dict[Tile, str]
+    shape: tuple[int, ...], lead: Tile, tiles: list[Tile], tiles_of: dict[Tile, list[int]], hues: dict[Tile, str]
 ) -> str:
     rows, columns = (1, 1, *shape)[-2:]
     scale = _PANEL / max(rows, columns, 1)
@@ -155,7 +170,7 @@ def _array_panel(
         (row, row_count), (column, column_count) = ((0, 1), (0, 1), *tile)[-2:]
         x, y = 2 + column / columns * width, top + row / rows * height
         box = column_count / columns * width, row_count / rows * height
-        devices = _ranges(holders[tile])
+        devices = ranges(tiles_of[tile])
         index = ", ".join(f"{start}:{start + size}" for start, size in tile)
         parts.append(_rect(x, y, *box, hues[tile], f"[{index}] on devices {devices}"))
         if box[0] >= 7 * len(devices) and box[1] >= 12:
@@ -163,10 +178,10 @@ def _array_panel(
     return _svg(width + 4, top + height + 2, parts, f"tiles {title}")
 
 
-def _ranges(numbers: list[int]) -> str:
+def ranges(numbers: list[int]) -> str:
     """Numbers with runs joined: ``0-3,6``.
 
-    >>> _ranges([0, 1, 2, 3, 6])
+    >>> ranges([0, 1, 2, 3, 6])
     '0-3,6'
     """
     runs: list[list[int]] = []

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/ir/module_json.h"
+#include "shardwise/ir/place.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "test_ops.h"
@@ -50,6 +51,12 @@ TEST(Parser, AFullTextRoundTrips) {
       EXPECT_EQ(print(again, options), text);
     }
   }
+}
+
+TEST(Place, IsThatOfIPythonInANotebook) {
+  EXPECT_EQ(place_text("train.py", 31), "train.py:31");
+  EXPECT_EQ(place_text("Cell In[2]", 6), "Cell In[2], line 6");
+  EXPECT_EQ(place_text("", 6), "");
 }
 
 TEST(Parser, KeepsWhatTheTextSays) {

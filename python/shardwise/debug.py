@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking into traced functions: :func:`print` for values, :func:`visualize_array_sharding` for tiles."""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .array import Array
+from .errors import UnsupportedError, message
+from .tracing import Tracer, current_trace, refuse_escaped
+from .trees import flatten, unflatten
+
+__all__ = ["DebugPrint", "print", "visualize_array_sharding"]
+
+
+def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Print traced values when the program runs; outside :func:`shardwise.jit`, print at once. As ``jax.debug.print``.
+
+    The values become hidden results of the program. They are gathered on the host and printed after the run, in
+    program order. Printing itself communicates nothing, but a value that is printed must be computed: partial sums are
+    added up, and an op that nothing else uses is kept.
+
+    Args:
+        fmt: a format string, as of ``str.format``.
+        args: what ``{}`` and ``{0}`` refer to: arrays, or trees of arrays and other Python values.
+        ordered: accepted as in JAX; the order is always that of the program.
+        kwargs: what ``{name}`` refers to.
+
+    Under :func:`shardwise.grad` the value of the forward pass is printed once. Under :func:`shardwise.vmap` every
+    example is printed on a line of its own, unless no printed value depends on the example.
+
+    Raises:
+        TypeError: ``fmt`` is no string, or has a format spec for an array that is no scalar. ValueError: an argument
+        that ``fmt`` does not use. IndexError, KeyError: a field of ``fmt`` without an argument. UnsupportedError:
+        inside a manual region.
+
+    >>> import shardwise as sw
+    >>> @sw.jit(mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
+    ... def f(x):
+    ...     y = x * 2
+    ...     sw.debug.print("y = {y}, sum {:.1f}", y.sum(), y=y)
+    ...     return y + 1
+    >>> z = f(np.arange(4.0))
+    y = [0. 2. 4. 6.], sum 12.0
+    """
+    if not isinstance(fmt, str):
+        raise TypeError(message("debug.print", "fmt must be a format string", repr(fmt), "write debug.print('{}', x)"))
+    leaves, tree = flatten((args, kwargs))
+    shapes = [_placeholder(leaf) if isinstance(leaf, (Tracer, Array, np.ndarray)) else leaf for leaf in leaves]
+    examples, named_examples = unflatten(tree, shapes)
+    _Checker().vformat(fmt, examples, named_examples)
+    trace = current_trace()
+    if trace is None:
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                refuse_escaped(leaf)
+        DebugPrint(fmt, tree, leaves).show([])
+        return
+    if trace.manual_axes:
+        rule = "is not supported in a manual region"
+        raise UnsupportedError(
+            message("debug.print", rule, None, "return the value from the region and print it outside")
+        )
+    traced = [trace.lift(leaf)._value if isinstance(leaf, Tracer) else None for leaf in leaves]
+    # An array may be written before the run.
+    known = [None if isinstance(x, Tracer) else x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
+    trace.prints.append(DebugPrint(fmt, tree, known, traced))
+
+
+def _placeholder(leaf: Any) -> np.ndarray:
+    return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+
+_FIELD = "each field of fmt must have an argument"
+
+
+class _Checker(string.Formatter):
+    """Checks a format string against its arguments, without formatting any array."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Any) -> Any:
+        """IndexError or KeyError for a field without an argument."""
+        if isinstance(key, int) and key >= len(args):
+            raise IndexError(message("debug.print", _FIELD, f"{{{key}}} for {len(args)} positional", "pass one more"))
+        if isinstance(key, str) and key not in kwargs:
+            raise KeyError(message("debug.print", _FIELD, f"{{{key}}} without one", f"pass {key}=…"))
+        return super().get_value(key, args, kwargs)
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """``!r``, ``!s`` and ``!a`` make a text, which takes any spec; they are left to the run."""
+        return value if conversion is None else ""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """TypeError for a spec that arrays do not have."""
+        if isinstance(value, np.ndarray) and value.ndim and format_spec:
+            got = f"{format_spec!r} for {value.dtype}{list(value.shape)}"
+            way_out = "leave it out, and set digits by np.set_printoptions(precision=…)"
+            raise TypeError(message("debug.print", "a format spec needs a scalar", got, way_out))
+        return ""
+
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
+        """ValueError for an argument that no field refers to."""
+        unused = [str(i) for i in range(len(args)) if i not in used_args]
+        unused += [name for name in kwargs if name not in used_args]
+        if unused:
+            got = f"{', '.join(unused)} without one"
+            way_out = f"add {{{unused[0]}}} to the format string"
+            raise ValueError(message("debug.print", "each argument must have a field in fmt", got, way_out))
+
+
+class DebugPrint:
+    """One call of :func:`print` in a program: what is known while tracing, and which values the run gives.
+
+    ``values`` are those of the recorded program, one per traced leaf. Each vmap around the call has replaced them by
+    values with a leading dim; ``_maps`` has its size and which of the values have the dim, the outermost vmap first.
+    """
+
+    def __init__(self, fmt: str, tree: Any, leaves: list[Any], values: Sequence[int | None] = ()) -> None:
+        self._fmt = fmt
+        self._tree = tree
+        self._leaves = leaves
+        self._places = [i for i, value in enumerate(values) if value is not None]
+        self.values = [value for value in values if value is not None]
+        self._maps: list[tuple[int, list[bool]]] = []
+
+    def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
+        """Take the values of all examples of a vmap, and whether they depend on the example."""
+        self.values = [value for value, _ in values]
+        self._maps.insert(0, (size, [batched for _, batched in values]))
+
+    def show(self, results: Sequence[np.ndarray]) -> None:
+        """Print with these values of a run, one line for each example."""
+        for example in self._examples(list(results), 0):
+            leaves = [np.asarray(leaf) if isinstance(leaf, Array) else leaf for leaf in self._leaves]
+            for i, result in zip(self._places, example):
+                leaves[i] = result
+            args, kwargs = unflatten(self._tree, leaves)
+            sys.stdout.write(self._fmt.format(*args, **kwargs) + "\n")
+
+    def _examples(self, results: list[np.ndarray], depth: int) -> Iterator[list[np.ndarray]]:
+        """The values of every example of the vmaps from ``depth`` on, the outermost first."""
+        if depth == len(self._maps):
+            yield results
+            return
+        size, batched = self._maps[depth]
+        for i in range(size if any(batched) else 1):
+            # An ellipsis keeps scalars arrays.
+            yield from self._examples([x[i, ...] if has_dim else x for x, has_dim in zip(results, batched)], depth + 1)
+
+
+def visualize_array_sharding(array: Any) -> None:
+    """Print which devices hold which tile of an array. In a notebook an Array as a cell's result is also drawn.
+
+    >>> import shardwise as sw
+    >>> mesh = sw.Mesh({"x": 4, "y": 2})
+    >>> sw.debug.visualize_array_sharding(sw.device_put(np.arange(5), sw.NamedSharding(mesh, sw.P("x"))))
+    int64[5] sharded [{"x"}]
+    [0:2]  devices 0-1
+    [2:4]  devices 2-3
+    [4:5]  devices 4-5
+    empty  devices 6-7
+    """
+    from .viz.html import empty_devices, holders, ranges
+
+    if not isinstance(array, Array):
+        way_out = "put it on a mesh with device_put, or ask program.why(name) for a traced value"
+        raise TypeError(message("visualize_array_sharding", "takes an Array", type(array).__name__, way_out))
+    rows = [
+        (f"[{', '.join(f'{start}:{start + size}' for start, size in tile)}]", ranges(devices))
+        for tile, devices in holders(array).items()
+    ]
+    if empty := empty_devices(array):
+        rows.append(("empty", ranges(empty)))
+    width = max(len(tile) for tile, _ in rows)
+    shape = ",".join(map(str, array.shape))
+    lines = [f"{array.dtype.name}[{shape}] sharded {array.sharding.text(array.ndim)}"]
+    lines += [f"{tile:{width}}  devices {devices}" for tile, devices in rows]
+    sys.stdout.write("\n".join(lines) + "\n")
