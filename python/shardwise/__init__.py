@@ -62,6 +62,7 @@ from .layouts import axis_rules  # noqa: E402
 from .manual import manual, shard_map  # noqa: E402
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
+from .numpy.updates import at as at  # noqa: E402
 from .op_rules import ShardingRule, sharding_rule  # noqa: E402
 from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
 from .placement import device_put, reshard  # noqa: E402

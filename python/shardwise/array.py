@@ -15,6 +15,7 @@ from .dtypes import dtype_name, numpy_dtype
 from .errors import ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
+from .numpy.indexing import without_masks
 from .partition_spec import PartitionSpec
 from .sharding import NamedSharding
 
@@ -138,7 +139,7 @@ class Array(ArrayMethods):
         return _eager(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
-        return _eager(_getitem, (self, index), {})
+        return _eager(_getitem, (self, without_masks(self.shape, index)), {})
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(

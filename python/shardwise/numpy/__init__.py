@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     cumulative,
     elementwise,
     joining,
+    lifting,
     linalg,
     manipulation,
     reductions,
@@ -118,15 +119,10 @@ def _public_names() -> dict[str, Any]:
     return names
 
 
-# Constants of a program: NumPy's own, since a traced function may close over arrays.
-_CONSTANTS = (
-    "arange", "array", "asarray", "empty", "eye", "full", "identity", "linspace", "ones", "zeros",
-    "e", "inf", "nan", "newaxis", "pi",
-)  # fmt: skip
+_NUMBERS = ("e", "inf", "nan", "newaxis", "pi")
 
-_names = _public_names()
+_names = {**_public_names(), **{name: getattr(np, name) for name in _NUMBERS}, **lifting.LIFTING}
 globals().update(_names)
-globals().update({name: getattr(np, name) for name in _CONSTANTS})
 __all__ = [
-    *sorted({*_names, *_CONSTANTS, "astype"}),
+    *sorted({*_names, "astype"}),
 ]

@@ -34,7 +34,7 @@ from ._promote import is_integer
 from ._registry import checks, implements
 from .indexing import Box, expanded
 
-__all__ = ["Places", "check_getitem", "get", "places_of", "result_shape"]
+__all__ = ["Places", "check_getitem", "check_index", "get", "places_of", "result_shape"]
 
 _Struct = _core.ir.Struct
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
