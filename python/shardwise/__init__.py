@@ -30,17 +30,22 @@ _core.ir.hide_frames_of(
     ]
 )
 
-from . import dtensor, errors, layouts, models, numpy, random, testing  # noqa: E402
+from . import dtensor, layouts  # noqa: E402
+from . import errors as errors  # noqa: E402
+from . import models as models  # noqa: E402
+from . import numpy as numpy  # noqa: E402
+from . import random as random  # noqa: E402
+from . import testing as testing  # noqa: E402
 from .annotations import (  # noqa: E402
     logical,
-    name,
     propagation_barrier,
     replicate,
     shard,
     sharding_group,
-    split,
     with_sharding_constraint,
 )
+from .annotations import name as name  # noqa: E402
+from .annotations import split as split  # noqa: E402
 from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
@@ -61,10 +66,14 @@ from .jit import jit  # noqa: E402
 from .layouts import axis_rules  # noqa: E402
 from .manual import manual, shard_map  # noqa: E402
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
-from .module import Module, parse  # noqa: E402
+from .module import Module  # noqa: E402
+from .module import parse as parse  # noqa: E402
 from .numpy.updates import at as at  # noqa: E402
 from .op_rules import ShardingRule, sharding_rule  # noqa: E402
-from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
+from .partition_spec import P, PartitionSpec  # noqa: E402
+from .partition_spec import open as open  # noqa: E402
+from .partition_spec import priority as priority  # noqa: E402
+from .partition_spec import sub as sub  # noqa: E402
 from .placement import device_put, reshard  # noqa: E402
 from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
@@ -101,7 +110,6 @@ __all__ = [
     "bfloat16",
     "device_put",
     "dtensor",
-    "errors",
     "get_mesh",
     "grad",
     "jit",
@@ -109,14 +117,7 @@ __all__ = [
     "logical",
     "make_mesh",
     "manual",
-    "models",
-    "name",
-    "numpy",
-    "open",
-    "parse",
-    "priority",
     "propagation_barrier",
-    "random",
     "replicate",
     "reshard",
     "set_mesh",
@@ -124,10 +125,24 @@ __all__ = [
     "shard_map",
     "sharding_group",
     "sharding_rule",
-    "split",
-    "sub",
-    "testing",
     "value_and_grad",
     "vmap",
     "with_sharding_constraint",
 ]
+
+# Public too, but not in __all__: `from shardwise import *` must not replace builtins, modules of Python and NumPy, or
+# names that a program is likely to have.
+_NOT_STARRED = (
+    "at",
+    "errors",
+    "models",
+    "name",
+    "numpy",
+    "open",
+    "parse",
+    "priority",
+    "random",
+    "split",
+    "sub",
+    "testing",
+)
