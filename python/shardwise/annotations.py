@@ -17,7 +17,7 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message, warn
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
@@ -195,8 +195,9 @@ def _one(x: Any, sharding: Any) -> Any:
 def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     """Name the dims of ``x``, and lay them out as the rules of :func:`shardwise.axis_rules` say.
 
-    Every dim is closed: one whose name has no rule, or that has no name (``"_"`` or None), is whole on every device.
-    Without rules nothing is said about ``x``.
+    Every dim is closed: one whose name has no rule, or that has no name (``"_"`` or None), is whole on every device. A
+    ShardingWarning names each dim without a rule; the rule ``{"hidden": None}`` states that it is unsharded. Without
+    rules nothing is said about ``x``.
 
     Args:
         x: an array of any shape.
@@ -220,6 +221,11 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
         return x
     mesh = x._trace.require_mesh("logical")
     _check_layout(dims, layout, mesh)
+    for dim in dims:
+        doubt = None if dim is None else layout.doubt(dim)
+        if doubt is not None:
+            way_out = f"{doubt} The rule {{{dim!r}: None}} states that it is unsharded"
+            warn("logical", "a dim without a rule is left unsharded", repr(dim), way_out)
     return shard(x, PartitionSpec(*(() if dim is None else layout.axes(dim) for dim in dims)))
 
 
