@@ -75,7 +75,9 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     return f"{text} (at {file}:{line})" if file else text
 
 
-_told: dict[str | tuple[str, type[Warning], int], int] = {}  # what Python's filters need to tell a line the same thing only once
+_told: dict[
+    str | tuple[str, type[Warning], int], int
+] = {}  # what Python's filters need to tell a line the same thing only once
 
 
 def warn(subject: str, must_hold: str, got: object = None, way_out: str = "") -> None:

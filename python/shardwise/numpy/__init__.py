@@ -21,6 +21,7 @@ from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
+    choosing,
     creation,
     cumulative,
     elementwise,
@@ -28,6 +29,8 @@ from . import (  # noqa: F401
     lifting,
     linalg,
     manipulation,
+    nan_reductions,
+    numerical,
     reductions,
     searching,
     selection,
