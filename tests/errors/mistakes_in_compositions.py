@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import N, X, on_mesh, row
+from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
 
@@ -115,3 +115,39 @@ def convolve_in_another_mode() -> None:
 @row(sw.UnsupportedError, r"np.linalg.matrix_power: n must not be negative, got -1 \(at")
 def matrix_power_of_an_inverse() -> None:
     on_mesh(lambda x: np.linalg.matrix_power(x[:6], -1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.bincount: minlength must be given, because the largest number would decide the result's shape, got 0; give",
+)
+def bincount_without_a_length() -> None:
+    on_mesh(lambda n: np.bincount(n[0])).trace(N)
+
+
+@row(sw.ShapeError, r"np.bincount: the numbers and weights must be vectors of one length, got \(8, 6\) \(at")
+def bincount_of_a_matrix() -> None:
+    on_mesh(lambda n: np.bincount(n, minlength=3)).trace(N)
+
+
+@row(sw.DTypeError, r"np.bincount: the numbers must be integers, got float32; use astype\(int\) \(at")
+def bincount_of_floats() -> None:
+    on_mesh(lambda x: np.bincount(x[0], minlength=3)).trace(X)
+
+
+IDS = sw.device_put(np.array([1, 5]), sw.NamedSharding(MESH, sw.P("model")))
+
+
+@row(ValueError, r"np.bincount: the numbers must be below minlength, 4, got 5; raise minlength \(at")
+def bincount_beyond_its_length() -> None:
+    np.bincount(IDS, minlength=4)
+
+
+@row(ValueError, r"np.bincount: the numbers must not be negative, got -1 \(at")
+def bincount_of_a_negative_number() -> None:
+    np.bincount(IDS - 2, minlength=4)
+
+
+@row(sw.UnsupportedError, r"np.histogram: bins must be a number or edges; a rule looks at the data, got 'auto'; give a")
+def histogram_by_a_rule() -> None:
+    on_mesh(lambda x: np.histogram(x, "auto")).trace(X)

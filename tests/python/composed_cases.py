@@ -105,6 +105,16 @@ DIFFERENTIABLE: Rows = {
 }  # fmt: skip
 
 OTHERS: Rows = {
+    "bincount": (lambda i: np.bincount(i, minlength=8), (I[0] % 8,)),
+    "bincount-weights": (lambda i, w: np.bincount(i, w, minlength=10), (I[1] % 8, np.array([0.5, 1, 2, 4], np.float32))),
+    "bincount-uint8": (lambda i: np.bincount(i, minlength=200), ((I[0] % 8).astype(np.uint8),)),
+    "histogram": (lambda x: np.histogram(x, EDGES), (np.append(X, EDGES),)),
+    "histogram-number": (lambda x: [np.histogram(x), np.histogram(x, 4), np.histogram(x[:1, :1], 3)], (X,)),
+    "histogram-range": (lambda x: [np.histogram(x, 5, (-1, 1)), np.histogram(x, 5, (-2.0, 2.0), density=True)], (X,)),
+    "histogram-weights": (lambda x, w: [np.histogram(x, EDGES, weights=w), np.histogram(x, EDGES, weights=w, density=True)], (X, X * X)),
+    "histogram-nan": (lambda x: np.histogram(x, EDGES), (N,)),
+    "histogram-float32": (lambda x: np.histogram(x, 4, (-1.0, 3.0)), (X.astype(np.float32),)),
+    "histogram-integers": (lambda i: [np.histogram(i, 3), np.histogram(i, [0, 1, 9])], (I,)),
     "searchsorted": (lambda x: [np.searchsorted(EDGES, x), np.searchsorted(EDGES, x, side="right")], (np.append(X, EDGES),)),
     "searchsorted-nan": (lambda x: [np.searchsorted(np.append(EDGES, np.nan), x, side=s) for s in ("left", "right")], (N,)),
     "searchsorted-number": (lambda x: np.searchsorted(x, 0.3), (EDGES,)),

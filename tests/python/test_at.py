@@ -29,6 +29,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "subtract": lambda x, i, v: sw.at(x, i).subtract(v),
     "multiply": lambda x, i, v: sw.at(x, i).multiply(v),
     "mul": lambda x, i, v: sw.at(x, (slice(None), 1)).mul(3),
+    "divide": lambda x, i, v: sw.at(x, i).divide(v + 4),
+    "divide a box": lambda x, i, v: sw.at(x, (slice(2, 4), 1)).divide(3.0),
+    "power": lambda x, i, v: sw.at(np.abs(x) + 1, i[:3]).power(v[:3]),
+    "power of a mask": lambda x, i, v: sw.at(x, np.arange(7) > 4).power(2),
     "min": lambda x, i, v: sw.at(x, i).min(v),
     "max": lambda x, i, v: sw.at(x, (i, 1)).max(v[0]),
     "get": lambda x, i, v: sw.at(x, (i, slice(1))).get(),
@@ -81,6 +85,24 @@ def test_gradients_are_those_of_differences(name: str) -> None:
             np.testing.assert_allclose(gradient[index], ends[0] - ends[1], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["multiply", "divide", "divide a box", "power", "power of a mask", "mul"])
+def test_gradients_of_products(name: str) -> None:
+    weights = RNG.normal(size=X.shape)
+    ids = np.array([3, 0, -1, 5])
+
+    def loss(x: Any, v: Any) -> Any:
+        return np.sum(FUNCTIONS[name](x, ids, v) * weights)
+
+    program = sw.jit(sw.grad(loss, (0, 1)), mesh=MESH, in_shardings=(P("x"), P(None, "y")))
+    for k, gradient in enumerate(map(np.asarray, program(X, V))):
+        arguments = [X, V]
+        for index in np.ndindex(*arguments[k].shape):
+            step = np.zeros_like(arguments[k])
+            step[index] = 1e-6
+            ends = [loss(*(a + s * step if j == k else a for j, a in enumerate(arguments))) for s in (1, -1)]
+            np.testing.assert_allclose(gradient[index], (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-6)
+
+
 def test_under_vmap_and_in_an_eager_gradient() -> None:
     want = np.zeros((4, 5))
     np.add.at(want, (np.arange(4), [0, 4, 4, -2]), V[:, 0])
@@ -107,6 +129,12 @@ def test_dtypes_of_a_copy_are_those_of_the_array() -> None:
     np.testing.assert_array_equal(sw.at(np.arange(4), 1).add(2.9), [0, 3, 2, 3])
     assert sw.at(np.zeros(3, np.float32), [0]).set(np.float64(2)).dtype == np.float32
     np.testing.assert_array_equal(sw.at([1, 2, 3], -1).set(9), [1, 2, 9])
+    np.testing.assert_array_equal(sw.at(np.arange(4), [2, 3]).power(2), [0, 1, 4, 9])
+    for x in (np.arange(4), sw.device_put(np.arange(4), sw.NamedSharding(MESH, P("x")))):
+        with pytest.raises(sw.DTypeError) as caught:
+            sw.at(x, 1).divide(2)
+        text = "x.at: divide needs an array of floats, since the dtype stays, got int64; convert the array with astype"
+        assert str(caught.value) == f"{text} (at {__file__}:{caught.tb.tb_lineno})"
     with pytest.raises(OverflowError):
         sw.at(np.zeros(3, np.uint8), 0).set(300)
     with pytest.raises(TypeError, match="unexpected keyword argument 'modes'"):

@@ -62,6 +62,7 @@ LOOKUPS: dict[str, Callable[[Any], Any]] = {
     "nested": lambda i: snp.array([[i[0], 2.5], (i[1], 4)]),
     "nested like": lambda i: np.array([i, [1, 2, 3, 4, 5]], np.float32, like=i),
     "of a tracer": lambda i: snp.asarray(i, np.float64) + snp.array(i, ndmin=2),
+    "take by a list": lambda i: np.take(np.asarray(SMALL, like=i), [i[0], 1, i[2]], axis=0),
     "index list": lambda i: np.asarray(SMALL, like=i)[[i[0], 1]],
 }
 

@@ -22,6 +22,7 @@ from ..tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
     choosing,
+    counting,
     creation,
     cumulative,
     elementwise,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ..tracing import Trace, Tracer, current_trace
 from . import host_updates
 from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
@@ -47,7 +47,8 @@ def at(x: Any, index: Any) -> IndexedUpdate:
         index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these.
 
     Returns:
-        An object with ``set``, ``add``, ``subtract``, ``multiply``, ``min``, ``max`` and ``get``, as ``x.at[index]``.
+        An object with ``set``, ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and
+        ``get``, as ``x.at[index]``.
 
     Raises:
         IndexError: a known number outside, unless ``mode`` is "drop", "fill" or "clip".
@@ -105,6 +106,14 @@ class IndexedUpdate:
         return _call(_update, self._x, self._index, values, "multiply", **options)
 
     mul = multiply
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """The array divided by ``values`` at the index; it must hold floats."""
+        return _call(_update, self._x, self._index, values, "divide", **options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """The array raised to the power of ``values`` at the index."""
+        return _call(_update, self._x, self._index, values, "power", **options)
 
     def min(self, values: Any, **options: Any) -> Any:
         """The array with the minimum of it and ``values`` at the index."""
@@ -170,10 +179,16 @@ def _update(
     *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
 ) -> Tracer:  # fmt: skip
     _check_mode(mode)
+    _check_quotient(x.dtype, how)
     trace = x._trace
     items = _items(x, index, mode)
     if is_mask(index) and np.ndim(values) == 0:
         return _masked(x, index, values, how)
+    if how in ("divide", "power"):
+        ones: Any = splat(trace, 1, x.shape, x.dtype)
+        options = {"mode": mode, "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+        factors = _update(ones, tuple(items), values, "multiply", **options)
+        return getattr(np, how)(x, factors)  # type: ignore[no-any-return]
     by_places = _has_traced(items) or any(map(is_array, items))
     box = Box.of(x.shape, _without_numbers(items) if by_places else items)
     part = box.read(x)
@@ -292,10 +307,17 @@ def _update_on_host(
     *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
 ) -> np.ndarray:  # fmt: skip
     _check_mode(mode)
+    _check_quotient(x.dtype, how)
     return host_updates.update(x, index, values, how, mode)
 
 
 _ON_HOST: dict[Any, Callable[..., Any]] = {_get: _get_on_host, _update: _update_on_host}
+
+
+def _check_quotient(dtype: np.dtype[Any], how: str) -> None:
+    if how == "divide" and not is_float(dtype):
+        must_hold, way_out = "divide needs an array of floats, since the dtype stays", "convert the array with astype"
+        raise DTypeError(message("x.at", must_hold, dtype, way_out))
 
 
 @checks(_get)
