@@ -151,3 +151,8 @@ def bincount_of_a_negative_number() -> None:
 @row(sw.UnsupportedError, r"np.histogram: bins must be a number or edges; a rule looks at the data, got 'auto'; give a")
 def histogram_by_a_rule() -> None:
     on_mesh(lambda x: np.histogram(x, "auto")).trace(X)
+
+
+@row(ValueError, r"np.histogram: edges must increase, got \[2 1\] \(at")
+def histogram_of_edges_that_decrease() -> None:
+    on_mesh(lambda x: np.histogram(x, [2, 1])).trace(X)

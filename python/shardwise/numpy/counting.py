@@ -64,6 +64,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         must_hold = "bins must be a number or edges; a rule looks at the data"
         raise UnsupportedError(message("np.histogram", must_hold, repr(bins), "give a number"))
     edges = _edges(x, int(bins), range) if np.ndim(bins) == 0 else bins
+    if isinstance(edges, (list, tuple, np.ndarray)) and np.any(np.diff(edges) < 0):
+        raise ValueError(message("np.histogram", "edges must increase", np.asarray(edges)))
     limits: Any = trace.lift(edges)
     x = x.reshape(-1, 1)
     above = np.concatenate([x >= limits[:-1], x > limits[-1:]], axis=1)

@@ -4,8 +4,8 @@
     np.asarray(table, like=ids)[ids]      gather of a constant, or of a hidden argument where the table is large
     snp.eye(4)[ids]                       gather of select(iota 0 == iota 1, 1, 0)
 
-Constants stay as they are elsewhere: a traced function may close over NumPy arrays. Only an array that is indexed by a
-traced one must be traced itself, since ``ndarray.__getitem__`` has no protocol that an index could take part in.
+A traced function may close over NumPy arrays. Only an array that a traced one indexes must be traced itself, because
+``ndarray.__getitem__`` has no protocol for its index. Outside a traced function, both forms give NumPy arrays.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ def _tracing() -> Trace:
 
 
 @_lifts("asarray", "asanyarray", "ascontiguousarray")
-def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, **unused: Any
-) -> Tracer:
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Tracer:
     """``numpy.asarray`` as a traced array: of a tracer, of constants, or of nested lists of both.
 
     Raises:
@@ -194,6 +192,6 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     return advanced_indexing.take(asarray(a), nested(_tracing(), indices), axis, out, mode)
 
 
-# NumPy asks neither the indices of np.take nor the bounds of np.linspace for their `like`.
+# np.take does not dispatch on its indices, and np.linspace has no like=.
 LIFTING["linspace"] = _lifting("linspace", _linspace)
 LIFTING["take"] = _lifting("take", _take)

@@ -34,7 +34,7 @@ def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """An index of one item per dim and None, its masks replaced by the numbers of their True elements.
 
     Raises:
-        IndexError: a mask that has not the sizes of its dims.
+        IndexError: a mask whose shape is not that of its dims.
     """
     if not any(map(is_mask, items)):
         return items
