@@ -13,7 +13,6 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -132,23 +131,23 @@ class IndexedUpdate:
 
 
 def _call(function: Any, x: Any, index: Any, *args: Any, **options: Any) -> Any:
-    if isinstance(x, Tracer):
-        return function(x, index, *args, **options)
     if hasattr(x, "__shardwise_array__"):
         from ..jit import eager_call
 
         return eager_call(function, (x, without_masks(x.shape, index), *args), options)
     trace = current_trace()
-    if trace is not None and holds_traced((index, args)):
-        return function(trace.lift(x), index, *args, **options)
-    return _ON_HOST[function](x, index, *args, **options)
+    if trace is not None and isinstance(x, np.ndarray) and holds_traced((index, args)):
+        x = trace.lift(x)
+    return function(x, index, *args, **options)
 
 
-def _get(x: Tracer, index: Any, mode: Any, fill_value: Any) -> Tracer:
+def _get(x: Any, index: Any, mode: Any, fill_value: Any) -> Any:
     _check_mode(mode)
+    if isinstance(x, np.ndarray):
+        return host_updates.get(x, index, mode, _default_fill(x.dtype) if fill_value is None else fill_value)
     items = _items(x, index, mode)
     if mode not in ("fill", "drop") or not _has_traced(items):
-        return x[tuple(items)]  # type: ignore[no-any-return]
+        return x[tuple(items)]
     places = places_of(x, items)
     held = places.gather(Box.of(x.shape, _without_numbers(items)).read(x))
     filler = splat(x._trace, _default_fill(x.dtype) if fill_value is None else fill_value, held.shape, x.dtype)
@@ -175,11 +174,15 @@ def _default_fill(dtype: np.dtype[Any]) -> Any:
 
 
 def _update(
-    x: Tracer, index: Any, values: Any, how: str,
+    x: Any, index: Any, values: Any, how: str,
     *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-) -> Tracer:  # fmt: skip
+) -> Any:  # fmt: skip
     _check_mode(mode)
-    _check_quotient(x.dtype, how)
+    if how == "divide" and not is_float(x.dtype):
+        must_hold, way_out = "divide needs an array of floats, since the dtype stays", "convert the array with astype"
+        raise DTypeError(message("x.at", must_hold, x.dtype, way_out))
+    if isinstance(x, np.ndarray):
+        return host_updates.update(x, index, values, how, mode)
     trace = x._trace
     items = _items(x, index, mode)
     if is_mask(index) and np.ndim(values) == 0:
@@ -188,7 +191,7 @@ def _update(
         ones: Any = splat(trace, 1, x.shape, x.dtype)
         options = {"mode": mode, "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
         factors = _update(ones, tuple(items), values, "multiply", **options)
-        return getattr(np, how)(x, factors)  # type: ignore[no-any-return]
+        return getattr(np, how)(x, factors)
     by_places = _has_traced(items) or any(map(is_array, items))
     box = Box.of(x.shape, _without_numbers(items) if by_places else items)
     part = box.read(x)
@@ -295,29 +298,6 @@ def _check_mode(mode: Any) -> None:
     if mode not in _MODES:
         known = ", ".join(map(repr, _MODES[1:]))
         raise UnsupportedError(message("x.at", f"mode must be one of {known}, or None", repr(mode), "leave it out"))
-
-
-def _get_on_host(x: np.ndarray, index: Any, mode: Any, fill_value: Any) -> Any:
-    _check_mode(mode)
-    return host_updates.get(x, index, mode, _default_fill(x.dtype) if fill_value is None else fill_value)
-
-
-def _update_on_host(
-    x: np.ndarray, index: Any, values: Any, how: str,
-    *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-) -> np.ndarray:  # fmt: skip
-    _check_mode(mode)
-    _check_quotient(x.dtype, how)
-    return host_updates.update(x, index, values, how, mode)
-
-
-_ON_HOST: dict[Any, Callable[..., Any]] = {_get: _get_on_host, _update: _update_on_host}
-
-
-def _check_quotient(dtype: np.dtype[Any], how: str) -> None:
-    if how == "divide" and not is_float(dtype):
-        must_hold, way_out = "divide needs an array of floats, since the dtype stays", "convert the array with astype"
-        raise DTypeError(message("x.at", must_hold, dtype, way_out))
 
 
 @checks(_get)
