@@ -25,20 +25,30 @@ from . import traceback_filtering as _traceback_filtering
 
 _core.ir.hide_frames_of(_traceback_filtering.HIDDEN)
 
-from . import debug, dtensor, errors, layouts, models, numpy, random, testing, tree  # noqa: E402
-from .annotations import (  # noqa: E402
+from . import (
+    debug as debug,
+    dtensor,
+    errors as errors,
+    layouts,
+    models as models,
+    numpy as numpy,
+    random as random,
+    testing as testing,
+    tree as tree,
+)
+from .annotations import (
     logical,
-    name,
+    name as name,
     propagation_barrier,
     replicate,
     shard,
     sharding_group,
-    split,
+    split as split,
     with_sharding_constraint,
 )
-from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
-from .dtypes import bfloat16  # noqa: E402
-from .errors import (  # noqa: E402
+from .array import Array, ShapeDtypeStruct, Shard
+from .dtypes import bfloat16
+from .errors import (
     DeletedArrayError,
     DTypeError,
     Error,
@@ -52,19 +62,26 @@ from .errors import (  # noqa: E402
     TracerConversionError,
     UnsupportedError,
 )
-from .grad import grad, value_and_grad  # noqa: E402
-from .jit import eval_shape, jit  # noqa: E402
-from .layouts import axis_rules  # noqa: E402
-from .manual import manual, shard_map  # noqa: E402
-from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
-from .module import Module, parse  # noqa: E402
-from .op_rules import ShardingRule, sharding_rule  # noqa: E402
-from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
-from .placement import block_until_ready, device_get, device_put, reshard  # noqa: E402
-from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
-from .stages import Lowered, Program, Traced  # noqa: E402
-from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class  # noqa: E402
-from .vmap import vmap  # noqa: E402
+from .grad import grad, value_and_grad
+from .jit import eval_shape, jit
+from .layouts import axis_rules
+from .manual import manual, shard_map
+from .mesh import Mesh, get_mesh, make_mesh, set_mesh
+from .module import Module, parse as parse
+from .numpy.updates import at as at
+from .op_rules import ShardingRule, sharding_rule
+from .partition_spec import (
+    P,
+    PartitionSpec,
+    open as open,
+    priority as priority,
+    sub as sub,
+)
+from .placement import block_until_ready, device_get, device_put, reshard
+from .sharding import UNSPECIFIED, NamedSharding
+from .stages import Lowered, Program, Traced
+from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class
+from .vmap import vmap
 
 __version__ = "0.1.0"
 
@@ -97,11 +114,9 @@ __all__ = [
     "axis_rules",
     "bfloat16",
     "block_until_ready",
-    "debug",
     "device_get",
     "device_put",
     "dtensor",
-    "errors",
     "eval_shape",
     "get_mesh",
     "grad",
@@ -110,14 +125,7 @@ __all__ = [
     "logical",
     "make_mesh",
     "manual",
-    "models",
-    "name",
-    "numpy",
-    "open",
-    "parse",
-    "priority",
     "propagation_barrier",
-    "random",
     "register_dataclass",
     "register_pytree_node",
     "register_pytree_node_class",
@@ -128,11 +136,26 @@ __all__ = [
     "shard_map",
     "sharding_group",
     "sharding_rule",
-    "split",
-    "sub",
-    "testing",
-    "tree",
     "value_and_grad",
     "vmap",
     "with_sharding_constraint",
 ]
+
+# Public too, but not in __all__: `from shardwise import *` must not replace builtins, modules of Python and NumPy, or
+# names that a program is likely to have.
+_NOT_STARRED = (
+    "at",
+    "debug",
+    "errors",
+    "models",
+    "name",
+    "numpy",
+    "open",
+    "parse",
+    "priority",
+    "random",
+    "split",
+    "sub",
+    "testing",
+    "tree",
+)

@@ -17,7 +17,7 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message, warn
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
@@ -225,8 +225,9 @@ def _one(x: Any, sharding: Any) -> Any:
 def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     """Name the dims of ``x``, and shard them by the rules of :func:`shardwise.axis_rules`.
 
-    Every dim is closed. A dim without a name (``"_"`` or None), or whose name has no rule, is not split. Without
-    rules, ``x`` is not constrained.
+    Every dim is closed. A dim without a name (``"_"`` or None), or whose name has no rule, is not split; a
+    ShardingWarning names each dim whose name has no rule. The rule ``{"hidden": None}`` states that a dim is not split.
+    Without rules, ``x`` is not constrained.
 
     Args:
         x: an array of any shape.
@@ -253,6 +254,11 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
         return x
     mesh = x._trace.require_mesh("logical")
     _check_layout(dims, layout, mesh)
+    for dim in dims:
+        doubt = None if dim is None else layout.doubt(dim)
+        if doubt is not None:
+            way_out = f"{doubt} The rule {{{dim!r}: None}} states that it is unsharded"
+            warn("logical", "a dim without a rule is left unsharded", repr(dim), way_out)
     return shard(x, PartitionSpec(*(() if dim is None else layout.axes(dim) for dim in dims)))
 
 

@@ -15,6 +15,7 @@ from .dtypes import dtype_name, numpy_dtype
 from .errors import DeletedArrayError, ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
+from .numpy.indexing import without_masks
 from .partition_spec import PartitionSpec
 from .sharding import NamedSharding, native
 from .traceback_filtering import entry_point, entry_points, hide_frames
@@ -201,7 +202,7 @@ class Array(ArrayMethods):
 
     def __getitem__(self, index: Any) -> Any:
         try:
-            return _eager(_getitem, (self, index), {})
+            return _eager(_getitem, (self, without_masks(self.shape, index)), {})
         except Exception as error:
             hide_frames(error)
             raise

@@ -7,6 +7,8 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 
 from __future__ import annotations
 
+import warnings
+
 from ._core import ir as _ir
 from ._core.error import (
     DTypeError,
@@ -98,3 +100,15 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     if way_out:
         text += f"; {way_out}"
     return f"{text} (at {_ir.place_text(file, line)})" if file else text
+
+
+_told: dict[
+    str | tuple[str, type[Warning], int], int
+] = {}  # what Python's filters need to tell a line the same thing only once
+
+
+def warn(subject: str, must_hold: str, got: object = None, way_out: str = "") -> None:
+    """Warn at the user's line: ``train.py:31: ShardingWarning: subject: must_hold, got got; way_out``."""
+    file, line = _ir.current_location()
+    text = composed(subject, must_hold, got, way_out, "", 0)
+    warnings.warn_explicit(text, ShardingWarning, file or "<unknown>", line, registry=_told)

@@ -14,6 +14,7 @@ differently, choose another layout. The presets are Mesh-TensorFlow's: ``data_pa
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -32,9 +33,13 @@ Rule = tuple[Axis, ...]
 class Layout(Mapping[str, Any]):
     """An immutable mapping from names of dims to mesh axes. A dim without a rule is not split.
 
+    A rule whose axes are None states that a dim is unsharded; :func:`shardwise.logical` warns of names without a rule.
+
     Args:
         rules: a mapping from each name to an axis, a tuple of axes (major to minor) or None; a sequence of such pairs;
             or Mesh-TensorFlow's text, ``"batch:data;hidden:model"``.
+        others_unsharded: states that all other names are unsharded, so that only those are warned of that are close to
+            a name with a rule. The presets do.
 
     Raises:
         ShardingError: a malformed rule, or two rules for one name.
@@ -45,9 +50,12 @@ class Layout(Mapping[str, Any]):
     True
     """
 
-    __slots__ = ("_rules",)
+    __slots__ = ("_others_unsharded", "_rules")
 
-    def __init__(self, rules: Mapping[str, Any] | Iterable[tuple[str, Any]] | str) -> None:
+    def __init__(
+        self, rules: Mapping[str, Any] | Iterable[tuple[str, Any]] | str, *, others_unsharded: bool = False
+    ) -> None:
+        self._others_unsharded = others_unsharded
         self._rules: dict[str, Rule] = {}
         for name, axes in _pairs(rules):
             if not isinstance(name, str) or not name.isidentifier():
@@ -65,6 +73,19 @@ class Layout(Mapping[str, Any]):
         """The axes that split dims of this name, major to minor; empty without a rule."""
         return self._rules.get(name, ())
 
+    def doubt(self, name: str) -> str | None:
+        """What to ask about a name that may be meant otherwise: it has no rule. None where there is no doubt.
+
+        >>> Layout({"batch": "data"}).doubt("bacth")
+        "did you mean 'batch'?"
+        """
+        if name in self._rules or not self._rules:
+            return None
+        near = difflib.get_close_matches(name, self._rules, n=1, cutoff=0.8 if self._others_unsharded else 0.6)
+        if near:
+            return f"did you mean {near[0]!r}?"
+        return None if self._others_unsharded else f"the rules are for {', '.join(map(repr, self._rules))}."
+
     def __call__(self, **axes: Axis) -> Layout:
         """The same layout with mesh axes renamed: ``both(data="rows", model="columns")``.
 
@@ -79,7 +100,8 @@ class Layout(Mapping[str, Any]):
             {
                 name: tuple(axes.get(axis, axis) if isinstance(axis, str) else axis for axis in rule)
                 for name, rule in self._rules.items()
-            }
+            },
+            others_unsharded=self._others_unsharded,
         )
 
     def __getitem__(self, name: str) -> Any:
@@ -117,9 +139,9 @@ def _pairs(rules: Any) -> list[tuple[Any, Any]]:
     return [(name, axes) for name, axes in pairs]
 
 
-data_parallel = Layout({"batch": "data"})
-model_parallel = Layout(dict.fromkeys(("vocab", "hidden", "d_ff", "heads"), "model"))
-both = Layout({**data_parallel, **model_parallel})
+data_parallel = Layout({"batch": "data"}, others_unsharded=True)
+model_parallel = Layout(dict.fromkeys(("vocab", "hidden", "d_ff", "heads"), "model"), others_unsharded=True)
+both = Layout({**data_parallel, **model_parallel}, others_unsharded=True)
 
 
 class _Ambient(threading.local):

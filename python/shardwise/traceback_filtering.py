@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
-from ._core import error as _error
-from ._core import runtime as _runtime
+from ._core import error as _error, runtime as _runtime
 
 __all__ = ["HIDDEN", "entry_point", "entry_points", "hide_frames"]
 

@@ -8,6 +8,7 @@ meaning of each NumPy function is in :mod:`shardwise.numpy`.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -25,6 +26,7 @@ from .errors import (
     UnsupportedError,
     message,
 )
+from .lookup_errors import lookup_error
 from .mesh import Mesh
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
@@ -90,7 +92,7 @@ class Tracer(ArrayMethods):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self._refuse("np.asarray", "an array")
+        raise lookup_error(sys._getframe(1), self) or self._unknown("np.asarray", "an array")
 
     def __bool__(self) -> NoReturn:
         raise TracerBoolConversionError(
@@ -112,7 +114,7 @@ class Tracer(ArrayMethods):
         self._refuse("complex", "a number")
 
     def __index__(self) -> NoReturn:
-        self._refuse("index", "an integer")
+        raise lookup_error(sys._getframe(1), self) or self._unknown("index", "an integer")
 
     def item(self, *args: Any) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
@@ -123,7 +125,10 @@ class Tracer(ArrayMethods):
         self._refuse("tolist", "a list")
 
     def _refuse(self, what: str, wanted: str) -> NoReturn:
-        raise TracerConversionError(
+        raise self._unknown(what, wanted)
+
+    def _unknown(self, what: str, wanted: str) -> TracerConversionError:
+        return TracerConversionError(
             message(
                 what,
                 f"{wanted} exists only when the program runs",

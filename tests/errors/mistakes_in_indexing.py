@@ -11,6 +11,11 @@ import shardwise as sw
 IDS = np.array([1, 2])
 HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))
 
+TRACED_MASK = (
+    r"indexing: a boolean index must be known during tracing, because it decides the result's shape, "
+    r"got the traced \[bool\[8, 6\]\]; use np.where\(mask, x, 0\), or multiply by the mask \(at"
+)
+
 # ---- indices --------------------------------------------------------------------------------------------------------
 
 
@@ -44,14 +49,29 @@ def array_index_of_floats() -> None:
     on_mesh(lambda x: x[np.array([0.5, 1.0])]).trace(X)
 
 
-@row(sw.UnsupportedError, r"a boolean index gives a shape that depends on the data, got \[bool\[8, 6\]\]; use np.where")
+@row(sw.UnsupportedError, TRACED_MASK)
 def boolean_index() -> None:
     on_mesh(lambda x: x[x > 0]).trace(X)
 
 
-@row(sw.UnsupportedError, r"a boolean index gives a shape that depends on the data, got \[bool\[8, 6\]\]; use np.where")
+@row(sw.UnsupportedError, TRACED_MASK)
 def update_by_a_mask() -> None:
     on_mesh(lambda x: x.at[x > 0].set(1)).trace(X)
+
+
+@row(IndexError, r"indexing: a mask of dim 1 must have shape \(6,\), got \(8,\) \(at")
+def mask_of_another_size() -> None:
+    on_mesh(lambda x: x[:, np.ones(8, bool)]).trace(X)
+
+
+@row(IndexError, r"indexing: a mask of dims 0 to 1 must have shape \(8, 6\), got \(6, 8\) \(at")
+def mask_of_other_dims() -> None:
+    HELD[np.ones((6, 8), bool)]
+
+
+@row(sw.UnsupportedError, r"indexing: a boolean index must have dims, got \[True\]; use np.where, or an integer \(at")
+def single_boolean_as_an_index() -> None:
+    on_mesh(lambda x: x[True]).trace(X)
 
 
 @row(sw.ShapeError, r"indexing: shapes must broadcast to one, got \(2,\) and \(3,\); reshape an operand")
@@ -119,7 +139,7 @@ def read_with_an_unknown_mode() -> None:
     on_mesh(lambda x, i: x.at[i].get(mode="wrap")).trace(X, IDS)
 
 
-@row(sw.ShapeError, r"np.broadcast_to|broadcast")
+@row(sw.ShapeError, r"x.at: values must broadcast to the shape that the index names, \(2, 6\), got \(5,\) \(at")
 def update_by_values_that_do_not_fit() -> None:
     on_mesh(lambda x, i: x.at[i].set(np.ones(5, np.float32))).trace(X, IDS)
 

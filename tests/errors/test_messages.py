@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import mistakes_in_calls  # noqa: F401 - adds its rows
+import mistakes_in_compositions  # noqa: F401
 import mistakes_in_indexing  # noqa: F401
 import mistakes_in_models  # noqa: F401
 import mistakes_in_numbers  # noqa: F401

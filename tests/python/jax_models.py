@@ -12,8 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def struct(dtype: Any, *shape: int, spec: P | None = None) -> jax.ShapeDtypeStruct:

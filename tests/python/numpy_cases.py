@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import composed_cases
 import ml_dtypes
 import numpy as np
 
@@ -418,10 +419,15 @@ def _selection() -> list[Case]:
     return cases
 
 
+def _composed() -> list[Case]:
+    rows = {**composed_cases.DIFFERENTIABLE, **composed_cases.OTHERS}
+    return [Case(f"composed-{name}", function, arrays) for name, (function, arrays) in rows.items()]
+
+
 def all_cases() -> list[Case]:
     """Every case of the table."""
     kinds = (
         _unary, _binary, _bits, _nextafter, _scalars, _reductions, _arguments, _cumulative, _products, _movement,
-        _indexing, _selection,
+        _indexing, _selection, _composed,
     )  # fmt: skip
     return [case for kind in kinds for case in kind()]

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, assume, given, settings, strategies as st
 from rule_instances import CONSERVATIVE_RULES
 from shardy_oracle import LEVELS, ShardyOracle, canonical_rule, differences, shardings_of
 from test_propagation_oracle import Annotated, annotated_programs

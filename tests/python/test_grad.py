@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import composed_cases
 import numpy as np
 import pytest
 
@@ -304,3 +305,24 @@ def test_what_has_no_gradient_is_refused(fun: Any, options: Any, args: Any, kind
 def test_grad_takes_a_function() -> None:
     with pytest.raises(TypeError, match="takes a function"):
         sw.grad(3)  # type: ignore[arg-type]
+
+
+# ---- functions composed of others -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", composed_cases.DIFFERENTIABLE)
+def test_composed_functions_have_the_gradients_of_differences(name: str) -> None:
+    function, (x, *rest) = composed_cases.DIFFERENTIABLE[name]
+
+    def results(x: Any) -> list[Any]:
+        found = function(x, *rest)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    weights = [np.random.default_rng(1).uniform(0.5, 1.5, np.shape(result)) for result in results(x)]
+
+    def loss(x: Any) -> Any:
+        return sum(np.sum(np.where(np.isnan(result), 0, result) * w) for result, w in zip(results(x), weights))
+
+    gradient = np.asarray(sw.jit(sw.grad(loss), mesh=MESH, in_shardings=P("x"))(x))
+    np.testing.assert_allclose(gradient, numeric(loss, x), rtol=1e-5, atol=1e-5 * np.abs(gradient).max())

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``import shardwise`` is quick: what only a report or a picture needs is imported when one is asked for."""
+"""``import shardwise`` is quick, and a star import replaces nothing of Python's."""
 
 from __future__ import annotations
 
+import builtins
 import json
 import subprocess
 import sys
+from typing import Any
+
+import shardwise as sw
 
 PROGRAM = """
 import json, sys, time
@@ -28,3 +32,20 @@ def test_import_takes_less_than_three_tenths_of_a_second() -> None:
 def test_import_loads_no_heavy_module() -> None:
     _, modules = run()
     assert not modules & {"jax", "matplotlib", "pytest", "rich", "scipy", "sklearn"}
+
+
+def test_a_star_import_shadows_no_builtin_and_no_common_name() -> None:
+    namespace: dict[str, Any] = {}
+    exec("from shardwise import *", namespace)
+    starred = namespace.keys() - {"__builtins__"}
+    assert starred == set(sw.__all__)
+    libraries = {"jax", "numpy", "np", "pandas", "scipy", "tests", "torch"}
+    variables = {"array", "at", "axis", "data", "dtype", "errors", "index", "key", "map", "model", "models", "name"}
+    variables |= {"parse", "priority", "shape", "size", "spec", "split", "sub", "testing", "tree", "value", "x"}
+    assert starred & (set(dir(builtins)) | sys.stdlib_module_names | libraries | variables) == set()
+
+
+def test_names_outside_the_star_import_are_public_too() -> None:
+    assert {"open", "name", "split", "sub", "random", "numpy", "errors", "at"} <= set(sw._NOT_STARRED)
+    assert set(sw._NOT_STARRED) & set(sw.__all__) == set()
+    assert [name for name in sw._NOT_STARRED if not hasattr(sw, name)] == []

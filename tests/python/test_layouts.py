@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import shardwise as sw
 from shardwise import NamedSharding, P, layouts
@@ -94,6 +94,52 @@ def test_an_inner_layout_replaces_an_outer_one_in_its_thread() -> None:
     with rules, rules:
         assert current_layout() == Layout({"a": "data"})
     assert current_layout() is None
+
+
+# ---- names without a rule -------------------------------------------------------------------------------------------
+
+
+def warned(rules: Any, names: str) -> list[str]:
+    """What sw.logical warns of, each with its line."""
+    with warnings.catch_warnings(record=True) as caught, sw.axis_rules(rules):
+        warnings.simplefilter("always")
+        f = sw.jit(lambda x: sw.logical(x, names), mesh=MESH)
+        f(X)
+    assert all(one.category is sw.ShardingWarning and one.filename == __file__ for one in caught)
+    assert {one.lineno for one in caught} <= {f.__wrapped__.__code__.co_firstlineno}
+    return [str(one.message) for one in caught]
+
+
+def test_a_name_without_a_rule_is_warned_of_at_the_users_line() -> None:
+    assert warned({"batch": "data", "hidden": "model"}, "bacth hidden") == [
+        "logical: a dim without a rule is left unsharded, got 'bacth'; did you mean 'batch'? "
+        "The rule {'bacth': None} states that it is unsharded"
+    ]
+    assert warned("batch:data", "batch length") == [
+        "logical: a dim without a rule is left unsharded, got 'length'; the rules are for 'batch'. "
+        "The rule {'length': None} states that it is unsharded"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "names"),
+    [
+        ({"batch": "data", "hidden": None}, "batch hidden"),
+        ({"batch": "data"}, "batch _"),
+        ({}, "batch hidden"),
+        (layouts.data_parallel, "batch hidden"),
+        (layouts.both, "length d_model"),
+        (layouts.both(data="model", model="data"), "batch d_model"),
+        (Layout({"batch": "data"}, others_unsharded=True), "batch anything"),
+    ],
+)
+def test_what_is_stated_to_be_unsharded_is_not_warned_of(rules: Any, names: str) -> None:
+    assert warned(rules, names) == []
+
+
+def test_a_preset_knows_its_own_names_from_slips() -> None:
+    assert len(warned(layouts.data_parallel, "bacth hidden")) == 1
+    assert len(warned(layouts.both, "hiden batch")) == 1
 
 
 # ---- presets --------------------------------------------------------------------------------------------------------

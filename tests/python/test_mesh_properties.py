@@ -12,8 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import Ref, all_refs, digit_chains, disjoint_refs, divisors, meshes, shardings
 
 from shardwise import _core

@@ -93,7 +93,7 @@ REFUSALS = {
     "sort": Refusal(
         lambda x: np.sort(x), sw.UnsupportedError, "np.sort: shardwise has no traced form of it, got", "float32[8,4]"
     ),
-    "near": Refusal(lambda x: np.nansum(x), sw.UnsupportedError, "np.nansum", "np.sum"),
+    "near": Refusal(lambda x: np.nanmedian(x), sw.UnsupportedError, "np.nanmedian", "np.nanmin"),
     "ufunc": Refusal(lambda x: np.spacing(x), sw.UnsupportedError, "np.spacing: shardwise has no traced form of it"),
     "out": Refusal(
         lambda x: np.add(x, 1, out=np.zeros((8, 4))),

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from example_programs import EXAMPLES, traced_example
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 from mechanisms import RULES, calls_of_text, judge
 from op_cases import CASES, OpCase
 from partitioned import record

@@ -12,14 +12,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from random_cases import SEEDS, Draw, all_draws
 from strategies import meshes, shardings
 
 import shardwise as sw
-from shardwise import P
-from shardwise import random as r
+from shardwise import P, random as r
 from shardwise.mesh import Mesh
 from shardwise.random._erf_inv import erf_inv
 from shardwise.random._threefry import counter_dtype, counter_words, elements, row_major_index, threefry_2x32

@@ -7,8 +7,7 @@ import re
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from partitioned import ONE_DEVICE, execute
 from random_programs import Program, programs
 from strategies import meshes

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from example_programs import EXAMPLES, traced_example
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 from random_programs import Program, programs
 from shardy_oracle import ShardyOracle
 from strategies import meshes

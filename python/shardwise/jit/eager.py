@@ -13,7 +13,7 @@ import numpy as np
 from ..array import Array
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
-from ..tracing import current_trace
+from ..tracing import Tracer, current_trace
 from ..tree_registry import typed
 from ..trees import flatten, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
@@ -37,7 +37,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if trace is not None:
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
-        return function(*call_args, **call_kwargs)
+        is_traced = any(isinstance(leaf, Tracer) for leaf in lifted)
+        # Without a tracer among the arguments the Array was like=, which asks for a traced result.
+        return (function if is_traced else FUNCTIONS[function])(*call_args, **call_kwargs)
     if unpartitioned_mesh() is not None:
         return function(*as_numpy(args), **as_numpy(kwargs))
     if function in (np.shape, np.ndim, np.size):

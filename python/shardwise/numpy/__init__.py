@@ -21,12 +21,17 @@ from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
+    choosing,
+    counting,
     creation,
     cumulative,
     elementwise,
     joining,
+    lifting,
     linalg,
     manipulation,
+    nan_reductions,
+    numerical,
     reductions,
     searching,
     selection,
@@ -118,15 +123,10 @@ def _public_names() -> dict[str, Any]:
     return names
 
 
-# Constants of a program: NumPy's own, since a traced function may close over arrays.
-_CONSTANTS = (
-    "arange", "array", "asarray", "empty", "eye", "full", "identity", "linspace", "ones", "zeros",
-    "e", "inf", "nan", "newaxis", "pi",
-)  # fmt: skip
+_NUMBERS = ("e", "inf", "nan", "newaxis", "pi")
 
-_names = _public_names()
+_names = {**_public_names(), **{name: getattr(np, name) for name in _NUMBERS}, **lifting.LIFTING}
 globals().update(_names)
-globals().update({name: getattr(np, name) for name in _CONSTANTS})
 __all__ = [
-    *sorted({*_names, *_CONSTANTS, "astype"}),
+    *sorted({*_names, "astype"}),
 ]

@@ -33,8 +33,9 @@ from ._primitives import (
 from ._promote import is_integer
 from ._registry import checks, implements
 from .indexing import Box, expanded
+from .joining import nested
 
-__all__ = ["Places", "check_getitem", "get", "places_of", "result_shape"]
+__all__ = ["Places", "check_getitem", "check_index", "get", "places_of", "result_shape"]
 
 _Struct = _core.ir.Struct
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -197,7 +198,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     """
     refuse("take", out=(out, None))
     _check_mode(mode)
-    trace = common_trace((a, indices))
+    trace = common_trace((a, *indices) if isinstance(indices, (list, tuple)) else (a, indices))
+    indices = nested(trace, indices) if isinstance(indices, (list, tuple)) else indices
     x = trace.lift(a)
     x = reshape(x, (x.size,)) if axis is None else x
     dim = 0 if axis is None else normalize_axis("np.take", axis, len(x.shape))

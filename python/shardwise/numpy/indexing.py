@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexing: integers, slices, None, Ellipsis, and integer arrays, traced or not.
+"""Indexing: integers, slices, None, Ellipsis, integer arrays, traced or not, and known masks.
 
     x[1:, None, ::-1, i]      slice [1:, ::1, :], reverse dim 1, dynamic_slice at i on the last dim, reshape
     x[:, ids]                 gather of columns (advanced_indexing.py)
+    x[:, mask]                the same at the True elements of a mask (masks.py)
 
 An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
 is not known while recording.
@@ -17,18 +18,20 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer
+from ..tracing import Tracer, current_trace
+from . import masks
 from ._primitives import convert, reshape, reverse, select, slice_, splat
 from ._promote import is_integer
+from .joining import nested
 
-__all__ = ["Box", "expanded", "getitem", "indexing_text", "is_array"]
+__all__ = ["Box", "expanded", "getitem", "indexing_text", "is_array", "without_masks"]
 
 
 def getitem(x: Tracer, index: Any) -> Tracer:
     """``x[index]`` as NumPy's indexing.
 
     Raises:
-        IndexError: too many indices, or a number out of bounds. UnsupportedError: boolean indices.
+        IndexError: too many indices, a number out of bounds, a mask that does not fit. UnsupportedError: traced masks.
     """
     items = expanded(x.shape, index)
     if any(map(is_array, items)):
@@ -103,10 +106,13 @@ def is_array(item: Any) -> bool:
 
 
 def expanded(shape: tuple[int, ...], index: Any) -> list[Any]:
-    """One item per dim and per None: Ellipsis and missing items spelled out, integers as Python's, lists as arrays."""
+    """One item per dim and per None: Ellipsis and missing items spelled out, integers as Python's, lists as arrays.
+
+    A known mask becomes the integer arrays of its True elements.
+    """
     index = index if type(index) is tuple else (index,)
     items = [_item(item, index) for item in index]
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    used = sum(map(masks.dims_of, items))
     if used > len(shape):
         raise IndexError(
             message(
@@ -120,23 +126,30 @@ def expanded(shape: tuple[int, ...], index: Any) -> list[Any]:
     if len(places) > 1:
         raise IndexError(message("indexing", "an index holds at most one Ellipsis", f"[{indexing_text(index)}]"))
     at = places[0] if places else len(items)
-    return items[:at] + missing + items[at + 1 :]
+    return masks.positions(items[:at] + missing + items[at + 1 :], shape)
+
+
+def without_masks(shape: tuple[int, ...], index: Any) -> Any:
+    """An index of an array that exists, its masks as integer arrays; as it is where it has none."""
+    items = index if type(index) is tuple else (index,)
+    return tuple(expanded(shape, index)) if any(map(_is_boolean, items)) else index
+
+
+def _is_boolean(item: Any) -> bool:
+    while isinstance(item, (list, tuple)) and item:
+        item = item[0]
+    return isinstance(item, bool) or (not isinstance(item, Tracer) and getattr(item, "dtype", None) == np.bool_)
 
 
 def _item(item: Any, index: tuple[Any, ...]) -> Any:
     if item is None or item is Ellipsis or type(item) is int or isinstance(item, slice):
         return item
     if isinstance(item, (list, tuple)):
-        item = np.asarray(item) if len(item) else np.zeros(0, np.intp)
+        item = _array(item) if len(item) else np.zeros(0, np.intp)
     elif hasattr(item, "__shardwise_array__"):
         item = np.asarray(item)
-    if isinstance(item, (bool, np.bool_)) or getattr(item, "dtype", None) == np.bool_:
-        raise UnsupportedError(
-            message(
-                "indexing", "a boolean index gives a shape that depends on the data", f"[{indexing_text(index)}]",
-                "use np.where(mask, x, 0), or multiply by the mask",
-            )
-        )  # fmt: skip
+    if isinstance(item, bool) or getattr(item, "dtype", None) == np.bool_:
+        return masks.checked(item, indexing_text(index))
     if isinstance(item, Tracer) and is_integer(item.dtype):
         return item
     if isinstance(item, np.ndarray) and item.ndim > 0 and is_integer(item.dtype):
@@ -149,10 +162,15 @@ def _item(item: Any, index: tuple[Any, ...]) -> Any:
         raise IndexError(
             message(
                 "indexing",
-                "an index is an integer, a slice, None, Ellipsis, or integers",
+                "an index is an integer, a slice, None, Ellipsis, an array of integers, or a known mask",
                 f"[{indexing_text(index)}]",
             )
         ) from None
+
+
+def _array(items: Any) -> Any:
+    trace = current_trace()
+    return np.asarray(items) if trace is None else nested(trace, items)
 
 
 def _box(item: slice, size: int) -> tuple[int, int, int]:

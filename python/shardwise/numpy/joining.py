@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError, message, shown
-from ..tracing import Trace, Tracer
+from ..tracing import Trace, Tracer, WeakTracer
 from ._primitives import (
     broadcast,
     broadcast_dims,
@@ -32,7 +32,7 @@ from ._promote import result_dtype
 from ._registry import implements
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, sizes_of, squeeze
 
-__all__: list[str] = []
+__all__ = ["holds_traced", "nested", "stack"]
 
 
 # ---- joining and splitting ------------------------------------------------------------------------------------------
@@ -90,6 +90,26 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
             raise ShapeError(message("np.stack", "shapes must be the same", f"{parts[0].shape} and {x.shape}"))
     dim = normalize_axis("np.stack", axis, parts[0].ndim + 1)
     return concatenate([expand_dims(x, dim) for x in parts], axis=dim, dtype=dtype, casting=casting)
+
+
+def holds_traced(x: Any) -> bool:
+    """Whether ``x`` is a traced or sharded array, or a list or tuple with one at any depth."""
+    if isinstance(x, (list, tuple)):
+        return any(map(holds_traced, x))
+    return isinstance(x, Tracer) or hasattr(x, "__shardwise_array__")
+
+
+def nested(trace: Trace, x: Any) -> Any:
+    """What ``numpy.asarray`` makes of ``x``: traced where it holds a traced array at any depth, else of NumPy.
+
+    Raises:
+        ShapeError: nested arrays of different shapes.
+    """
+    if not holds_traced(x):
+        return x if isinstance(x, np.ndarray) else np.asarray(x)
+    if isinstance(x, (list, tuple)):
+        return stack([trace.lift(nested(trace, item)) for item in x])
+    return x.strong() if type(x) is WeakTracer else trace.lift(x)  # a number in an array is not weak
 
 
 @implements("vstack")

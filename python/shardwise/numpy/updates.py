@@ -4,8 +4,11 @@
     x.at[ids].add(y)          what np.add.at(x, ids, y) would do to x: an id that comes twice is added twice
     x.at[1:3].set(0)          x[1:3] = 0
 
+``sw.at(x, index)`` is the same for arrays of any kind: a NumPy array is copied and changed by NumPy.
+
 Negative numbers count from the end. Updates at a traced number outside are dropped; ``get`` clamps it. A number that is
-known raises IndexError. Where ``set`` meets an element twice, the last value stays.
+known raises IndexError, unless ``mode`` says what is done with it. Where ``set`` meets an element twice, the last value
+stays.
 """
 
 from __future__ import annotations
@@ -14,19 +17,50 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError, message
-from ..tracing import Tracer
-from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, splat
+from ..errors import DTypeError, ShapeError, UnsupportedError, message
+from ..tracing import Trace, Tracer, current_trace
+from . import host_updates
+from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
 from ._promote import is_float
 from ._registry import checks
 from .advanced_indexing import Places, check_getitem, places_of, result_shape
-from .indexing import Box, expanded, is_array
+from .indexing import Box, expanded, is_array, without_masks
+from .joining import holds_traced, nested
+from .masks import is_mask
 
-__all__ = ["At", "IndexedUpdate"]
+__all__ = ["At", "IndexedUpdate", "at"]
 
 _DROP = (None, "drop", "fill", "promise_in_bounds")
 _MODES = (*_DROP, "clip")
+_BEYOND = ("drop", "fill", "clip")  # modes that say what is done with numbers outside, known ones included
 _INT64 = np.dtype(np.int64)
+
+
+def at(x: Any, index: Any) -> IndexedUpdate:
+    """``x.at[index]`` for arrays of any kind, so that a function is plain NumPy outside :func:`shardwise.jit`.
+
+    Args:
+        x: a traced array, an :class:`shardwise.Array`, a NumPy array, or what ``numpy.asarray`` makes one of. It is
+            never written: methods return a changed array of the same shape and dtype. That of a NumPy array is a copy;
+            it is traced where the index or the values are.
+        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these.
+
+    Returns:
+        An object with ``set``, ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and
+        ``get``, as ``x.at[index]``.
+
+    Raises:
+        IndexError: a known number outside, unless ``mode`` is "drop", "fill" or "clip".
+
+    Source: `jax.numpy.ndarray.at`.
+
+    >>> x = np.zeros(4)
+    >>> at(x, [1, 1, 3]).add(2.0)
+    array([0., 4., 0., 2.])
+    >>> at(x, slice(2)).set([5.0, 6.0]), x
+    (array([5., 6., 0., 0.]), array([0., 0., 0., 0.]))
+    """
+    return IndexedUpdate(x if isinstance(x, Tracer) or hasattr(x, "__shardwise_array__") else np.asarray(x), index)
 
 
 class At:
@@ -72,6 +106,14 @@ class IndexedUpdate:
 
     mul = multiply
 
+    def divide(self, values: Any, **options: Any) -> Any:
+        """The array divided by ``values`` at the index; it must hold floats."""
+        return _call(_update, self._x, self._index, values, "divide", **options)
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """The array raised to the power of ``values`` at the index."""
+        return _call(_update, self._x, self._index, values, "power", **options)
+
     def min(self, values: Any, **options: Any) -> Any:
         """The array with the minimum of it and ``values`` at the index."""
         return _call(_update, self._x, self._index, values, "minimum", **options)
@@ -88,20 +130,24 @@ class IndexedUpdate:
         return f"{self._x!r}.at[...]"
 
 
-def _call(function: Any, x: Any, *args: Any, **options: Any) -> Any:
-    if isinstance(x, Tracer):
-        return function(x, *args, **options)
-    from ..jit import eager_call
+def _call(function: Any, x: Any, index: Any, *args: Any, **options: Any) -> Any:
+    if hasattr(x, "__shardwise_array__"):
+        from ..jit import eager_call
 
-    return eager_call(function, (x, *args), options)
+        return eager_call(function, (x, without_masks(x.shape, index), *args), options)
+    trace = current_trace()
+    if trace is not None and isinstance(x, np.ndarray) and holds_traced((index, args)):
+        x = trace.lift(x)
+    return function(x, index, *args, **options)
 
 
-def _get(x: Tracer, index: Any, mode: Any, fill_value: Any) -> Tracer:
-    if mode not in _MODES:
-        raise _bad_mode(mode)
-    items = expanded(x.shape, index)
+def _get(x: Any, index: Any, mode: Any, fill_value: Any) -> Any:
+    _check_mode(mode)
+    if isinstance(x, np.ndarray):
+        return host_updates.get(x, index, mode, _default_fill(x.dtype) if fill_value is None else fill_value)
+    items = _items(x, index, mode)
     if mode not in ("fill", "drop") or not _has_traced(items):
-        return x[index]  # type: ignore[no-any-return]
+        return x[tuple(items)]
     places = places_of(x, items)
     held = places.gather(Box.of(x.shape, _without_numbers(items)).read(x))
     filler = splat(x._trace, _default_fill(x.dtype) if fill_value is None else fill_value, held.shape, x.dtype)
@@ -128,13 +174,24 @@ def _default_fill(dtype: np.dtype[Any]) -> Any:
 
 
 def _update(
-    x: Tracer, index: Any, values: Any, how: str,
+    x: Any, index: Any, values: Any, how: str,
     *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
-) -> Tracer:  # fmt: skip
-    if mode not in _MODES:
-        raise _bad_mode(mode)
+) -> Any:  # fmt: skip
+    _check_mode(mode)
+    if how == "divide" and not is_float(x.dtype):
+        must_hold, way_out = "divide needs an array of floats, since the dtype stays", "convert the array with astype"
+        raise DTypeError(message("x.at", must_hold, x.dtype, way_out))
+    if isinstance(x, np.ndarray):
+        return host_updates.update(x, index, values, how, mode)
     trace = x._trace
-    items = expanded(x.shape, index)
+    items = _items(x, index, mode)
+    if is_mask(index) and np.ndim(values) == 0:
+        return _masked(x, index, values, how)
+    if how in ("divide", "power"):
+        ones: Any = splat(trace, 1, x.shape, x.dtype)
+        options = {"mode": mode, "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+        factors = _update(ones, tuple(items), values, "multiply", **options)
+        return getattr(np, how)(x, factors)
     by_places = _has_traced(items) or any(map(is_array, items))
     box = Box.of(x.shape, _without_numbers(items) if by_places else items)
     part = box.read(x)
@@ -154,8 +211,41 @@ def _update(
     return _write(x, box, changed)
 
 
+def _masked(x: Tracer, mask: np.ndarray, value: Any, how: str) -> Tracer:
+    """One value where a mask of the first dims is True: a select, which sends nothing."""
+    trace = x._trace
+    values = operand(trace, value, x.dtype, x.shape)
+    changed = trace.emit(f"stablehlo.{how}", (x, values)) if how else values
+    return select(broadcast_dims(trace.lift(mask), x.shape, range(mask.ndim)), changed, x)
+
+
+def _items(x: Tracer, index: Any, mode: Any) -> list[Any]:
+    """The expanded index; known numbers outside are traced where the mode says what is done with them."""
+    items = expanded(x.shape, index)
+    if mode not in _BEYOND:
+        return items
+    dims = iter(x.shape)
+    return [item if item is None else _lenient(x._trace, item, next(dims)) for item in items]
+
+
+def _lenient(trace: Trace, item: Any, size: int) -> Any:
+    if isinstance(item, (slice, Tracer)):
+        return item
+    numbers = np.asarray(item)
+    return trace.lift(numbers) if np.any((numbers < -size) | (numbers >= size)) else item
+
+
 def _values(trace: Any, values: Any, dtype: np.dtype[Any], index_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """Values that broadcast to what the index picks out, in the shape of the part that is changed."""
+    values = nested(trace, values) if isinstance(values, (list, tuple)) else values
+    given = shape_of(values)
+    extra = max(len(given) - len(index_shape), 0)
+    kept = given[extra:]
+    if set(given[:extra]) - {1} or any(n not in (1, m) for n, m in zip(kept[::-1], index_shape[::-1])):
+        must_hold = f"values must broadcast to the shape that the index names, {index_shape}"
+        raise ShapeError(message("x.at", must_hold, given))
+    if kept != given:  # NumPy leaves out leading dims of size 1
+        values = reshape(trace.lift(values), kept)
     return reshape(operand(trace, values, dtype, index_shape), shape)
 
 
@@ -204,16 +294,19 @@ def _write(x: Tracer, box: Box, part: Tracer) -> Tracer:
     return select(inside, wide, x)
 
 
-def _bad_mode(mode: Any) -> Exception:
-    known = ", ".join(map(repr, _MODES[1:]))
-    return UnsupportedError(message("x.at", f"mode must be one of {known}, or None", repr(mode), "leave it out"))
+def _check_mode(mode: Any) -> None:
+    if mode not in _MODES:
+        known = ", ".join(map(repr, _MODES[1:]))
+        raise UnsupportedError(message("x.at", f"mode must be one of {known}, or None", repr(mode), "leave it out"))
 
 
 @checks(_get)
 def _check_get(x: Any, index: Any, mode: Any, fill_value: Any) -> None:
-    check_getitem(x, index)
+    if mode not in _BEYOND:
+        check_getitem(x, index)
 
 
 @checks(_update)
-def _check_update(x: Any, index: Any, values: Any, how: str, **options: Any) -> None:
-    check_getitem(x, index)
+def _check_update(x: Any, index: Any, values: Any, how: str, *, mode: Any = None, **options: Any) -> None:
+    if mode not in _BEYOND:
+        check_getitem(x, index)

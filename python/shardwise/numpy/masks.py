@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boolean masks that are known during tracing, as indices: each becomes the integer arrays of its True elements.
+
+    x[mask, 1:]      with mask = [True, False, True]: x[[0, 2], 1:]
+    x[mask]          with a mask of two dims: x[rows, columns], as NumPy's x[mask.nonzero()]
+
+The shape of the result is known because the mask is. A traced mask would give a shape that depends on the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError, message
+
+__all__ = ["checked", "dims_of", "is_mask", "positions"]
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an item of an index is a known mask: an array of booleans."""
+    return isinstance(item, np.ndarray) and item.dtype == np.bool_
+
+
+def dims_of(item: Any) -> int:
+    """How many dims an item of an index takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if is_mask(item) else 1
+
+
+def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """An index of one item per dim and None, its masks replaced by the numbers of their True elements.
+
+    Raises:
+        IndexError: a mask whose shape is not that of its dims.
+    """
+    if not any(map(is_mask, items)):
+        return items
+    result: list[Any] = []
+    dim = 0
+    for item in items:
+        if is_mask(item):
+            if item.shape != shape[dim : dim + item.ndim]:
+                dims = f"dim {dim}" if item.ndim == 1 else f"dims {dim} to {dim + item.ndim - 1}"
+                must_hold = f"a mask of {dims} must have shape {shape[dim : dim + item.ndim]}"
+                raise IndexError(message("indexing", must_hold, item.shape))
+            result += item.nonzero()
+        else:
+            result.append(item)
+        dim += dims_of(item)
+    return result
+
+
+def checked(item: Any, index_text: str) -> np.ndarray:
+    """A boolean item of an index. Raises UnsupportedError for one that is traced, or that has no dims."""
+    if is_mask(item) and item.ndim:
+        return item  # type: ignore[no-any-return]
+    if np.ndim(item) == 0:
+        way_out = "use np.where, or an integer"
+        raise UnsupportedError(message("indexing", "a boolean index must have dims", f"[{index_text}]", way_out))
+    must_hold = "a boolean index must be known during tracing, because it decides the result's shape"
+    way_out = "use np.where(mask, x, 0), or multiply by the mask"
+    raise UnsupportedError(message("indexing", must_hold, f"the traced [{index_text}]", way_out))
