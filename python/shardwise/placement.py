@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from .array import Array, put
-from .errors import DTypeError, MeshError, ShardingError, described, message
+from .errors import DTypeError, MeshError, ShardingError, described, message, naming
 from .jit import numbers_of
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
@@ -102,7 +102,12 @@ def _placed(what: str, x: Any, shardings: Any) -> Any:
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, what)
     names = leaf_names(x)
-    return unflatten(tree, [_place(what, *each) for each in zip(leaves, names, wanted)])
+    return unflatten(tree, [_named_place(what, *each) for each in zip(leaves, names, wanted)])
+
+
+def _named_place(what: str, x: Any, path: str, sharding: Any) -> Any:
+    with naming(f"{what} of x{path}" if path else what):
+        return _place(what, x, path, sharding)
 
 
 def _place(what: str, x: Any, path: str, sharding: Any) -> Any:

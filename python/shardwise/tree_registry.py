@@ -303,11 +303,10 @@ _LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "shardwise")
 
 def adopt(leaves: list[Any]) -> bool:
     """Register the classes of leaves that are trees to their user; True if there are any, and to flatten again."""
-    unknown = {*map(type, leaves)} - _leaf_classes
-    if not unknown:
+    if _leaf_classes.issuperset(map(type, leaves)):
         return False
     with _lock:
-        return any(_adopted(leaf) for leaf in leaves if type(leaf) in unknown)
+        return any(_adopted(leaf) for leaf in leaves if type(leaf) not in _leaf_classes)
 
 
 def _adopted(leaf: Any) -> bool:

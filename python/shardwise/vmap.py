@@ -14,7 +14,7 @@ from .errors import ShapeError, message
 from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .sharding import check_ndim
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast, flatten, unflatten
+from .trees import broadcast, flatten, prefix_and_tree, unflatten
 
 __all__ = ["vmap"]
 
@@ -59,10 +59,10 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
         axes = tuple(axes)
     try:
         spread = broadcast(axes, tree, _is_axis)
-    except ValueError as error:
-        raise ShapeError(
-            message("vmap", f"{what} must be a prefix of the tree it describes", axes, str(error))
-        ) from None
+    except ValueError:
+        way_out = "give one axis for everything below a point of the tree, or one for each leaf"
+        rule = f"{what} must be a prefix of the tree it describes"
+        raise ShapeError(message("vmap", rule, prefix_and_tree(axes, tree), way_out)) from None
     for axis in spread:
         if not _is_axis(axis):
             raise ShapeError(message("vmap", f"{what} must hold dims or None", repr(axis)))
@@ -77,7 +77,7 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
     for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
         x: Any = trace.lift(leaf)
         if axis is not None:
-            axis = check_ndim("vmap", axis, x.ndim)
+            axis = check_ndim(f"vmap of {name}", axis, x.ndim)
             sizes[name] = x.shape[axis]
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)

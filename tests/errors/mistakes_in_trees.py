@@ -166,6 +166,66 @@ def in_shardings_that_are_no_prefix_of_a_dataclass() -> None:
     on_mesh(lambda p: p.w, in_shardings=((P("data"), P("model"), P()),))(Weights(X, X))
 
 
+# ---- shardings that do not fit a leaf -------------------------------------------------------------------------------
+
+TREE = {"w": [X], "b": X[0]}
+TOO_LONG = (
+    r": a spec for 1 dims must have at most 1 entries, got P\('data', 'model'\); drop the extra ones \(at [^)]*\)$"
+)
+
+
+@row(sw.ShardingError, r"^in_shardings of params\['b'\]" + TOO_LONG)
+def sharding_of_an_argument_that_is_too_long() -> None:
+    on_mesh(lambda params: params, in_shardings=P("data", "model"))(TREE)
+
+
+@row(sw.ShardingError, r"^out_shardings of result\['b'\]" + TOO_LONG)
+def sharding_of_a_result_that_is_too_long() -> None:
+    on_mesh(lambda params: params, out_shardings=P("data", "model"))(TREE)
+
+
+@row(sw.ShardingError, r"^with_sharding_constraint of x\['b'\]" + TOO_LONG)
+def constraint_that_is_too_long() -> None:
+    on_mesh(lambda params: sw.with_sharding_constraint(params, P("data", "model")))(TREE)
+
+
+@row(sw.ShardingError, r"^device_put of x\['b'\]" + TOO_LONG)
+def device_put_by_a_spec_that_is_too_long() -> None:
+    sw.device_put(TREE, sw.NamedSharding(MESH, P("data", "model")))
+
+
+@row(sw.ShardingError, r"^in_specs of params\['b'\]" + TOO_LONG)
+def manual_spec_that_is_too_long() -> None:
+    on_mesh(sw.manual(lambda params: params, MESH, P("data", "model"), P())).trace(TREE)
+
+
+@row(sw.ShardingError, r"^out_specs of result\['b'\]" + TOO_LONG)
+def manual_spec_of_a_result_that_is_too_long() -> None:
+    on_mesh(sw.manual(lambda params: params, MESH, P(), P("data", "model"))).trace(TREE)
+
+
+@row(
+    sw.ShardingError,
+    r'^in_shardings of params\[\'w\'\]\[0\]: an axis must be of mesh @mesh, got "x"; use one of "data", "model" \(at',
+)
+def sharding_of_an_argument_over_an_unknown_axis() -> None:
+    on_mesh(lambda params: params, in_shardings=({"w": P("x"), "b": None},))(TREE)
+
+
+@row(sw.ShapeError, r"^vmap of params\['b'\]: dim must be in \[-1, 1\), got 1 \(at")
+def mapped_dim_that_a_leaf_has_not() -> None:
+    on_mesh(sw.vmap(lambda params: params, in_axes=1))({"b": X[0]})
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'w': 0},\) for "
+    r"\({'w': \[float32\[8, 6\]\], 'b': float32\[6\]},\); give one axis for everything below a point of the tree",
+)
+def mapped_dims_that_are_no_prefix() -> None:
+    on_mesh(sw.vmap(lambda params: params, in_axes=({"w": 0},)))(TREE)
+
+
 # ---- donated arguments ----------------------------------------------------------------------------------------------
 
 

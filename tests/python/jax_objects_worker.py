@@ -191,7 +191,8 @@ def check_specs_of_jax_are_taken() -> None:
     assert sw.NamedSharding(MESH, JP("x", unreduced={"y"})).spec == sw.P("x", unreduced={"y"})
     text = "P: must have no reduced axes, got P('x', reduced={'y'}); leave reduced= out"
     raises(sw.ShardingError, text, lambda: sw.NamedSharding(MESH, JP("x", reduced={"y"})))
-    raises(sw.ShardingError, "in_shardings: takes P(...)", lambda: sw.jit(lambda x: x, mesh=MESH, in_shardings=jnp)(X))
+    sharded_by_module = sw.jit(lambda x: x, mesh=MESH, in_shardings=jnp)
+    raises(sw.ShardingError, "in_shardings of x: takes P(...)", lambda: sharded_by_module(X))
 
 
 def check_arrays_of_jax_are_arguments() -> None:

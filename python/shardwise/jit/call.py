@@ -13,7 +13,7 @@ import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import is_dtype, refuse_masked
-from ..errors import DTypeError, MeshError, ShardingError, described, message
+from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
 from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
@@ -168,7 +168,7 @@ def numbers_of(leaf: Any) -> np.ndarray | None:
 
 def _way_out(leaf: Any, name: str, function: str) -> str:
     """How an argument that is no array gets into a program."""
-    if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
+    if not isinstance(leaf, type) and hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
         is_complex = np.asarray(leaf).dtype.kind == "c"
         return "pass its real and its imaginary part" if is_complex else "convert it with astype"
     parameter = re.match(r"\w+", name)
@@ -219,9 +219,10 @@ def core_sharding(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:
     """The extension's sharding for a spec on the program's mesh; None if unspecified."""
     if spec is None:
         return None
-    sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
-    if not isinstance(sharding, NamedSharding):
-        raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
-    if sharding.mesh != mesh:
-        raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
-    return sharding.core(ndim)
+    with naming(what):
+        sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
+        if not isinstance(sharding, NamedSharding):
+            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
+        if sharding.mesh != mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
+        return sharding.core(ndim)
