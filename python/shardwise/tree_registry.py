@@ -298,7 +298,7 @@ def _is_static(field: dataclasses.Field[Any]) -> bool:
 
 
 _leaf_classes: set[type] = set()  # never nodes, so that a call looks at each leaf's class only
-_LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "shardwise")
+_LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "jaxlib", "shardwise")
 
 
 def adopt(leaves: list[Any]) -> bool:
@@ -313,11 +313,14 @@ def _adopted(leaf: Any) -> bool:
     cls = type(leaf)
     if cls in _automatic:  # by a leaf before this one, or by another thread
         return True
-    if cls.__module__.partition(".")[0] in _LEAF_MODULES or hasattr(cls, "__array__") or isinstance(leaf, type):
+    if cls.__module__.partition(".")[0] in _LEAF_MODULES or isinstance(leaf, type):
         _leaf_classes.add(cls)
         return False
     if node_of_jax(leaf) is not None:
         _register("register_pytree_node", cls, _flattened_as_in_jax, _unflattened_as_in_jax)
+    elif hasattr(cls, "__array__"):
+        _leaf_classes.add(cls)
+        return False
     elif dataclasses.is_dataclass(cls) and all(f.init for f in dataclasses.fields(cls)) and _holds_arrays(leaf):
         register_dataclass(cls)
     else:

@@ -169,9 +169,7 @@ def in_shardings_that_are_no_prefix_of_a_dataclass() -> None:
 # ---- shardings that do not fit a leaf -------------------------------------------------------------------------------
 
 TREE = {"w": [X], "b": X[0]}
-TOO_LONG = (
-    r": a spec for 1 dims must have at most 1 entries, got P\('data', 'model'\); drop the extra ones \(at [^)]*\)$"
-)
+TOO_LONG = r": a spec for 1 dims must have at most 1 entries, got P\('data', 'model'\); drop the extra ones \(at "
 
 
 @row(sw.ShardingError, r"^in_shardings of params\['b'\]" + TOO_LONG)

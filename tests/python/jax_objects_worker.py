@@ -61,6 +61,24 @@ jax.tree_util.register_pytree_with_keys(
 )
 
 
+@jax.tree_util.register_pytree_node_class
+class Variable:
+    """Like a variable of flax: a node that converts to an array."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.value, dtype)
+
+    def tree_flatten(self) -> Any:
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> Variable:
+        return cls(*children)
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass
 class State:
@@ -110,6 +128,12 @@ def check_dataclass_of_jax_keeps_its_static_field() -> None:
     out = sw.jit(lambda s: State(s.m + s.step, s.step + 1), mesh=MESH)(State(X, 2))
     assert (type(out), out.step) == (State, 3)
     np.testing.assert_array_equal(out.m, X + 2)
+
+
+def check_node_that_converts_to_an_array_stays_a_node() -> None:
+    out = sw.jit(lambda v: Variable(v.value + 1), mesh=MESH)(Variable(X))
+    assert type(out) is Variable
+    np.testing.assert_array_equal(out.value, X + 1)
 
 
 def check_static_class_of_jax_has_no_leaves() -> None:
