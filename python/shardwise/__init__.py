@@ -42,7 +42,7 @@ from .annotations import (  # noqa: E402
     split,
     with_sharding_constraint,
 )
-from .array import Array, ShapeDtypeStruct, Shard  # noqa: E402
+from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get  # noqa: E402
 from .dtypes import bfloat16  # noqa: E402
 from .errors import (  # noqa: E402
     DeletedArrayError,
@@ -66,7 +66,7 @@ from .mesh import Mesh, get_mesh, make_mesh, set_mesh  # noqa: E402
 from .module import Module, parse  # noqa: E402
 from .op_rules import ShardingRule, sharding_rule  # noqa: E402
 from .partition_spec import P, PartitionSpec, open, priority, sub  # noqa: E402
-from .placement import block_until_ready, device_get, device_put, reshard  # noqa: E402
+from .placement import device_put, reshard  # noqa: E402
 from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
 from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class  # noqa: E402

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from .array import Array, put
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
@@ -17,7 +15,7 @@ from .sharding import UNSPECIFIED, NamedSharding
 from .tracing import Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
-__all__ = ["block_until_ready", "device_get", "device_put", "reshard"]
+__all__ = ["device_put", "reshard"]
 
 
 def device_put(x: Any, device: Any = None) -> Any:
@@ -65,37 +63,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     P('x', 'y')
     """
     return _placed("reshard", xs, out_shardings)
-
-
-def device_get(x: Any) -> Any:
-    """A tree with NumPy arrays in place of each :class:`Array` and of whatever converts to one.
-
-    Python numbers and other leaves stay as they are.
-
-    Raises:
-        TracerConversionError: a traced value, which has no elements yet.
-
-    Source: `jax.device_get`.
-
-    >>> device_get({"w": device_put(np.arange(2), Mesh({"x": 2})), "step": 3})
-    {'w': array([0, 1]), 'step': 3}
-    """
-    leaves, tree = flatten(x)
-    return unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
-
-
-def block_until_ready(x: Any) -> Any:
-    """The tree ``x`` itself: programs have run when their call returns. It is there for timings written for JAX.
-
-    Raises:
-        DeletedArrayError: a deleted Array.
-
-    Source: `jax.block_until_ready`.
-    """
-    for leaf in flatten(x)[0]:
-        if isinstance(leaf, Array):
-            leaf.block_until_ready()
-    return x
 
 
 def _placed(what: str, x: Any, shardings: Any) -> Any:

@@ -28,7 +28,7 @@ __all__ = [
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
     """Leaves of ``tree`` and its structure."""
     leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
-    while adopt(leaves):
+    while adopt(leaves if is_leaf is None else [leaf for leaf in leaves if not is_leaf(leaf)]):
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, structure
 

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import traceback
+from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import shardwise as sw
 MESH = sw.Mesh({"x": 4, "y": 2})
 JAX_MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
 ABSTRACT = jax.sharding.AbstractMesh((4, 2), ("x", "y"))
+Pair = namedtuple("Pair", ["w", "b"])
 JP = jax.sharding.PartitionSpec
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 
@@ -162,6 +164,9 @@ def check_functions_of_tree_agree_with_jax() -> None:
             1,
             {"z": 5},
         )
+        assert module.leaves(a, is_leaf=lambda x: type(x) in (dict, Keyed)) == [a]
+        assert module.leaves(OrderedDict(z=Pair(1, 2)), is_leaf=lambda x: type(x) is Pair) == [Pair(1, 2)]
+        assert module.leaves([OrderedDict(z=1)], is_leaf=lambda x: type(x) is OrderedDict) == [OrderedDict(z=1)]
         assert module.all(a)
         assert module.leaves(module.broadcast(a, b)) == [1, 2, 3, 4]
         assert module.unflatten(module.structure([0, 0]), iter((1, 2))) == [1, 2]
