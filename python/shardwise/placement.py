@@ -36,6 +36,7 @@ def device_put(x: Any, device: Any = None) -> Any:
 
     Source: `jax.device_put`.
 
+    >>> import numpy as np
     >>> mesh = Mesh({"x": 2})
     >>> rows = NamedSharding(mesh, PartitionSpec("x"))
     >>> placed = device_put({"w": np.zeros((4, 2)), "b": 1.0}, {"w": rows, "b": mesh})
@@ -58,6 +59,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Source: `jax.reshard`.
 
+    >>> import numpy as np
     >>> mesh = Mesh({"x": 2, "y": 2})
     >>> reshard(device_put(np.zeros((4, 2)), mesh), PartitionSpec("x", "y")).sharding.spec
     P('x', 'y')
