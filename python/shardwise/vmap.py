@@ -73,19 +73,19 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
     leaves, tree = flatten(args)
     axes = _axes_of_leaves(in_axes, args, "in_axes")
     mapped: list[Tracer] = []
-    sizes: dict[str, int] = {}
+    sizes: list[tuple[str, int]] = []
     for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
         x: Any = trace.lift(leaf)
         if axis is not None:
             axis = check_ndim(f"vmap of {name}", axis, x.ndim)
-            sizes[name] = x.shape[axis]
+            sizes.append((name, x.shape[axis]))
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
-    if len(set(sizes.values())) != 1:
-        got = ", ".join(f"{size} for {name}" for name, size in sizes.items()) or "no mapped argument"
+    if len({size for _, size in sizes}) != 1:
+        got = ", ".join(f"{size} for {name}" for name, size in sizes) or "no mapped argument"
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
-    size = next(iter(sizes.values()))
+    size = sizes[0][1]
     is_mapped = [axis is not None for axis in axes]
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
     values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size)

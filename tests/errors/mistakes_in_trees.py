@@ -21,6 +21,21 @@ class Model:
     pass
 
 
+@sw.register_pytree_node_class
+class Twins:
+    """Its children have no names."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+    def tree_flatten(self) -> tuple[Any, None]:
+        return (self.a, self.b), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> Twins:
+        return cls(*children)
+
+
 @dataclass
 class Sizes:
     layers: int
@@ -134,6 +149,22 @@ def gradient_by_integers_in_a_tree() -> None:
 )
 def mapped_dims_of_two_sizes() -> None:
     on_mesh(sw.vmap(lambda x, params: x))(X, {"w": X[:6]})
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: mapped dims must have one size, got 8 for twins\[<flat index 0>\], 6 for twins\[<flat index 1>\]; give",
+)
+def mapped_dims_of_two_sizes_in_a_class() -> None:
+    on_mesh(sw.vmap(lambda twins: twins.a))(Twins(X, X[:6]))
+
+
+@row(
+    sw.DTypeError,
+    r"^jit: argument -x must be an array of numbers, got str 'a'; make it static: sw.jit\(f, static_argnames",
+)
+def keyword_that_is_no_name() -> None:
+    on_mesh(lambda **xs: xs["-x"])(**{"-x": "a"})
 
 
 @row(
