@@ -46,7 +46,7 @@ from .annotations import (
     split as split,
     with_sharding_constraint,
 )
-from .array import Array, ShapeDtypeStruct, Shard
+from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
@@ -70,14 +70,8 @@ from .mesh import Mesh, get_mesh, make_mesh, set_mesh
 from .module import Module, parse as parse
 from .numpy.updates import at as at
 from .op_rules import ShardingRule, sharding_rule
-from .partition_spec import (
-    P,
-    PartitionSpec,
-    open as open,
-    priority as priority,
-    sub as sub,
-)
-from .placement import block_until_ready, device_get, device_put, reshard
+from .partition_spec import P, PartitionSpec, open as open, priority as priority, sub as sub
+from .placement import device_put, reshard
 from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
 from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class

@@ -17,7 +17,7 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, message, warn
+from .errors import MeshError, ShapeError, ShardingError, message, naming, warn
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
@@ -25,7 +25,7 @@ from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
 from .sharding import UNSPECIFIED, NamedSharding, check_ndim, native
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace, recording
-from .trees import broadcast_prefix, flatten, unflatten
+from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = [
     "logical",
@@ -209,16 +209,17 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, "with_sharding_constraint")
     wanted = [PartitionSpec() if sharding is None else sharding for sharding in wanted]
-    pairs = zip(leaves, wanted)
-    placed = [leaf if sharding is UNSPECIFIED else _one(leaf, sharding) for leaf, sharding in pairs]
+    rows = zip(leaves, wanted, leaf_names(x))
+    placed = [leaf if sharding is UNSPECIFIED else _one(leaf, sharding, path) for leaf, sharding, path in rows]
     is_on_mesh = current_trace() is not None or any(isinstance(leaf, (Array, Tracer)) for leaf in leaves)
     return unflatten(tree, placed) if is_on_mesh else x
 
 
-def _one(x: Any, sharding: Any) -> Any:
+def _one(x: Any, sharding: Any, path: str) -> Any:
     """A leaf of the tree of :func:`with_sharding_constraint`."""
-    x = _annotated(x, with_sharding_constraint, sharding)
-    return _sharded("with_sharding_constraint", x, sharding) if isinstance(x, Tracer) else x
+    with naming(f"with_sharding_constraint of x{path}" if path else "with_sharding_constraint"):
+        x = _annotated(x, with_sharding_constraint, sharding)
+        return _sharded("with_sharding_constraint", x, sharding) if isinstance(x, Tracer) else x
 
 
 @entry_point

@@ -19,8 +19,9 @@ from .numpy.indexing import without_masks
 from .partition_spec import PartitionSpec
 from .sharding import NamedSharding, native
 from .traceback_filtering import entry_point, entry_points, hide_frames
+from .trees import flatten, unflatten
 
-__all__ = ["Array", "ShapeDtypeStruct", "Shard"]
+__all__ = ["Array", "ShapeDtypeStruct", "Shard", "block_until_ready", "device_get"]
 
 
 @dataclass(frozen=True)
@@ -308,3 +309,37 @@ def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
     native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(native.shape)
     return Array(_core.runtime.ShardedArray.scatter(native, core_sharding))
+
+
+@entry_point
+def device_get(x: Any) -> Any:
+    """A tree with NumPy arrays in place of each :class:`Array` and of whatever converts to one.
+
+    Python numbers and other leaves stay as they are.
+
+    Raises:
+        TracerConversionError: a traced value, which has no elements yet.
+
+    Source: `jax.device_get`.
+
+    >>> import shardwise as sw
+    >>> device_get({"w": sw.device_put(np.arange(2), sw.Mesh({"x": 2})), "step": 3})
+    {'w': array([0, 1]), 'step': 3}
+    """
+    leaves, tree = flatten(x)
+    return unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+
+
+@entry_point
+def block_until_ready(x: Any) -> Any:
+    """The tree ``x`` itself: programs have run when their call returns. It is there for timings written for JAX.
+
+    Raises:
+        DeletedArrayError: a deleted Array.
+
+    Source: `jax.block_until_ready`.
+    """
+    for leaf in flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x

@@ -8,6 +8,8 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ._core import ir as _ir
 from ._core.error import (
@@ -90,6 +92,15 @@ def described(value: object) -> str:
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
     return composed(subject, must_hold, got, way_out, *_ir.current_location())
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Errors of shardings start with ``place``: ``in_shardings of params['w']``."""
+    try:
+        yield
+    except ShardingError as error:
+        raise ShardingError(f"{place}: {str(error).partition(': ')[2]}") from None
 
 
 def composed(subject: str, must_hold: str, got: object, way_out: str, file: str, line: int) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
-from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
+from .jit import JitFunction, core_sharding, lifted_results, names_of_leaves, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding, native
+from .sharding import UNSPECIFIED, native
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast_prefix, flatten, unflatten
+from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = ["manual", "shard_map"]
 
@@ -151,7 +151,8 @@ class _Region:
         inputs = [self._trace.lift(leaf) for leaf in leaves]
         names = names_of_leaves(fun, args)
         trace, core = self._trace, self._trace.core
-        shardings = [self._sharding("in_specs", x.ndim, spec) for x, spec in zip(inputs, specs)]
+        rows = zip(inputs, specs, names)
+        shardings = [self._sharding(f"in_specs of {name}", x.ndim, spec) for x, spec, name in rows]
         outer = trace.manual_axes
         region = core.begin_region()
         results: list[Tracer] = []
@@ -164,7 +165,8 @@ class _Region:
             trace.manual_axes = outer
             core.end_region([x._value for x in results])
         wanted = broadcast_prefix(out_specs, result, "out_specs")
-        out = [self._sharding("out_specs", x.ndim, spec) for x, spec in zip(results, wanted)]
+        places = [f"out_specs of result{path}" for path in leaf_names(result)]
+        out = [self._sharding(place, x.ndim, spec) for x, spec, place in zip(results, wanted, places)]
         types = [
             (self._sizes(x.shape, sharding, operator.mul), dtype_name(x.dtype)) for x, sharding in zip(results, out)
         ]
@@ -180,7 +182,7 @@ class _Region:
         shape = self._sizes(x.shape, sharding, operator.floordiv)
         if self._sizes(shape, sharding, operator.mul) != x.shape:
             rule = f"the manual axes {', '.join(map(repr, self._axes))} must divide every dim"
-            got = f"{list(x.shape)} for {sharding.dims_text()}"
+            got = f"{list(x.shape)} for {sharding.dims_text()} of {name}"
             raise ShapeError(message("manual", rule, got, "pad the array, or use other axes"))
         core = self._trace.core
         argument = Tracer(self._trace, core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype)
@@ -201,12 +203,7 @@ class _Region:
     def _sharding(self, what: str, ndim: int, spec: Any) -> _core.mesh.Sharding:
         """A spec as the outside sees it; dims stay open while other axes are left to propagation, as in JAX."""
         spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
-        named = NamedSharding(self._mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
-        if not isinstance(named, NamedSharding):
-            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
-        if named.mesh != self._mesh:
-            raise MeshError(message(what, f"must be on the program's mesh, {self._mesh!r}", repr(named.mesh)))
-        sharding = named.core(ndim)
+        sharding: _core.mesh.Sharding = core_sharding(spec, self._mesh, ndim, what)
         for axes, _, _ in sharding.dims:
             kinds = [name in self._axes for name, _, _ in axes]
             if kinds != sorted(kinds, reverse=True):

@@ -49,6 +49,12 @@ class Mesh:
     Mesh('data': 4, 'model': 2)
     >>> mesh.size
     8
+
+    ``with mesh:`` makes it the mesh of :func:`set_mesh` for the block:
+
+    >>> with mesh:
+    ...     get_mesh() is mesh
+    True
     """
 
     __slots__ = ("_core",)

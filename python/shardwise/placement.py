@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from .array import Array, put
-from .errors import DTypeError, MeshError, ShardingError, described, message
+from .errors import DTypeError, MeshError, ShardingError, described, message, naming
 from .jit import numbers_of
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
@@ -18,7 +16,7 @@ from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
-__all__ = ["block_until_ready", "device_get", "device_put", "reshard"]
+__all__ = ["device_put", "reshard"]
 
 
 @entry_point
@@ -42,6 +40,7 @@ def device_put(x: Any, device: Any = None) -> Any:
 
     Source: `jax.device_put`.
 
+    >>> import numpy as np
     >>> mesh = Mesh({"x": 2})
     >>> rows = NamedSharding(mesh, PartitionSpec("x"))
     >>> placed = device_put({"w": np.zeros((4, 2)), "b": 1.0}, {"w": rows, "b": mesh})
@@ -69,6 +68,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Source: `jax.reshard`.
 
+    >>> import numpy as np
     >>> mesh = Mesh({"x": 2, "y": 2})
     >>> reshard(device_put(np.zeros((4, 2)), mesh), PartitionSpec("x", "y")).sharding.spec
     P('x', 'y')
@@ -76,42 +76,16 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return _placed("reshard", xs, out_shardings)
 
 
-def device_get(x: Any) -> Any:
-    """A tree with NumPy arrays in place of each :class:`Array` and of whatever converts to one.
-
-    Python numbers and other leaves stay as they are.
-
-    Raises:
-        TracerConversionError: a traced value, which has no elements yet.
-
-    Source: `jax.device_get`.
-
-    >>> device_get({"w": device_put(np.arange(2), Mesh({"x": 2})), "step": 3})
-    {'w': array([0, 1]), 'step': 3}
-    """
-    leaves, tree = flatten(x)
-    return unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
-
-
-def block_until_ready(x: Any) -> Any:
-    """The tree ``x`` itself: programs have run when their call returns. It is there for timings written for JAX.
-
-    Raises:
-        DeletedArrayError: a deleted Array.
-
-    Source: `jax.block_until_ready`.
-    """
-    for leaf in flatten(x)[0]:
-        if isinstance(leaf, Array):
-            leaf.block_until_ready()
-    return x
-
-
 def _placed(what: str, x: Any, shardings: Any) -> Any:
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, what)
     names = leaf_names(x)
-    return unflatten(tree, [_place(what, *each) for each in zip(leaves, names, wanted)])
+    return unflatten(tree, [_named_place(what, *each) for each in zip(leaves, names, wanted)])
+
+
+def _named_place(what: str, x: Any, path: str, sharding: Any) -> Any:
+    with naming(f"{what} of x{path}" if path else what):
+        return _place(what, x, path, sharding)
 
 
 def _place(what: str, x: Any, path: str, sharding: Any) -> Any:

@@ -298,27 +298,29 @@ def _is_static(field: dataclasses.Field[Any]) -> bool:
 
 
 _leaf_classes: set[type] = set()  # never nodes, so that a call looks at each leaf's class only
-_LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "shardwise")
+_LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "jaxlib", "shardwise")
 
 
 def adopt(leaves: list[Any]) -> bool:
     """Register the classes of leaves that are trees to their user; True if there are any, and to flatten again."""
-    unknown = {*map(type, leaves)} - _leaf_classes
-    if not unknown:
+    if _leaf_classes.issuperset(map(type, leaves)):
         return False
     with _lock:
-        return any(_adopted(leaf) for leaf in leaves if type(leaf) in unknown)
+        return any(_adopted(leaf) for leaf in leaves if type(leaf) not in _leaf_classes)
 
 
 def _adopted(leaf: Any) -> bool:
     cls = type(leaf)
     if cls in _automatic:  # by a leaf before this one, or by another thread
         return True
-    if cls.__module__.partition(".")[0] in _LEAF_MODULES or hasattr(cls, "__array__") or isinstance(leaf, type):
+    if cls.__module__.partition(".")[0] in _LEAF_MODULES or isinstance(leaf, type):
         _leaf_classes.add(cls)
         return False
     if node_of_jax(leaf) is not None:
         _register("register_pytree_node", cls, _flattened_as_in_jax, _unflattened_as_in_jax)
+    elif hasattr(cls, "__array__"):
+        _leaf_classes.add(cls)
+        return False
     elif dataclasses.is_dataclass(cls) and all(f.init for f in dataclasses.fields(cls)) and _holds_arrays(leaf):
         register_dataclass(cls)
     else:

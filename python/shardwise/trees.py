@@ -13,13 +13,22 @@ from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding, native
 from .tree_registry import NAMESPACE, adopt, path_of
 
-__all__ = ["broadcast", "broadcast_prefix", "flatten", "leaf_names", "leaf_paths", "native_specs", "unflatten"]
+__all__ = [
+    "broadcast",
+    "broadcast_prefix",
+    "flatten",
+    "leaf_names",
+    "leaf_paths",
+    "native_specs",
+    "prefix_and_tree",
+    "unflatten",
+]
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
     """Leaves of ``tree`` and its structure."""
     leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
-    while adopt(leaves):
+    while adopt(leaves if is_leaf is None else [leaf for leaf in leaves if not is_leaf(leaf)]):
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, structure
 
@@ -74,6 +83,11 @@ def _shapes(tree: Any) -> str:
     return repr(unflatten(structure, map(_Shape, leaves)))
 
 
+def prefix_and_tree(prefix: Any, tree: Any) -> str:
+    """What an error shows where the one is no prefix of the other."""
+    return f"{prefix!r} for {_shapes(tree)}"
+
+
 def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
     """One leaf of ``prefix`` per leaf of ``tree``; None is a leaf of the prefix. ValueError if it is no prefix."""
     flatten(tree)
@@ -93,6 +107,6 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
     try:
         return [native(spec) for spec in broadcast(specs, tree, _is_spec)]
     except ValueError:
-        got = f"{specs!r} for {_shapes(tree)}"
         way_out = "give one spec for everything below a point of the tree, or one for each leaf"
-        raise ShardingError(message(what, "must be a prefix of the tree it describes", got, way_out)) from None
+        rule = "must be a prefix of the tree it describes"
+        raise ShardingError(message(what, rule, prefix_and_tree(specs, tree), way_out)) from None

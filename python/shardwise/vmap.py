@@ -16,7 +16,7 @@ from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .sharding import check_ndim
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast, flatten, unflatten
+from .trees import broadcast, flatten, prefix_and_tree, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]
@@ -66,10 +66,10 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
         axes = tuple(axes)
     try:
         spread = broadcast(axes, tree, _is_axis)
-    except ValueError as error:
-        raise ShapeError(
-            message("vmap", f"{what} must be a prefix of the tree it describes", axes, str(error))
-        ) from None
+    except ValueError:
+        way_out = "give one axis for everything below a point of the tree, or one for each leaf"
+        rule = f"{what} must be a prefix of the tree it describes"
+        raise ShapeError(message("vmap", rule, prefix_and_tree(axes, tree), way_out)) from None
     for axis in spread:
         if not _is_axis(axis):
             raise ShapeError(message("vmap", f"{what} must hold dims or None", repr(axis)))
@@ -80,19 +80,19 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
     leaves, tree = flatten(args)
     axes = _axes_of_leaves(in_axes, args, "in_axes")
     mapped: list[Tracer] = []
-    sizes: dict[str, int] = {}
+    sizes: list[tuple[str, int]] = []
     for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
         x: Any = trace.lift(leaf)
         if axis is not None:
-            axis = check_ndim("vmap", axis, x.ndim)
-            sizes[name] = x.shape[axis]
+            axis = check_ndim(f"vmap of {name}", axis, x.ndim)
+            sizes.append((name, x.shape[axis]))
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
-    if len(set(sizes.values())) != 1:
-        got = ", ".join(f"{size} for {name}" for name, size in sizes.items()) or "no mapped argument"
+    if len({size for _, size in sizes}) != 1:
+        got = ", ".join(f"{size} for {name}" for name, size in sizes) or "no mapped argument"
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
-    size = next(iter(sizes.values()))
+    size = sizes[0][1]
     is_mapped = [axis is not None for axis in axes]
     first = len(trace.prints)
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)

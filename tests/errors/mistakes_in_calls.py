@@ -39,7 +39,7 @@ def out_shardings_that_are_no_prefix() -> None:
     on_mesh(lambda x: x, out_shardings=(P(), P())).trace(X)
 
 
-@row(sw.ShardingError, r"in_shardings: takes P\(...\), NamedSharding or text, got 3")
+@row(sw.ShardingError, r"in_shardings of x: takes P\(...\), NamedSharding or text, got 3")
 def in_shardings_of_a_number() -> None:
     on_mesh(lambda x: x, in_shardings=3).trace(X)
 

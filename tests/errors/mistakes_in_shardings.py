@@ -410,7 +410,8 @@ def manual_axes_that_are_not_there() -> None:
 
 
 @row(
-    sw.ShardingError, r"in_specs: in each dim the manual axes 'data' must come first, got \[{\"model\", \"data\"}, {}\]"
+    sw.ShardingError,
+    r"in_specs of part: in each dim the manual axes 'data' must come first, got \[{\"model\", \"data\"}",
 )
 def manual_axes_behind_others() -> None:
     on_mesh(_manual(in_specs=P(("model", "data")))).trace(X)
@@ -424,7 +425,7 @@ def manual_axes_that_do_not_divide() -> None:
     on_mesh(_manual(in_specs=P(None, "data"))).trace(X)
 
 
-@row(sw.ShardingError, r"in_specs: takes P\(...\), NamedSharding or text, got 3")
+@row(sw.ShardingError, r"in_specs of part: takes P\(...\), NamedSharding or text, got 3")
 def manual_specs_of_a_number() -> None:
     on_mesh(_manual(in_specs=3)).trace(X)
 
@@ -434,7 +435,7 @@ def manual_on_another_mesh() -> None:
     on_mesh(_manual(mesh=sw.Mesh({"data": 2}))).trace(X)
 
 
-@row(sw.MeshError, r"in_specs: must be on the program's mesh, Mesh\(.*\), got Mesh\('data': 2\)")
+@row(sw.MeshError, r"in_specs of part: must be on the program's mesh, Mesh\(.*\), got Mesh\('data': 2\)")
 def manual_specs_on_another_mesh() -> None:
     on_mesh(_manual(in_specs=sw.NamedSharding(sw.Mesh({"data": 2}), P("data")))).trace(X)
 

@@ -21,6 +21,21 @@ class Model:
     pass
 
 
+@sw.register_pytree_node_class
+class Twins:
+    """Its children have no names."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+    def tree_flatten(self) -> tuple[Any, None]:
+        return (self.a, self.b), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> Twins:
+        return cls(*children)
+
+
 @dataclass
 class Sizes:
     layers: int
@@ -138,6 +153,22 @@ def mapped_dims_of_two_sizes() -> None:
 
 @row(
     sw.ShapeError,
+    r"^vmap: mapped dims must have one size, got 8 for twins\[<flat index 0>\], 6 for twins\[<flat index 1>\]; give",
+)
+def mapped_dims_of_two_sizes_in_a_class() -> None:
+    on_mesh(sw.vmap(lambda twins: twins.a))(Twins(X, X[:6]))
+
+
+@row(
+    sw.DTypeError,
+    r"^jit: argument -x must be an array of numbers, got str 'a'; make it static: sw.jit\(f, static_argnames",
+)
+def keyword_that_is_no_name() -> None:
+    on_mesh(lambda **xs: xs["-x"])(**{"-x": "a"})
+
+
+@row(
+    sw.ShapeError,
     r"^vmap: mapped dims must have one size, got no mapped argument; give every example a row in each of them \(",
 )
 def map_of_no_argument() -> None:
@@ -164,6 +195,64 @@ def in_shardings_that_are_no_prefix_of_a_dataclass() -> None:
         b: Any
 
     on_mesh(lambda p: p.w, in_shardings=((P("data"), P("model"), P()),))(Weights(X, X))
+
+
+# ---- shardings that do not fit a leaf -------------------------------------------------------------------------------
+
+TREE = {"w": [X], "b": X[0]}
+TOO_LONG = r": a spec for 1 dims must have at most 1 entries, got P\('data', 'model'\); drop the extra ones \(at "
+
+
+@row(sw.ShardingError, r"^in_shardings of params\['b'\]" + TOO_LONG)
+def sharding_of_an_argument_that_is_too_long() -> None:
+    on_mesh(lambda params: params, in_shardings=P("data", "model"))(TREE)
+
+
+@row(sw.ShardingError, r"^out_shardings of result\['b'\]" + TOO_LONG)
+def sharding_of_a_result_that_is_too_long() -> None:
+    on_mesh(lambda params: params, out_shardings=P("data", "model"))(TREE)
+
+
+@row(sw.ShardingError, r"^with_sharding_constraint of x\['b'\]" + TOO_LONG)
+def constraint_that_is_too_long() -> None:
+    on_mesh(lambda params: sw.with_sharding_constraint(params, P("data", "model")))(TREE)
+
+
+@row(sw.ShardingError, r"^device_put of x\['b'\]" + TOO_LONG)
+def device_put_by_a_spec_that_is_too_long() -> None:
+    sw.device_put(TREE, sw.NamedSharding(MESH, P("data", "model")))
+
+
+@row(sw.ShardingError, r"^in_specs of params\['b'\]" + TOO_LONG)
+def manual_spec_that_is_too_long() -> None:
+    on_mesh(sw.manual(lambda params: params, MESH, P("data", "model"), P())).trace(TREE)
+
+
+@row(sw.ShardingError, r"^out_specs of result\['b'\]" + TOO_LONG)
+def manual_spec_of_a_result_that_is_too_long() -> None:
+    on_mesh(sw.manual(lambda params: params, MESH, P(), P("data", "model"))).trace(TREE)
+
+
+@row(
+    sw.ShardingError,
+    r'^in_shardings of params\[\'w\'\]\[0\]: an axis must be of mesh @mesh, got "x"; use one of "data", "model" \(at',
+)
+def sharding_of_an_argument_over_an_unknown_axis() -> None:
+    on_mesh(lambda params: params, in_shardings=({"w": P("x"), "b": None},))(TREE)
+
+
+@row(sw.ShapeError, r"^vmap of params\['b'\]: dim must be in \[-1, 1\), got 1 \(at")
+def mapped_dim_that_a_leaf_has_not() -> None:
+    on_mesh(sw.vmap(lambda params: params, in_axes=1))({"b": X[0]})
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'w': 0},\) for "
+    r"\({'w': \[float32\[8, 6\]\], 'b': float32\[6\]},\); give one axis for everything below a point of the tree",
+)
+def mapped_dims_that_are_no_prefix() -> None:
+    on_mesh(sw.vmap(lambda params: params, in_axes=({"w": 0},)))(TREE)
 
 
 # ---- donated arguments ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import traceback
+from collections import OrderedDict, namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import shardwise as sw
 MESH = sw.Mesh({"x": 4, "y": 2})
 JAX_MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
 ABSTRACT = jax.sharding.AbstractMesh((4, 2), ("x", "y"))
+Pair = namedtuple("Pair", ["w", "b"])
 JP = jax.sharding.PartitionSpec
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 
@@ -59,6 +61,24 @@ jax.tree_util.register_pytree_with_keys(
     lambda k: (((jax.tree_util.GetAttrKey("w"), k.w), (jax.tree_util.GetAttrKey("bias"), k.bias)), None),
     lambda _, children: Keyed(*children),
 )
+
+
+@jax.tree_util.register_pytree_node_class
+class Variable:
+    """Like a variable of flax: a node that converts to an array."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.value, dtype)
+
+    def tree_flatten(self) -> Any:
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> Variable:
+        return cls(*children)
 
 
 @jax.tree_util.register_dataclass
@@ -112,6 +132,12 @@ def check_dataclass_of_jax_keeps_its_static_field() -> None:
     np.testing.assert_array_equal(out.m, X + 2)
 
 
+def check_node_that_converts_to_an_array_stays_a_node() -> None:
+    out = sw.jit(lambda v: Variable(v.value + 1), mesh=MESH)(Variable(X))
+    assert type(out) is Variable
+    np.testing.assert_array_equal(out.value, X + 1)
+
+
 def check_static_class_of_jax_has_no_leaves() -> None:
     assert sw.tree.leaves((Config(3), 1)) == [1]
     f = sw.jit(lambda config, x: x * config.layers, mesh=MESH)
@@ -138,6 +164,9 @@ def check_functions_of_tree_agree_with_jax() -> None:
             1,
             {"z": 5},
         )
+        assert module.leaves(a, is_leaf=lambda x: type(x) in (dict, Keyed)) == [a]
+        assert module.leaves(OrderedDict(z=Pair(1, 2)), is_leaf=lambda x: type(x) is Pair) == [Pair(1, 2)]
+        assert module.leaves([OrderedDict(z=1)], is_leaf=lambda x: type(x) is OrderedDict) == [OrderedDict(z=1)]
         assert module.all(a)
         assert module.leaves(module.broadcast(a, b)) == [1, 2, 3, 4]
         assert module.unflatten(module.structure([0, 0]), iter((1, 2))) == [1, 2]
@@ -191,7 +220,8 @@ def check_specs_of_jax_are_taken() -> None:
     assert sw.NamedSharding(MESH, JP("x", unreduced={"y"})).spec == sw.P("x", unreduced={"y"})
     text = "P: must have no reduced axes, got P('x', reduced={'y'}); leave reduced= out"
     raises(sw.ShardingError, text, lambda: sw.NamedSharding(MESH, JP("x", reduced={"y"})))
-    raises(sw.ShardingError, "in_shardings: takes P(...)", lambda: sw.jit(lambda x: x, mesh=MESH, in_shardings=jnp)(X))
+    sharded_by_module = sw.jit(lambda x: x, mesh=MESH, in_shardings=jnp)
+    raises(sw.ShardingError, "in_shardings of x: takes P(...)", lambda: sharded_by_module(X))
 
 
 def check_arrays_of_jax_are_arguments() -> None:

@@ -240,7 +240,7 @@ def test_a_manual_region_does_not_run_yet(transform: Any) -> None:
         ({"in_specs": P("z")}, sw.ShardingError, "z"),
         ({"in_specs": (P(), P())}, sw.ShardingError, "in_specs: must be a prefix"),
         ({"out_specs": (P(), P())}, sw.ShardingError, "out_specs: must be a prefix"),
-        ({"in_specs": 3}, sw.ShardingError, "in_specs: takes P"),
+        ({"in_specs": 3}, sw.ShardingError, "in_specs of p: takes P"),
         ({"in_specs": P(("y", "x"))}, sw.ShardingError, "in each dim the manual axes 'x' must come first"),
         ({"in_specs": P(None, ("x", "y")), "axes": None, "x": X[:, :3]}, sw.ShapeError, "must divide every dim"),
         ({"mesh": sw.Mesh({"x": 2})}, sw.MeshError, "must be on the program's mesh"),

@@ -61,6 +61,18 @@ def test_leaves_structure_and_back() -> None:
     assert sw.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Pair)) == [2, Pair(3, 4), 1]
 
 
+def test_what_is_leaf_makes_a_leaf_is_not_registered() -> None:
+    @dataclass
+    class Held:
+        w: Any
+
+    tree = [Held(W), OrderedDict(a=1), Held(W)]
+    assert sw.tree.leaves(tree, is_leaf=lambda x: not isinstance(x, list)) == tree
+    assert len(sw.tree.leaves(tree)) == 3
+    assert sw.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Held)) == [tree[0], 1, tree[2]]
+    assert sw.tree.leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Held))[2][0] == (sw.tree.SequenceKey(2),)
+
+
 def test_none_is_no_leaf_and_keys_are_sorted() -> None:
     assert sw.tree.leaves({"b": 1, "a": None, "c": 2}) == [1, 2]
     assert sw.tree.structure({"b": 1, "a": 2}) == sw.tree.structure({"a": 3, "b": 4})

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import is_dtype, refuse_masked
-from ..errors import DTypeError, MeshError, ShardingError, described, message
+from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
 from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
@@ -168,11 +168,10 @@ def numbers_of(leaf: Any) -> np.ndarray | None:
 
 def _way_out(leaf: Any, name: str, function: str) -> str:
     """How an argument that is no array gets into a program."""
-    if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
+    if not isinstance(leaf, type) and hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
         is_complex = np.asarray(leaf).dtype.kind == "c"
         return "pass its real and its imaginary part" if is_complex else "convert it with astype"
-    parameter = re.match(r"\w+", name)
-    assert parameter is not None
+    parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
     register = ""
     if is_dataclass(leaf) and not isinstance(leaf, type):
         register = f", or let it be a tree of arrays: @sw.register_dataclass above {type(leaf).__name__}"
@@ -181,11 +180,11 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
     unnamed = re.fullmatch(r"arg(\d+)", name)
     if unnamed:
         return f"make it static: sw.jit({function}, static_argnums={unnamed[1]}){register}"
-    if parameter[0] == name:
+    if parameter == name:
         return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
     if re.search(r"\.\w+$", name):
         return f"make the field static, in a dataclass with field(metadata={{'static': True}}){register}"
-    return f"take it out of {parameter[0]}, or make it an argument of its own that is static{register}"
+    return f"take it out of {parameter}, or make it an argument of its own that is static{register}"
 
 
 def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:
@@ -219,9 +218,10 @@ def core_sharding(spec: Any, mesh: Mesh, ndim: int, what: str) -> Any:
     """The extension's sharding for a spec on the program's mesh; None if unspecified."""
     if spec is None:
         return None
-    sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
-    if not isinstance(sharding, NamedSharding):
-        raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
-    if sharding.mesh != mesh:
-        raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
-    return sharding.core(ndim)
+    with naming(what):
+        sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
+        if not isinstance(sharding, NamedSharding):
+            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
+        if sharding.mesh != mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
+        return sharding.core(ndim)

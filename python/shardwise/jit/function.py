@@ -18,7 +18,7 @@ from ..sharding import UNSPECIFIED, NamedSharding, native
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, current_trace, recording
-from ..trees import flatten, native_specs, unflatten
+from ..trees import flatten, leaf_names, native_specs, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .call import (
     Call,
@@ -306,17 +306,18 @@ class JitFunction:
     def _trace(self, call: Call, mesh: Mesh) -> Traced:
         names = argument_names(self._fun, call)
         avals = self._avals(call, names)
-        shardings = self._argument_shardings(call, mesh, avals)
+        shardings = self._argument_shardings(call, mesh, avals, names)
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
         printed = [value for call in trace.prints for value in call.values]
         check_constraints(trace, [x._value for x in outputs] + printed)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
-        out_shardings = [core_sharding(spec, mesh, x.ndim, "out_shardings") for spec, x in zip(out_specs, outputs)]
+        places = [f"out_shardings of result{path}" for path in leaf_names(result)]
+        out_shardings = [core_sharding(spec, mesh, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
         module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
-        places = {x._value: i for i, x in enumerate(tracers)}
-        limits = [(places[limit.value], limit) for limit in trace.limits if limit.value in places]
+        indices = {x._value: i for i, x in enumerate(tracers)}
+        limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
         donation = (display_name(self._fun), call.leaves_of(self._donated_nums, self._donated_names))
         trees = (call.tree, avals, names, out_tree)
         traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation, trace.prints)
@@ -342,11 +343,11 @@ class JitFunction:
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
             return trace, tracers, self._fun(*args, **kwargs)
 
-    def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct]) -> list[Any]:
+    def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct], names: list[str]) -> list[Any]:
         specs = self._wanted(call)
         return [
-            core_sharding(spec if spec is not None else aval.sharding, mesh, aval.ndim, "in_shardings")
-            for spec, aval in zip(specs, avals)
+            core_sharding(aval.sharding if spec is None else spec, mesh, aval.ndim, f"in_shardings of {name}")
+            for spec, aval, name in zip(specs, avals, names)
         ]
 
     def _wanted(self, call: Call) -> list[Any]:
