@@ -54,6 +54,7 @@ from .errors import (  # noqa: E402
     ShardingWarning,
     TracerBoolConversionError,
     TracerConversionError,
+    TracingWarning,
     UnsupportedError,
 )
 from .grad import grad, value_and_grad  # noqa: E402
@@ -95,6 +96,7 @@ __all__ = [
     "Traced",
     "TracerBoolConversionError",
     "TracerConversionError",
+    "TracingWarning",
     "UnsupportedError",
     "axis_rules",
     "bfloat16",

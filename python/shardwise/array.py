@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ import numpy as np
 
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
-from .errors import ShapeError, ShardingError, UnsupportedError, message
+from .errors import Error, ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
 from .partition_spec import PartitionSpec
@@ -47,7 +48,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: Any = None) -> None:
-        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        self.shape = _sizes(shape)
         if any(size < 0 for size in self.shape):
             raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
         if sharding is not None and not isinstance(sharding, (NamedSharding, PartitionSpec, str)):
@@ -84,6 +85,17 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         sharding = "" if self.sharding is None else f", sharding={self.sharding}"
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding})"
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape of one size or of several. Raises TypeError for a size that is no integer."""
+    sizes = (shape,) if hasattr(shape, "__index__") and np.ndim(shape) == 0 else shape
+    try:
+        return tuple([operator.index(size) for size in sizes])
+    except TypeError as error:
+        if isinstance(error, Error):  # of a traced size
+            raise
+        raise TypeError(message("ShapeDtypeStruct", "sizes must be integers", repr(shape))) from None
 
 
 class Array(ArrayMethods):

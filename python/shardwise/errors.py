@@ -31,12 +31,17 @@ __all__ = [
     "ShardingWarning",
     "TracerBoolConversionError",
     "TracerConversionError",
+    "TracingWarning",
     "UnsupportedError",
 ]
 
 
 class TracerConversionError(Error, TypeError):
-    """A traced value was asked for its number, which exists only when the program runs."""
+    """The value of a traced array was needed, which is unknown during tracing."""
+
+
+class TracingWarning(UserWarning):
+    """A line of a traced function that runs once, during tracing, and not on each call."""
 
 
 class TracerBoolConversionError(TracerConversionError):
@@ -61,6 +66,13 @@ def shown(value: object) -> str:
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
     return composed(subject, must_hold, got, way_out, *_ir.current_location())
+
+
+def sentence(text: str, way_out: str = "") -> str:
+    """Compose the text of an error that is one statement: ``text; way_out (at file:line)``."""
+    file, line = _ir.current_location()
+    text = f"{text}; {way_out}" if way_out else text
+    return f"{text} (at {file}:{line})" if file else text
 
 
 def composed(subject: str, must_hold: str, got: object, way_out: str, file: str, line: int) -> str:

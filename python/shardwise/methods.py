@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .errors import UnsupportedError, message
-
 __all__ = ["ArrayMethods"]
 
 
@@ -60,14 +58,13 @@ class ArrayMethods(NDArrayOperatorsMixin):
         return At(self)
 
     def __eq__(self, other: Any) -> Any:
-        # `x == None` asks about identity, as in JAX; text is never equal to a number.
-        if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
+        if other is None or isinstance(other, (str, bytes)):  # never equal to a number: all False, as in NumPy
+            return np.zeros_like(self, dtype=np.bool_)
         return np.equal(self, other)  # type: ignore[call-overload]
 
     def __ne__(self, other: Any) -> Any:
         if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
+            return np.ones_like(self, dtype=np.bool_)
         return np.not_equal(self, other)  # type: ignore[call-overload]
 
     __hash__: Any = None
@@ -96,9 +93,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
-        if order != "C":
-            raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[call-overload]
 
     def transpose(self, *axes: Any) -> Any:
         """The array with its dims permuted."""

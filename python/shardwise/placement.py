@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from .array import Array, put
-from .dtypes import refuse_masked
+from .dtypes import refuse_subclass
 from .errors import MeshError, ShardingError, message
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
@@ -88,7 +88,7 @@ def _place(what: str, x: Any, sharding: Any) -> Any:
     ambient = get_mesh()
     own = x.sharding.mesh if isinstance(x, Array) else None
     named = _named(what, sharding, own if ambient is None else ambient)
-    refuse_masked(x)
+    refuse_subclass(x)
     array = x if isinstance(x, Array) else np.asarray(x)
     core = _settled(named.core(array.ndim))
     if not isinstance(array, Array):

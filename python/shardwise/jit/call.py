@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import refuse_masked
+from ..dtypes import refuse_subclass
 from ..errors import DTypeError, MeshError, ShardingError, message
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
@@ -52,6 +52,10 @@ class Call:
     def static_key(self) -> Any:
         """The static values with their types: ``1``, ``1.0`` and ``True`` are equal, but not the same program."""
         return tuple([tuple([(name, typed(value)) for name, value in group]) for group in self.static])
+
+    def static_values(self) -> tuple[Any, ...]:
+        """The static arguments."""
+        return tuple(value for group in self.static for _, value in group)
 
     def rebuild(self, leaves: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments of the user's function with ``leaves`` in place of the arrays."""
@@ -119,7 +123,7 @@ def aval_of(leaf: Any, path: str) -> ShapeDtypeStruct:
         refuse_escaped(leaf)
     if isinstance(leaf, Array):
         return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
-    refuse_masked(leaf)
+    refuse_subclass(leaf)
     array = np.asarray(leaf)
     if array.dtype.kind in "OSUVMmc" and array.dtype.name != "bfloat16":
         raise DTypeError(
@@ -137,7 +141,7 @@ def leaf_key(leaf: Any) -> Any:
     """What the cache key holds of an argument leaf."""
     if isinstance(leaf, np.ndarray):
         if type(leaf) is not np.ndarray:
-            refuse_masked(leaf)
+            refuse_subclass(leaf)
         return leaf.shape, leaf.dtype
     if isinstance(leaf, Array):
         return leaf.shape, leaf.dtype, leaf._data.sharding

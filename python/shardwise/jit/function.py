@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, message
+from ..host_random import warning_of_draws
 from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
@@ -135,6 +136,7 @@ class JitFunction:
         if sharding_rules is not None:
             self.stated_options["sharding_rules"] = self._rules
         self._cache: dict[Any, Program] = {}
+        self.eager = self.transform = False  # see Trace
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -230,6 +232,7 @@ class JitFunction:
         ]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
+        trace.function, trace.eager, trace.transform = self._fun, self.eager, self.transform
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         names = argument_names(self._fun, call)
         with recording(trace):
@@ -238,7 +241,8 @@ class JitFunction:
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            result = self._fun(*args, **kwargs)
+            with warning_of_draws(self._fun, call.static_values()):
+                result = self._fun(*args, **kwargs)
             out_leaves, out_tree = flatten(result)
             outputs = [trace.lift(leaf) for leaf in out_leaves]
         check_constraints(trace, outputs)

@@ -5,7 +5,7 @@
     x[:, ids]                 gather of columns (advanced_indexing.py)
 
 An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
-is not known while recording.
+is not known during tracing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import static_error
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer
 from ._primitives import convert, reshape, reverse, select, slice_, splat
@@ -160,9 +161,13 @@ def _box(item: slice, size: int) -> tuple[int, int, int]:
     try:
         positions = range(size)[item]
     except TypeError:
+        bounds = [bound for bound in (item.start, item.stop, item.step) if isinstance(bound, Tracer)]
+        error = static_error(bounds[0], "indexing") if bounds else None
+        if error is not None:
+            raise error from None
         raise UnsupportedError(
             message(
-                "indexing", "the bounds of a slice must be known while recording", f"[{indexing_text(item)}]",
+                "indexing", "the bounds of a slice must be known during tracing", f"[{indexing_text(item)}]",
                 "make them static, or use np.where with np.arange",
             )
         ) from None  # fmt: skip
