@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -32,6 +33,7 @@ _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerato
 _MAX_FUNCTIONS = 300
 _HIDDEN = (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 _MADE = re.compile(r"\b(default_rng|RandomState|Generator)\(")  # a generator inside draws the same on each trace
+_OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
 _registry: dict[Any, Any] = {}  # what the filters of warnings need, to warn once per line
 
 
@@ -60,8 +62,9 @@ def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> I
 
 
 def _warn(file: str, line: int) -> None:
-    called = [name for name in re.findall(r"\b(\w+)\(", linecache.getline(file, line)) if name in own_random.__all__]
-    own = f"sw.random.{called[0]}" if called else "sw.random"
+    called = [_OWN.get(name, name) for name in re.findall(r"\b(\w+)\(", linecache.getline(file, line))]
+    known = [f"sw.random.{name}" for name in called if name in own_random.__all__]
+    own = known[0] if known else "sw.random"
     rule = "draws once, during tracing, so that each call has the same numbers"
     text = composed("np.random", rule, None, f"use {own} with a key", "", 0)
     warnings.warn_explicit(text, TracingWarning, file, line, registry=_registry)
@@ -105,13 +108,16 @@ def _bits(generator: Any) -> Any:
 
 def _reached_generators(roots: list[Any]) -> list[Any] | None:
     """The generators that the names of these functions lead to, with NumPy's own; None where they reach none."""
-    todo, seen, found = list(roots), set[int](), list[Any]()
+    todo, found = list(roots), list[Any]()
+    seen: dict[Any, Any] = {}  # by identity; kept alive, so that no id has two meanings
+    todo += [member for root in roots for member in _attributes(root, set())]
     reached = False
     while todo and len(seen) < _MAX_FUNCTIONS:
         value = todo.pop()
-        if id(value) in seen:
+        key = (id(value.__self__), id(value.__func__)) if isinstance(value, MethodType) else id(value)
+        if key in seen:
             continue
-        seen.add(id(value))
+        seen[key] = value
         if isinstance(value, _GENERATORS):
             found.append(value)
         reached = reached or _is_random(value)
@@ -139,12 +145,10 @@ def _function_of(value: Any) -> tuple[FunctionType | None, Any]:
             break
         if isinstance(value, MethodType):
             owner, value = value.__self__, value.__func__
-        elif hasattr(value, "__wrapped__"):
-            value = value.__wrapped__
-        elif hasattr(value, "func"):  # functools.partial
+        elif isinstance(value, partial):
             value = value.func
         else:
-            return None, None
+            value = getattr(value, "__dict__", {}).get("__wrapped__")
     if not isinstance(value, FunctionType) or (value.__module__ or "").split(".")[0] in ("numpy", "shardwise"):
         return None, None
     return value, owner

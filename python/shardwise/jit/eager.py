@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..array import Array
+from ..errors import TracerConversionError
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
-from ..tracing import current_trace
+from ..tracing import Tracer, current_trace
 from ..trees import flatten, unflatten
 from .call import typed
 from .function import JitFunction, jit
@@ -33,6 +34,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     leaves, tree = flatten((args, kwargs))
     trace = current_trace()
+    if _runs_on_numpy(function, args) and not any(isinstance(leaf, Tracer) for leaf in leaves):
+        call_args, call_kwargs = unflatten(tree, [_gathered(leaf) for leaf in leaves])
+        return function(*call_args, **call_kwargs)
     if trace is not None:
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
@@ -45,6 +49,18 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
         return function(*args, **kwargs)
+    try:
+        return _run(function, leaves, tree, is_argument)
+    except TracerConversionError:
+        # An axis, a size or a shift may be an Array, whose value is known here.
+        values = [np.asarray(leaf)[()] if _is_small_integer(leaf) else leaf for leaf in leaves]
+        is_argument = [_is_eager_argument(leaf) for leaf in values]
+        if not any(is_argument) or all(value is leaf for value, leaf in zip(values, leaves)):
+            raise
+        return _run(function, values, tree, is_argument)
+
+
+def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
     rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
 
     def run(*tracers: Any) -> Any:
@@ -61,6 +77,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
             _eager_cache.clear()
         jitted = _eager_cache[key] = jit(run)
+        jitted.eager = True
     return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
 
 
@@ -69,6 +86,31 @@ def _is_eager_argument(leaf: Any) -> bool:
         # A small integer may be an axis, a size or an index, which must be known while recording.
         return leaf.size > _MAX_STATIC_ELEMENTS or leaf.dtype.kind not in "iu"
     return isinstance(leaf, Array)
+
+
+# They read numbers, or make text or files of them: nothing to partition.
+_ON_NUMPY = frozenset(
+    getattr(np, name)
+    for name in (
+        "array2string", "array_equiv", "array_repr", "array_str", "can_cast", "common_type", "iscomplexobj",
+        "isrealobj", "may_share_memory", "min_scalar_type", "result_type", "save", "savetxt", "savez",
+        "savez_compressed", "shares_memory",
+    )
+)  # fmt: skip
+_WRITES_FIRST = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
+
+
+def _runs_on_numpy(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a function takes Arrays as NumPy arrays: one that gives no array, or that writes a NumPy array."""
+    return function in _ON_NUMPY or (function in _WRITES_FIRST and isinstance(args[0], np.ndarray))
+
+
+def _gathered(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, Array) else leaf
+
+
+def _is_small_integer(leaf: Any) -> bool:
+    return isinstance(leaf, Array) and leaf.size <= _MAX_STATIC_ELEMENTS and leaf.dtype.kind in "iu"
 
 
 def static_leaf_key(leaf: Any) -> Any:
@@ -110,6 +152,7 @@ def run_as_program(
     if key not in programs:
         options = stated_options_of(fun)
         programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
+        programs[key].transform = True
     return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
 
 

@@ -196,9 +196,7 @@ class JitFunction:
         mesh = candidates[0] if candidates else get_mesh()
         if mesh is None:
             raise MeshError(
-                message(
-                    "jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"
-                )
+                message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
             )
         for other in candidates:
             if other != mesh:

@@ -20,15 +20,12 @@ from ..tracing import current_trace
 
 __all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
 
-_UPDATE = "x.at[index].set(values) gives a new array"
-_INSTEAD = {
-    "argwhere": "use np.where(condition, a, b): the number of places depends on the data",
-    "fill_diagonal": "use np.where(np.eye(n, dtype=bool), value, x)",
-    "flatnonzero": "use np.where(condition, a, b): the number of places depends on the data",
-    "nonzero": "use np.where(condition, a, b): the number of places depends on the data",
-    **dict.fromkeys(("copyto", "place", "put", "put_along_axis", "putmask"), _UPDATE),
-}
-
+_PLACES = "use np.where(condition, a, b): the number of places depends on the data"
+_INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
+_UPDATES = dict.fromkeys(
+    ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),
+    "x.at[index].set(values) gives a new array",
+)
 _OPTIONS = {
     "casting": "convert the operands with astype",
     "device": "leave it out, and place the array with sw.device_put",
@@ -42,8 +39,8 @@ _OPTIONS = {
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
     """The names that are nearly spelled as ``name``: same beginning, about the same length; not ``name`` itself."""
-    alike = [n for n in names if n != name and n[:2] == name[:2] and abs(len(n) - len(name)) <= 2]
-    return difflib.get_close_matches(name, alike, n=2, cutoff=0.8)
+    alike = [n for n in names if n != name and n[:3] == name[:3] and abs(len(n) - len(name)) <= 2]
+    return difflib.get_close_matches(name, alike, n=2, cutoff=0.8) if len(name) > 4 else []
 
 
 def _where() -> str:
@@ -56,7 +53,9 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
     short = name.removeprefix("np.")
     eager = _where() == "on sharded arrays"
     near = near_names(short, supported)
-    way_out = _INSTEAD.get(short) or ("call it on np.asarray(a)" if eager else "call it on np.asarray(x) outside jit")
+    way_out = "call it on np.asarray(a)" if eager else "call it on np.asarray(x) outside jit"
+    if short in _UPDATES or not eager:
+        way_out = _UPDATES.get(short) or _INSTEAD.get(short) or way_out
     if near:
         way_out += f", or use np.{' or np.'.join(near)}"
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
