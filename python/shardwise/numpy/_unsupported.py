@@ -21,7 +21,12 @@ from ..tracing import current_trace
 __all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
-_INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
+_INSTEAD = {
+    **dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES),
+    **{f"nan{f}": f"use np.{f}(x, where=~np.isnan(x))" for f in ("mean", "prod", "std", "sum", "var")},
+    "nanmax": "use np.max(x, where=~np.isnan(x), initial=-np.inf)",
+    "nanmin": "use np.min(x, where=~np.isnan(x), initial=np.inf)",
+}
 _UPDATES = dict.fromkeys(
     ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),
     "x.at[index].set(values) gives a new array",

@@ -249,7 +249,7 @@ def tile(A: Any, reps: Any) -> Tracer:  # noqa: N803
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     """``numpy.repeat``; a number per element must be known during tracing."""
     if isinstance(repeats, Tracer):
-        raise conversion_error(repeats, "np.asarray")
+        raise conversion_error(repeats, "index")
     if axis is None:
         a, axis = ravel(a), 0
     dim = normalize_axis("np.repeat", axis, a.ndim)
