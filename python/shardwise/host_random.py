@@ -121,6 +121,8 @@ def _reached_generators(roots: list[Any]) -> list[Any] | None:
         if isinstance(value, _GENERATORS):
             found.append(value)
         reached = reached or _is_random(value)
+        if isinstance(value, partial):
+            todo += [*value.args, *value.keywords.values()]
         function, owner = _function_of(value)
         if function is not None:
             names, values = _names_of(function.__code__), list(_named_values(function))

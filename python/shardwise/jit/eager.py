@@ -15,8 +15,8 @@ from ..errors import TracerConversionError
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
 from ..tracing import Tracer, current_trace
-from ..trees import flatten, unflatten
-from .call import typed
+from ..trees import flatten, leaf_names, unflatten
+from .call import parameter_names, typed
 from .function import JitFunction, jit
 from .options import JitOptions
 
@@ -152,8 +152,14 @@ def run_as_program(
     if key not in programs:
         options = stated_options_of(fun)
         programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
-        programs[key].transform = True
+        programs[key].transform = [name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array]
     return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
+
+
+def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """What the leaves of a call are in terms of the function's parameters."""
+    names = [name + path for name, arg in zip(parameter_names(fun, args), args) for path in leaf_names(arg)]
+    return names + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
 
 
 def stated_options_of(fun: Any) -> JitOptions:

@@ -136,7 +136,8 @@ class JitFunction:
         if sharding_rules is not None:
             self.stated_options["sharding_rules"] = self._rules
         self._cache: dict[Any, Program] = {}
-        self.eager = self.transform = False  # see Trace
+        self.eager = False  # see Trace
+        self.transform: list[str] | None = None  # of a transform that is called outside jit: its arguments' names
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -230,7 +231,7 @@ class JitFunction:
         ]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.function, trace.eager, trace.transform = self._fun, self.eager, self.transform
+        trace.function, trace.eager, trace.transform = self._fun, self.eager, self.transform is not None
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         names = argument_names(self._fun, call)
         with recording(trace):
@@ -238,6 +239,8 @@ class JitFunction:
                 trace.argument(aval.shape, aval.dtype, name, sharding)
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
+            if self.transform is not None:
+                trace.arguments = {x._value: name for x, name in zip(tracers, self.transform)}
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
             with warning_of_draws(self._fun, call.static_values()):
                 result = self._fun(*args, **kwargs)
