@@ -144,12 +144,7 @@ class Array(ArrayMethods):
         return gathered if copy is False else gathered.copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        outs: tuple[Any, ...] = kwargs.get("out") or ()
-        if method != "__call__" or len(outs) != 1 or "where" in kwargs or not isinstance(outs[0], np.ndarray):
-            return _eager(getattr(ufunc, method), inputs, kwargs)
-        result = _eager(ufunc, inputs, {name: value for name, value in kwargs.items() if name != "out"})
-        np.copyto(outs[0], np.asarray(result), casting="same_kind")  # `acc += x` of a NumPy array
-        return outs[0]
+        return _eager(getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return _eager(func, args, kwargs)

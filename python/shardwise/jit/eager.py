@@ -41,6 +41,11 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
         return function(*call_args, **call_kwargs)
+    written = _numpy_output(function, kwargs)
+    if written is not None:  # `total += a` of a NumPy array
+        result = eager_call(function, args, {name: value for name, value in kwargs.items() if name != "out"})
+        np.copyto(written, np.asarray(result), casting="same_kind")
+        return written
     if function in (np.shape, np.ndim, np.size):
         return FUNCTIONS[function](*args, **kwargs)
     check = CHECKS.get(function)
@@ -103,6 +108,14 @@ _WRITES_FIRST = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put
 def _runs_on_numpy(function: Any, args: tuple[Any, ...]) -> bool:
     """Whether a function takes Arrays as NumPy arrays: one that gives no array, or that writes a NumPy array."""
     return function in _ON_NUMPY or (function in _WRITES_FIRST and isinstance(args[0], np.ndarray))
+
+
+def _numpy_output(function: Any, kwargs: dict[str, Any]) -> np.ndarray | None:
+    """The NumPy array that a call of a ufunc writes, all of it."""
+    outs: Any = kwargs.get("out") or ()
+    if not isinstance(getattr(function, "__self__", None), np.ufunc) or function.__name__ != "__call__":
+        return None
+    return outs[0] if len(outs) == 1 and "where" not in kwargs and isinstance(outs[0], np.ndarray) else None
 
 
 def _gathered(leaf: Any) -> Any:

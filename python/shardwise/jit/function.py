@@ -71,6 +71,7 @@ def jit(
         MeshError: no mesh is known. ShardingError: shardings or rules that do not fit, an option that there is not.
 
     >>> import shardwise as sw
+    >>> import numpy as np
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
