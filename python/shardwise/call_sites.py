@@ -10,15 +10,19 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+import os
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from ._core import ir as _ir
 
-__all__ = ["UNKNOWN", "CallSite", "call_site", "source_tree"]
+__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "source_tree"]
 
+HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
 UNKNOWN: Any = object()  # the value of an expression that names alone do not give
 
 
@@ -88,16 +92,25 @@ class CallSite:
 
 def call_site() -> CallSite | None:
     """The expression of the user that is running; None without a frame of the user."""
-    place = _ir.current_location()
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != place:
-        frame = frame.f_back
+    frame = _user_frame()
     if frame is None:
         return None
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     tree = source_tree(frame.f_code.co_filename)
     node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
     return CallSite(frame, node, source)
+
+
+def _user_frame() -> FrameType | None:
+    """The frame that errors name; the nearest one outside of shardwise and NumPy, where its file has another name."""
+    place = _ir.current_location()
+    frame: FrameType | None = sys._getframe(1)
+    nearest = None
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != place:
+        if nearest is None and not frame.f_code.co_filename.startswith(HIDDEN):
+            nearest = frame
+        frame = frame.f_back
+    return frame or nearest
 
 
 def source_tree(file: str) -> ast.Module | None:

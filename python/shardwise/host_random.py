@@ -12,7 +12,6 @@ attributes of modules and objects.
 from __future__ import annotations
 
 import linecache
-import os
 import re
 import sys
 import warnings
@@ -25,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from . import random as own_random
+from .call_sites import HIDDEN
 from .errors import TracingWarning, composed
 
 __all__ = ["warning_of_draws"]
 
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _MAX_FUNCTIONS = 300
-_HIDDEN = (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 _MADE = re.compile(r"\b(default_rng|RandomState|Generator)\(")  # a generator inside draws the same on each trace
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
 _registry: dict[Any, Any] = {}  # what the filters of warnings need, to warn once per line
@@ -91,7 +90,7 @@ class _Draws:
 
     def on_event(self, frame: FrameType, event: str, _: Any) -> Any:
         """For ``sys.settrace``: before each line of the user's functions, and where they begin and end."""
-        if frame.f_code.co_filename.startswith(_HIDDEN):
+        if frame.f_code.co_filename.startswith(HIDDEN):
             return None
         self.compare()
         if event == "return":
