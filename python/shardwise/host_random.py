@@ -78,8 +78,8 @@ class _Draws:
         self._generators = generators
         self._states = self._read()
 
-    def _read(self) -> list[str]:
-        return [repr(_bits(generator).state) for generator in self._generators]
+    def _read(self) -> list[Any]:
+        return [_comparable(_bits(generator).state) for generator in self._generators]
 
     def compare(self) -> None:
         """Take note of a draw since the last event."""
@@ -99,6 +99,12 @@ class _Draws:
         if event == "line" and _MADE.search(linecache.getline(*self.place)):
             self.places.setdefault(self.place)
         return self.on_event
+
+
+def _comparable(state: Any) -> Any:
+    if isinstance(state, dict):
+        return tuple(map(_comparable, state.values()))
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 def _bits(generator: Any) -> Any:

@@ -51,7 +51,8 @@ def test_code_without_source() -> None:
     assert "argument n must be static: sw.jit(f, static_argnames='n')" in error_of(names["f"], X, 6)
     assert error_of(names["g"], X) == (
         "np.asarray: this needs the value of a traced array, which is unknown during tracing, "
-        "got Tracer<float64[4,6]>; use functions that take traced arrays, or return the value from the jitted function (at <string>:4)"
+        "got Tracer<float64[4,6]>; use functions that take traced arrays, "
+        "or return the value from the jitted function (at <string>:4)"
     )
 
 

@@ -113,6 +113,12 @@ def test_a_draw_is_warned_of_at_its_line(name: str) -> None:
     )
 
 
+def test_a_transform_outside_jit() -> None:
+    placed = sw.device_put(X, MESH)
+    caught = warnings_of(lambda: sw.grad(lambda x: helper(x).sum())(placed))
+    assert [w.lineno for w in caught] == [line_of(helper)]
+
+
 def test_static_generator() -> None:
     jitted = sw.jit(scaled, mesh=MESH, static_argnames="rng")
     caught = warnings_of(lambda: jitted(np.random.default_rng(0), X))

@@ -165,6 +165,7 @@ def run_as_program(
     if key not in programs:
         options = stated_options_of(fun)
         programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
+        programs[key].user_function = fun
         programs[key].transform = [name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array]
     return programs[key](*[leaf for leaf, array in zip(leaves, is_array) if array])
 

@@ -138,6 +138,7 @@ class JitFunction:
             self.stated_options["sharding_rules"] = self._rules
         self._cache: dict[Any, Program] = {}
         self.eager = False  # see Trace
+        self.user_function = fun  # another one where a transform is called outside jit
         self.transform: list[str] | None = None  # of a transform that is called outside jit: its arguments' names
         update_wrapper(self, fun, updated=())
 
@@ -232,7 +233,7 @@ class JitFunction:
         ]
         shardings = self._argument_shardings(call, mesh, avals)
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.function, trace.eager, trace.transform = self._fun, self.eager, self.transform is not None
+        trace.function, trace.eager, trace.transform = self.user_function, self.eager, self.transform is not None
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         names = argument_names(self._fun, call)
         with recording(trace):
@@ -243,7 +244,7 @@ class JitFunction:
             if self.transform is not None:
                 trace.arguments = {x._value: name for x, name in zip(tracers, self.transform)}
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            with warning_of_draws(self._fun, call.static_values()):
+            with warning_of_draws(self.user_function, call.static_values()):
                 result = self._fun(*args, **kwargs)
             out_leaves, out_tree = flatten(result)
             outputs = [trace.lift(leaf) for leaf in out_leaves]
