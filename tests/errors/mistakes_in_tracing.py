@@ -147,6 +147,11 @@ def size_under_a_gradient() -> None:
     on_mesh(lambda x, n: sw.grad(lambda y: (y + np.zeros(n)).sum())(x))(X, 6)
 
 
+@must_be_static("np.zeros")
+def size_that_is_not_mapped() -> None:
+    on_mesh(lambda x, n: sw.vmap(lambda y, m: y + np.zeros(m), in_axes=(0, None))(x, n))(X, 6)
+
+
 @says(
     sw.TracerBoolConversionError,
     "bool: argument training must be static: sw.jit(f, static_argnames='training'), or use np.where(condition, a, b)",
