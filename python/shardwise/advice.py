@@ -35,7 +35,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
 }  # fmt: skip
-_UPDATES: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
+_UPDATES: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "multiply"}
 
 
 def conversion_error(x: Tracer, what: str) -> TracerConversionError:

@@ -344,6 +344,20 @@ def row_in_place() -> None:
     on_mesh(f).trace(X)
 
 
+@says(
+    sw.UnsupportedError,
+    "acc[0] -= x[0]: a NumPy array cannot hold traced values; "
+    "start from acc = np.zeros_like(x, shape=(8, 6)), and write acc = acc.at[0].set(acc[0] - x[0])",
+)
+def row_subtracted_in_place() -> None:
+    def f(x: Any) -> Any:
+        acc = np.zeros((8, 6))
+        acc[0] -= x[0]
+        return acc
+
+    on_mesh(f).trace(X)
+
+
 # ---- functions and options ------------------------------------------------------------------------------------------
 
 
