@@ -60,6 +60,7 @@ from .errors import (
     ShardingWarning,
     TracerBoolConversionError,
     TracerConversionError,
+    TracingWarning,
     UnsupportedError,
 )
 from .grad import grad, value_and_grad
@@ -104,6 +105,7 @@ __all__ = [
     "Traced",
     "TracerBoolConversionError",
     "TracerConversionError",
+    "TracingWarning",
     "UnsupportedError",
     "axis_rules",
     "bfloat16",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ import numpy as np
 
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
-from .errors import DeletedArrayError, ShapeError, ShardingError, UnsupportedError, message
+from .errors import DeletedArrayError, Error, ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
 from .numpy._registry import checks
 from .numpy.indexing import without_masks
@@ -51,7 +52,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: Any = None) -> None:
-        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        self.shape = _sizes(shape)
         if any(size < 0 for size in self.shape):
             raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
         sharding = native(sharding)
@@ -102,6 +103,17 @@ class _Deleted:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise DeletedArrayError(message("array", "a deleted array has no elements", self._got, self._way_out))
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape of one size or of several. Raises TypeError for a size that is no integer."""
+    sizes = (shape,) if hasattr(shape, "__index__") and np.ndim(shape) == 0 else shape
+    try:
+        return tuple([operator.index(size) for size in sizes])
+    except TypeError as error:
+        if isinstance(error, Error):  # of a traced size
+            raise
+        raise TypeError(message("ShapeDtypeStruct", "sizes must be integers", repr(shape))) from None
 
 
 class Array(ArrayMethods):
@@ -227,6 +239,9 @@ class Array(ArrayMethods):
 
     def __index__(self) -> int:
         return np.asarray(self).__index__()
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(self.item(), ndigits)
 
     def __format__(self, spec: str) -> str:
         return format(np.asarray(self), spec) if spec else str(self)

@@ -236,5 +236,5 @@ def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
     mesh = device_mesh or own or get_mesh()
     if mesh is None:
         way_out = "pass device_mesh, or call set_mesh first"
-        raise MeshError(message(what, "a mesh must be known", None, way_out))
+        raise MeshError(message(what, "no mesh given", None, way_out))
     return mesh

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import DTypeError, message
 
-__all__ = ["bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_masked"]
+__all__ = ["bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -44,8 +44,11 @@ def is_dtype(dtype: np.dtype[Any]) -> bool:
     return dtype in _NAMES or dtype.newbyteorder("=") in _NAMES
 
 
-def refuse_masked(x: Any) -> None:
-    """DTypeError for a masked array: programs would lose its mask."""
+def refuse_subclass(x: Any) -> None:
+    """DTypeError for a masked array, whose mask programs would lose, and for a matrix, whose ``*`` is a product."""
+    if isinstance(x, np.matrix):
+        way_out = "pass np.asarray(x), and write @ for products"
+        raise DTypeError(message("array", "must not be a np.matrix, whose * means another thing", None, way_out))
     if isinstance(x, np.ma.MaskedArray):
         raise DTypeError(
             message("array", "must not be masked", type(x).__name__, "pass x.data and the mask, and use np.where")

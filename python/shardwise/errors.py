@@ -36,6 +36,7 @@ __all__ = [
     "ShardingWarning",
     "TracerBoolConversionError",
     "TracerConversionError",
+    "TracingWarning",
     "UnsupportedError",
 ]
 
@@ -45,7 +46,11 @@ class DeletedArrayError(Error, RuntimeError):
 
 
 class TracerConversionError(Error, TypeError):
-    """A traced value was asked for its number, which exists only when the program runs."""
+    """The value of a traced array was needed, which is unknown during tracing."""
+
+
+class TracingWarning(UserWarning):
+    """A line of a traced function that runs once, during tracing, and not on each call."""
 
 
 class TracerBoolConversionError(TracerConversionError):
@@ -101,6 +106,13 @@ def naming(place: str) -> Iterator[None]:
         yield
     except ShardingError as error:
         raise ShardingError(f"{place}: {str(error).partition(': ')[2]}") from None
+
+
+def sentence(text: str, way_out: str = "") -> str:
+    """Compose the text of an error that is one statement: ``text; way_out (at file:line)``."""
+    file, line = _ir.current_location()
+    text = f"{text}; {way_out}" if way_out else text
+    return f"{text} (at {_ir.place_text(file, line)})" if file else text
 
 
 def composed(subject: str, must_hold: str, got: object, way_out: str, file: str, line: int) -> str:

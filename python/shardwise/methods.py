@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .errors import UnsupportedError, message
 from .traceback_filtering import entry_point, hide_frames
 
 __all__ = ["ArrayMethods"]
@@ -62,15 +61,14 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     @entry_point
     def __eq__(self, other: Any) -> Any:
-        # `x == None` asks about identity, as in JAX; text is never equal to a number.
-        if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
+        if other is None or isinstance(other, (str, bytes)):  # never equal to a number: all False, as in NumPy
+            return np.zeros_like(self, dtype=np.bool_)
         return np.equal(self, other)  # type: ignore[call-overload]
 
     @entry_point
     def __ne__(self, other: Any) -> Any:
         if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
+            return np.ones_like(self, dtype=np.bool_)
         return np.not_equal(self, other)  # type: ignore[call-overload]
 
     __hash__: Any = None
@@ -102,9 +100,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
     @entry_point
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
-        if order != "C":
-            raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[call-overload]
 
     @entry_point
     def transpose(self, *axes: Any) -> Any:

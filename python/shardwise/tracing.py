@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import _core
-from .dtypes import dtype_name, numpy_dtype, refuse_masked
+from .advice import bool_error, conversion_error, restored
+from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
     MeshError,
     ShardingError,
-    TracerBoolConversionError,
     TracerConversionError,
     UnsupportedError,
     message,
@@ -92,53 +92,34 @@ class Tracer(ArrayMethods):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise lookup_error(sys._getframe(1), self) or self._unknown("np.asarray", "an array")
+        raise lookup_error(sys._getframe(1), self) or conversion_error(self, "np.asarray")
 
     def __bool__(self) -> NoReturn:
-        raise TracerBoolConversionError(
-            message(
-                "bool",
-                "a condition of Python's if, while, and, or must be known while the program is recorded",
-                f"the traced {self!r}",
-                "use np.where(condition, a, b), or make the argument static",
-            )
-        )
+        raise bool_error(self)
 
     def __float__(self) -> NoReturn:
-        self._refuse("float", "a number")
+        raise conversion_error(self, "float")
 
     def __int__(self) -> NoReturn:
-        self._refuse("int", "a number")
+        raise conversion_error(self, "int")
 
     def __complex__(self) -> NoReturn:
-        self._refuse("complex", "a number")
+        raise conversion_error(self, "complex")
 
     def __index__(self) -> NoReturn:
-        raise lookup_error(sys._getframe(1), self) or self._unknown("index", "an integer")
+        raise lookup_error(sys._getframe(1), self) or conversion_error(self, "index")
 
     def item(self, *args: Any) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
-        self._refuse("item", "a number")
+        raise conversion_error(self, "item")
 
     def tolist(self) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
-        self._refuse("tolist", "a list")
-
-    def _refuse(self, what: str, wanted: str) -> NoReturn:
-        raise self._unknown(what, wanted)
-
-    def _unknown(self, what: str, wanted: str) -> TracerConversionError:
-        return TracerConversionError(
-            message(
-                what,
-                f"{wanted} exists only when the program runs",
-                f"the traced {self!r}",
-                "return the value from the jitted function",
-            )
-        )
+        raise conversion_error(self, "tolist")
 
     def __repr__(self) -> str:
-        return f"Tracer<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
+        kind = "Array" if self._trace.eager else "Tracer"
+        return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
     __hash__ = object.__hash__
 
@@ -201,13 +182,18 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
-        "propagation",
+        "_hoisted_ids", "arguments", "core", "eager", "function", "groups", "hoisted", "implied", "limits",
+        "manual_axes", "mesh", "prints", "propagation", "refused", "transform",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None) -> None:
         self.core = _core.ir.Trace(name)
         self.mesh = mesh
+        self.function: Any = None  # the user's, for errors
+        self.eager = False  # one NumPy call on Arrays: errors name no tracers
+        self.transform = False  # a transform that was called outside jit
+        self.arguments: dict[int, str] = {}  # the names of arguments by their values
+        self.refused: TracerConversionError | None = None  # the last error of a tracer whose value was needed
         self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
         # id → (the array, kept alive; what it held when it was read; its tracer)
         self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
@@ -230,6 +216,8 @@ class Trace:
         """A new argument of the program."""
         dtype = np.dtype(dtype)
         value = self.core.argument(tuple(shape), dtype_name(dtype), name, sharding)
+        if name:
+            self.arguments[value] = name
         return Tracer(self, value, tuple(shape), dtype)
 
     def emit(
@@ -277,7 +265,7 @@ class Trace:
             return x
         if hasattr(x, "__shardwise_array__"):
             return self._lift_sharded(x)
-        refuse_masked(x)
+        refuse_subclass(x)
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
@@ -366,5 +354,8 @@ class recording:  # noqa: N801
         _stack.traces.append(self._trace)
         return self._trace
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         _stack.traces.pop()
+        original = restored(self._trace, error)
+        if original is not None and error is not None:
+            raise original.with_traceback(error.__traceback__) from None

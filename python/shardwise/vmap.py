@@ -136,6 +136,8 @@ def _record(
         for x, batched in zip(mapped, is_mapped):
             shape = x.shape[1:] if batched else x.shape
             example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
+            if not batched and x._value in trace.arguments:
+                trace.arguments[example[-1]._value] = trace.arguments[x._value]
         result = fun(*unflatten(tree, example))
         results, out_tree = lifted_results(trace, "vmap", result)
         recorded = len(trace.prints)

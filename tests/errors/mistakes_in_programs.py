@@ -135,12 +135,12 @@ def named_sharding_without_a_mesh() -> None:
 # ---- meshes ---------------------------------------------------------------------------------------------------------
 
 
-@row(sw.MeshError, r"a mesh must be known; pass mesh= to jit, sharded arrays, or call set_mesh first")
+@row(sw.MeshError, r"jit: no mesh given; pass mesh= to jit, sharded arrays, or call set_mesh first")
 def no_mesh() -> None:
     sw.jit(lambda x: x)(X)
 
 
-@row(sw.MeshError, r"a mesh must be known; pass mesh= to jit")
+@row(sw.MeshError, r"no mesh given; pass mesh= to jit")
 def gradient_without_a_mesh() -> None:
     sw.grad(lambda x: x.sum())(X)
 
@@ -219,7 +219,8 @@ def arguments_on_two_meshes() -> None:
 
 @row(
     sw.TracerBoolConversionError,
-    r"a condition of Python's if, .* got the traced Tracer<bool\[\]>; use np.where\(condition, a, b\), or make the",
+    r"bool: a condition of Python's if, while, and, or must be known during tracing, got Tracer<bool\[\]>; "
+    r"use np.where\(condition, a, b\), or make the argument static \(at",
 )
 def python_if_on_a_tracer() -> None:
     on_mesh(lambda x: x if x.sum() > 0 else -x).trace(X)
@@ -227,7 +228,8 @@ def python_if_on_a_tracer() -> None:
 
 @row(
     sw.TracerConversionError,
-    r"float: a number exists only when the program runs, got the traced Tracer<float32\[\]>; return",
+    r"float: this needs the value of a traced array, which is unknown during tracing; "
+    r"use x.sum\(\).astype\(float\) \(at",
 )
 def float_of_a_tracer() -> None:
     on_mesh(lambda x: float(x.sum())).trace(X)
@@ -235,25 +237,35 @@ def float_of_a_tracer() -> None:
 
 @row(
     sw.TracerConversionError,
-    r"int: a number exists only when the program runs, got the traced Tracer<float32\[\]>; return",
+    r"int: this needs the value of a traced array, which is unknown during tracing; "
+    r"use x.sum\(\).astype\(int\) \(at",
 )
 def int_of_a_tracer() -> None:
     on_mesh(lambda x: int(x.sum())).trace(X)
 
 
-@row(sw.TracerConversionError, r"index: an integer exists only when the program runs, got the traced Tracer<int64\[\]>")
+@row(
+    sw.TracerConversionError,
+    r"range: this needs the value of a traced array, which is unknown during tracing, got Tracer<int64\[\]>; "
+    r"use shapes, numbers or static arguments \(at",
+)
 def range_of_a_tracer() -> None:
     on_mesh(lambda x: [x for _ in range(x.sum())]).trace(N)
 
 
-@row(sw.TracerConversionError, r"item: a number exists only when the program runs, got")
+@row(
+    sw.TracerConversionError,
+    r"item: this needs the value of a traced array, which is unknown during tracing, got Tracer<float32\[\]>; "
+    r"return the value from the jitted function \(at",
+)
 def item_of_a_tracer() -> None:
     on_mesh(lambda x: x.sum().item()).trace(X)
 
 
 @row(
     sw.TracerConversionError,
-    r"np.asarray: an array exists only when the program runs, got the traced Tracer<float32\[8,6\]>",
+    r"np.asarray: x is already an array: remove the call "
+    r"\(np.asarray\(x, like=x\) and sw.numpy.asarray\(x\) work on both\) \(at",
 )
 def asarray_of_a_tracer() -> None:
     on_mesh(lambda x: np.asarray(x)).trace(X)
@@ -298,23 +310,31 @@ def op_on_an_escaped_tracer() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"np.fft.fft: shardwise has no traced form of it, got Tracer<float32\[8,6\]>; compute it outside jit",
+    r"^np.fft.fft is not supported in traced functions; call it on np.asarray\(x\) outside jit \(at",
 )
 def unsupported_function() -> None:
     on_mesh(lambda x: np.fft.fft(x)).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.add.reduceat: shardwise has no traced form of it; traced are reduce of add.*accumulate")
+@row(
+    sw.UnsupportedError,
+    r"np.add.reduceat is not supported in traced functions; supported are reduce of add.*accumulate",
+)
 def unsupported_method_of_a_ufunc() -> None:
     on_mesh(lambda x: np.add.reduceat(x, [0])).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.subtract.accumulate: shardwise has no traced form of it; traced are accumulate of add")
+@row(
+    sw.UnsupportedError, r"np.subtract.accumulate is not supported in traced functions; supported are accumulate of add"
+)
 def accumulation_of_another_ufunc() -> None:
     on_mesh(lambda x: np.subtract.accumulate(x)).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.maximum.accumulate: out= has no traced form, got .*; leave it out")
+@row(
+    sw.UnsupportedError,
+    r"np.maximum.accumulate: out= is not supported in traced functions, got .*; use what the function returns",
+)
 def accumulation_into_an_array() -> None:
     on_mesh(lambda x: np.maximum.accumulate(x, out=X.copy())).trace(X)
 
@@ -334,19 +354,30 @@ def cumulative_sum_without_an_axis() -> None:
     on_mesh(lambda x: cumulative.cumulative_sum(x)).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.add: out= has no traced form, got .*; use what the function returns")
+@row(
+    sw.UnsupportedError,
+    r"np.add: out= is not supported in traced functions, got out=float32\[8, 6\]; use what the function returns",
+)
 def unsupported_out() -> None:
     on_mesh(lambda x: np.add(x, x, out=X.copy())).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.add: where= has no traced form, got .*; use np.where on the result")
+@row(
+    sw.UnsupportedError,
+    r"np.add: where= is not supported in traced functions, got where=bool\[8, 6\]; "
+    r"use np.where\(mask, np.add\(a, b\), other\) \(at",
+)
 def unsupported_where() -> None:
     on_mesh(lambda x: np.add(x, x, where=N > 0)).trace(X)
 
 
-@row(sw.UnsupportedError, r"np.reshape: order= has no traced form, got order='F'; leave it out")
+@row(
+    sw.UnsupportedError,
+    r"np.reshape: order= is not supported in traced functions, got order='A'; "
+    r"use order='C': arrays here have no order in memory \(at",
+)
 def unsupported_order() -> None:
-    on_mesh(lambda x: np.reshape(x, (48,), order="F")).trace(X)
+    on_mesh(lambda x: np.reshape(x, (48,), order="A")).trace(X)
 
 
 @row(

@@ -341,7 +341,7 @@ def redistribute_to_nothing() -> None:
     dtensor.redistribute(X, MESH)
 
 
-@row(sw.MeshError, r"distribute_tensor: a mesh must be known; pass device_mesh, or call set_mesh first")
+@row(sw.MeshError, r"distribute_tensor: no mesh given; pass device_mesh, or call set_mesh first")
 def distribute_without_a_mesh() -> None:
     dtensor.distribute_tensor(X)
 

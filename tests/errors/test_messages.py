@@ -17,6 +17,7 @@ import mistakes_in_numbers  # noqa: F401
 import mistakes_in_programs  # noqa: F401
 import mistakes_in_reports  # noqa: F401
 import mistakes_in_shardings  # noqa: F401
+import mistakes_in_tracing  # noqa: F401
 import mistakes_in_trees  # noqa: F401
 import pytest
 from mistakes import ROWS, Row

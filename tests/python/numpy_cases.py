@@ -424,10 +424,40 @@ def _composed() -> list[Case]:
     return [Case(f"composed-{name}", function, arrays) for name, (function, arrays) in rows.items()]
 
 
+def _options() -> list[Case]:
+    """``where=``, ``mean=`` and ``order=``."""
+    functions: dict[str, Callable[..., Any]] = {
+        "sum-where": lambda x, m: np.sum(x, where=m), "sum-where-0": lambda x, m: np.sum(x, 0, where=m), "sum-where-row": lambda x, m: x.sum(1, where=m[0], keepdims=True), "sum-where-initial": lambda x, m: np.sum(x, 0, where=m, initial=3), "prod-where": lambda x, m: np.prod(x, 1, where=m),
+        "max-where": lambda x, m: np.max(x, 0, where=m, initial=-1), "min-where": lambda x, m: np.min(x, where=m, initial=1), "max-where-initial": lambda x, m: np.max(x, 1, where=m, initial=0), "mean-where": lambda x, m: np.mean(x, where=m), "mean-where-1": lambda x, m: np.mean(x, 1, where=m, keepdims=True),
+        "var-where": lambda x, m: np.var(x, 0, where=m), "std-where": lambda x, m: np.std(x, where=m, ddof=1), "std-where-kept": lambda x, m: np.std(x, 1, where=m, keepdims=True), "any-where": lambda x, m: np.any(x > 2, 0, where=m), "all-where": lambda x, m: np.all(x > -3, 1, where=m), "reduce-where": lambda x, m: np.add.reduce(x, where=m), "sum-where-known": lambda x, m: np.sum(x, where=np.arange(4) % 2 == 0),
+        "sum-known-where": lambda x, m: np.sum(np.arange(36.0).reshape(9, 4), 0, where=m), "sum-where-true": lambda x, m: np.sum(x, where=True),
+        "var-mean": lambda x, m: np.var(x, 0, mean=np.mean(x, 0, keepdims=True)), "std-mean": lambda x, m: np.std(x, 1, mean=np.mean(x, 1, keepdims=True), ddof=1), "var-other-mean": lambda x, m: np.var(x, mean=np.float32(0.5)), "var-mean-wide": lambda x, m: np.var(x, 0, mean=np.full((1, 4), 0.5)),
+        "reshape-F": lambda x, m: np.reshape(x, (6, -1), order="F"), "reshape-method-F": lambda x, m: x.reshape(3, 12, order="F"), "ravel-F": lambda x, m: np.ravel(x, "F"), "flatten-F": lambda x, m: x.flatten("F"), "== None": lambda x, m: x == None, "!= None": lambda x, m: x != None, "== text": lambda x, m: x == "a",  # noqa: E711
+    }  # fmt: skip
+    cases = []
+    for name, f in functions.items():
+        cases += [
+            Case(f"{name}-{np.dtype(d).name}", f, (data((9, 4), d), data((9, 4), bool, 1)))
+            for d in (np.float32, np.float16, np.int32)
+        ]
+    rolls: dict[str, Callable[..., Any]] = {
+        "roll-traced": lambda x, n: np.roll(x, n), "roll-traced-0": lambda x, n: np.roll(x, n, axis=0), "roll-traced--1": lambda x, n: np.roll(x, -n, -1),
+    }  # fmt: skip
+    for name, f in rolls.items():
+        cases += [Case(f"{name}-{n}", f, (data((9, 4)), np.array(n))) for n in (0, 2, -3, 40)]
+    if hasattr(np.linalg, "vecdot"):
+        cases.append(
+            Case(
+                "linalg.vecdot-axis", lambda a, b: np.linalg.vecdot(a, b, axis=0), (data((9, 4)), data((9, 4), seed=1))
+            )
+        )
+    return cases
+
+
 def all_cases() -> list[Case]:
     """Every case of the table."""
     kinds = (
         _unary, _binary, _bits, _nextafter, _scalars, _reductions, _arguments, _cumulative, _products, _movement,
-        _indexing, _selection, _composed,
+        _indexing, _selection, _composed, _options,
     )  # fmt: skip
     return [case for kind in kinds for case in kind()]

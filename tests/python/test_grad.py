@@ -201,7 +201,7 @@ def test_outside_jit_a_gradient_is_a_program_on_the_mesh_of_the_arguments() -> N
     assert gradient.sharding.mesh == MESH
     with sw.set_mesh(MESH):
         np.testing.assert_array_equal(sw.grad(lambda x: (x * x).sum())(X), 2 * X)
-    with pytest.raises(sw.MeshError, match="a mesh must be known"):
+    with pytest.raises(sw.MeshError, match="no mesh given"):
         sw.grad(lambda x: (x * x).sum())(X)
 
 

@@ -91,29 +91,43 @@ class Refusal:
 
 REFUSALS = {
     "sort": Refusal(
-        lambda x: np.sort(x), sw.UnsupportedError, "np.sort: shardwise has no traced form of it, got", "float32[8,4]"
+        lambda x: np.sort(x),
+        sw.UnsupportedError,
+        "np.sort is not supported in traced functions; call it on np.asarray(x) outside jit (at",
     ),
-    "near": Refusal(lambda x: np.nanmedian(x), sw.UnsupportedError, "np.nanmedian", "np.nanmin"),
-    "ufunc": Refusal(lambda x: np.spacing(x), sw.UnsupportedError, "np.spacing: shardwise has no traced form of it"),
+    "near": Refusal(
+        lambda x: np.nanmedian(x), sw.UnsupportedError, "np.nanmedian is not supported in traced functions"
+    ),
+    "ufunc": Refusal(lambda x: np.spacing(x), sw.UnsupportedError, "np.spacing is not supported in traced functions"),
     "out": Refusal(
         lambda x: np.add(x, 1, out=np.zeros((8, 4))),
         sw.UnsupportedError,
-        "np.add: out= has no traced form, got out=float64[8, 4]; use what the function returns",
+        "np.add: out= is not supported in traced functions, got out=float64[8, 4]; use what the function returns",
     ),
     "sum-out": Refusal(
         lambda x: np.sum(x, axis=0, out=np.zeros(4)),
         sw.UnsupportedError,
-        "np.sum: out= has no traced form, got out=float64[4]",
+        "np.sum: out= is not supported in traced functions, got out=float64[4]",
     ),
     "where": Refusal(
         lambda x: np.add(x, 1, where=np.ones((8, 4), bool)), sw.UnsupportedError, "got where=bool[8, 4]; use np.where"
     ),
-    "sum-where": Refusal(lambda x: np.sum(x, where=x > 0), sw.UnsupportedError, "np.sum: where= has no traced form"),
-    "order": Refusal(lambda x: np.reshape(x, (4, 8), order="F"), sw.UnsupportedError, "order="),
+    "sum-where": Refusal(lambda x: np.sum(x, where=x), sw.DTypeError, "np.sum: where must be of bools, got float32"),
+    "sum-where-shape": Refusal(
+        lambda x: np.sum(x, where=np.ones((2, 8, 4), bool)),
+        sw.ShapeError,
+        "np.sum: where must broadcast to the array's shape, got (2, 8, 4) for (8, 4); broadcast the array",
+    ),
+    "max-where": Refusal(
+        lambda x: np.max(x, where=x > 0),
+        ValueError,
+        "np.max: a reduction with where= needs a value to start with; give initial= (at",
+    ),
+    "order": Refusal(lambda x: np.reshape(x, (4, 8), order="A"), sw.UnsupportedError, "order="),
     "casting": Refusal(lambda x: np.add(x, 1, casting="no"), sw.UnsupportedError, "casting="),
     "accumulate": Refusal(lambda x: np.subtract.accumulate(x), sw.UnsupportedError, "np.subtract.accumulate", "of add"),
     "accumulate-out": Refusal(
-        lambda x: np.add.accumulate(x, out=np.zeros((8, 4))), sw.UnsupportedError, "np.add.accumulate: out= has no"
+        lambda x: np.add.accumulate(x, out=np.zeros((8, 4))), sw.UnsupportedError, "np.add.accumulate: out= is not"
     ),
     "accumulate-number": Refusal(lambda x: np.maximum.accumulate(x[0, 0]), sw.ShapeError, "at least one dim"),
     "cumsum-axis": Refusal(lambda x: np.cumsum(x, 2), sw.ShapeError, "np.cumsum", "must be in [-2, 2), got 2"),
@@ -136,7 +150,7 @@ REFUSALS = {
     "argmin-axis": Refusal(lambda x: np.argmin(x, axis=2), sw.ShapeError, "np.argmin", "must be in [-2, 2), got 2"),
     "argmax-axes": Refusal(lambda x: np.argmax(x, axis=(0, 1)), TypeError, "np.argmax", "must be an integer"),
     "argmax-out": Refusal(
-        lambda x: np.argmax(x, axis=0, out=np.zeros(4, np.intp)), sw.UnsupportedError, "np.argmax: out= has no traced"
+        lambda x: np.argmax(x, axis=0, out=np.zeros(4, np.intp)), sw.UnsupportedError, "np.argmax: out= is not"
     ),
     "negative": Refusal(lambda x: -(x > 0), sw.DTypeError, "np.negative: has no meaning for these dtypes, got bool"),
     "complex": Refusal(lambda x: x.astype(complex), sw.DTypeError, "complex128"),
@@ -146,7 +160,7 @@ REFUSALS = {
     "array-index": Refusal(lambda x: x[x], IndexError, "an array index must hold integers"),
     "where-one": Refusal(lambda x: np.where(x), sw.UnsupportedError, "shape that depends on the data"),
     "overflow": Refusal(lambda x: x.astype(np.uint8) + 300, OverflowError, "a number must fit uint8, got 300"),
-    "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.UnsupportedError, "np.repeat"),
+    "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.TracerConversionError, "np.repeat"),
     "pad": Refusal(lambda x: np.pad(x, 1, mode="linear_ramp"), sw.UnsupportedError, "constant, edge"),
     "norm": Refusal(lambda x: np.linalg.norm(x, 2), sw.UnsupportedError, "singular values"),
 }

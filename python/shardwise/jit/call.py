@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import is_dtype, refuse_masked
+from ..dtypes import is_dtype, refuse_subclass
 from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
 from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
@@ -73,6 +73,10 @@ class Call:
             own for own, child in zip(wanted, args.children() + kwargs.children()) for _ in range(child.num_leaves)
         ]
         return tuple([i for i, own in enumerate(owners) if own])
+
+    def static_values(self) -> tuple[Any, ...]:
+        """The static arguments."""
+        return tuple(value for group in self.static for _, value in group)
 
     def rebuild(self, leaves: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arguments of the user's function with ``leaves`` in place of the arrays."""
@@ -161,7 +165,7 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
 
 def numbers_of(leaf: Any) -> np.ndarray | None:
     """A leaf as an array of numbers, of a dtype that programs can have; None for anything else."""
-    refuse_masked(leaf)
+    refuse_subclass(leaf)
     array = np.asarray(leaf)
     return array if is_dtype(array.dtype) else None
 
@@ -202,7 +206,7 @@ def leaf_key(leaf: Any) -> Any:
     """What the cache key holds of an argument leaf."""
     if isinstance(leaf, np.ndarray):
         if type(leaf) is not np.ndarray:
-            refuse_masked(leaf)
+            refuse_subclass(leaf)
         return leaf.shape, leaf.dtype
     if isinstance(leaf, Array):
         return leaf.shape, leaf.dtype, leaf._data.sharding

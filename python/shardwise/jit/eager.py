@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..array import Array
+from ..errors import TracerConversionError
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS
 from ..tracing import Tracer, current_trace
 from ..tree_registry import typed
-from ..trees import flatten, unflatten
+from ..trees import flatten, leaf_names, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
+from .call import names_of_leaves
 from .function import JitFunction, jit
 from .options import JitOptions
 
@@ -34,6 +36,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     leaves, tree = flatten((args, kwargs))
     trace = current_trace()
+    if _runs_on_numpy(function, args) and not any(isinstance(leaf, Tracer) for leaf in leaves):
+        call_args, call_kwargs = unflatten(tree, [_gathered(leaf) for leaf in leaves])
+        return function(*call_args, **call_kwargs)
     if trace is not None:
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
@@ -42,6 +47,11 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return (function if is_traced else FUNCTIONS[function])(*call_args, **call_kwargs)
     if unpartitioned_mesh() is not None:
         return function(*as_numpy(args), **as_numpy(kwargs))
+    written = _numpy_output(function, kwargs)
+    if written is not None:  # `total += a` of a NumPy array
+        result = eager_call(function, args, {name: value for name, value in kwargs.items() if name != "out"})
+        np.copyto(written, np.asarray(result), casting="same_kind")
+        return written
     if function in (np.shape, np.ndim, np.size):
         return FUNCTIONS[function](*args, **kwargs)
     check = CHECKS.get(function)
@@ -50,6 +60,18 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
         return function(*args, **kwargs)
+    try:
+        return _run(function, leaves, tree, is_argument)
+    except TracerConversionError:
+        # An axis, a size or a shift may be an Array, whose value is known here.
+        values = [np.asarray(leaf)[()] if _is_small_integer(leaf) else leaf for leaf in leaves]
+        is_argument = [_is_eager_argument(leaf) for leaf in values]
+        if not any(is_argument) or all(value is leaf for value, leaf in zip(values, leaves)):
+            raise
+        return _run(function, values, tree, is_argument)
+
+
+def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
     rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
 
     def run(*tracers: Any) -> Any:
@@ -66,6 +88,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
             _eager_cache.clear()
         jitted = _eager_cache[key] = jit(run)
+        jitted.eager = True
     return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
 
 
@@ -74,6 +97,39 @@ def _is_eager_argument(leaf: Any) -> bool:
         # A small integer may be an axis, a size or an index, which must be known while recording.
         return leaf.size > _MAX_STATIC_ELEMENTS or leaf.dtype.kind not in "iu"
     return isinstance(leaf, Array)
+
+
+# They read numbers, or make text or files of them: nothing to partition.
+_ON_NUMPY = frozenset(
+    getattr(np, name)
+    for name in (
+        "array2string", "array_equiv", "array_repr", "array_str", "can_cast", "common_type", "iscomplexobj",
+        "isrealobj", "may_share_memory", "min_scalar_type", "result_type", "save", "savetxt", "savez",
+        "savez_compressed", "shares_memory",
+    )
+)  # fmt: skip
+_WRITES_FIRST = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
+
+
+def _runs_on_numpy(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a function takes Arrays as NumPy arrays: one that gives no array, or that writes a NumPy array."""
+    return function in _ON_NUMPY or (function in _WRITES_FIRST and isinstance(args[0], np.ndarray))
+
+
+def _numpy_output(function: Any, kwargs: dict[str, Any]) -> np.ndarray | None:
+    """The NumPy array that a call of a ufunc writes, all of it."""
+    outs: Any = kwargs.get("out") or ()
+    if not isinstance(getattr(function, "__self__", None), np.ufunc) or function.__name__ != "__call__":
+        return None
+    return outs[0] if len(outs) == 1 and "where" not in kwargs and isinstance(outs[0], np.ndarray) else None
+
+
+def _gathered(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, Array) else leaf
+
+
+def _is_small_integer(leaf: Any) -> bool:
+    return isinstance(leaf, Array) and leaf.size <= _MAX_STATIC_ELEMENTS and leaf.dtype.kind in "iu"
 
 
 def static_leaf_key(leaf: Any) -> Any:
@@ -117,11 +173,18 @@ def run_as_program(
     if key not in programs:
         options = stated_options_of(fun)
         programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
+        programs[key].user_function = fun
+        programs[key].transform = [name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array]
     arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
     if reference is None:
         return programs[key](*arrays)
     traced, traced_leaves = programs[key].traced_call(tuple(arrays), {})
     return traced.run_unpartitioned(traced_leaves)
+
+
+def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """What the leaves of a call are in terms of the function's parameters."""
+    return names_of_leaves(fun, args) + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
 
 
 def stated_options_of(fun: Any) -> JitOptions:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, composed, message
+from ..host_random import warning_of_draws
 from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
@@ -99,6 +100,7 @@ def jit(
 
     >>> import numpy as np
     >>> import shardwise as sw
+    >>> import numpy as np
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
@@ -176,6 +178,9 @@ class JitFunction:
         self._options, self._rules, self.stated_options = propagation_choices(given)
         self.stated_options["mesh"] = mesh
         self._cache: dict[Any, Program] = {}
+        self.eager = False  # see Trace
+        self.user_function = fun  # another one where a transform is called outside jit
+        self.transform: list[str] | None = None  # of a transform that is called outside jit: its arguments' names
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -267,9 +272,7 @@ class JitFunction:
         mesh = self._known_mesh(call)
         if mesh is None:
             raise MeshError(
-                message(
-                    "jit", "a mesh must be known", None, "pass mesh= to jit, sharded arrays, or call set_mesh first"
-                )
+                message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
             )
         return mesh
 
@@ -334,14 +337,18 @@ class JitFunction:
     ) -> tuple[Trace, list[Tracer], Any]:
         """Call the function with traced arguments: the recorded program, its arguments, and what was returned."""
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
+        trace.function, trace.eager, trace.transform = self.user_function, self.eager, self.transform is not None
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         with recording(trace):
             tracers = [
                 trace.argument(aval.shape, aval.dtype, name, sharding)
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
+            if self.transform is not None:
+                trace.arguments = {x._value: name for x, name in zip(tracers, self.transform)}
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            return trace, tracers, self._fun(*args, **kwargs)
+            with warning_of_draws(self.user_function, call.static_values()):
+                return trace, tracers, self._fun(*args, **kwargs)
 
     def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct], names: list[str]) -> list[Any]:
         specs = self._wanted(call)

@@ -2,8 +2,8 @@
 """NumPy's functions on traced values, composed of StableHLO ops.
 
 Meaning, result dtypes, broadcasting and axis rules are NumPy's. ``np.tanh(x)`` on a tracer arrives here through NumPy's
-own protocols; ``shardwise.numpy.tanh`` is the same function. What has no traced form raises UnsupportedError with the
-nearest names that have one.
+own protocols; ``shardwise.numpy.tanh`` is the same function. Other functions raise UnsupportedError, which names
+what to write instead.
 
 >>> import shardwise.numpy as snp
 >>> snp.sum([1, 2, 3])
@@ -12,12 +12,11 @@ np.int64(6)
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError, message
+from ..errors import DTypeError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
@@ -39,6 +38,7 @@ from . import (  # noqa: F401
 from ._primitives import convert, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
+from ._unsupported import unsupported_function
 from .indexing import getitem as getitem
 
 _RULES = elementwise.RULES
@@ -61,7 +61,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
         return _call(ufunc, rule, inputs, dtype)
     special = linalg.UFUNCS.get(ufunc)
     if special is None:
-        raise _unsupported(f"np.{ufunc.__name__}", inputs)
+        raise unsupported_function(_ufunc_name(ufunc), __all__)
     return special(elementwise.strong(inputs) if all(map(is_weak, inputs)) else inputs, dtype)
 
 
@@ -73,7 +73,7 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     traced = FUNCTIONS.get(func)
     if traced is None:
-        raise _unsupported(function_name(func), args)
+        raise unsupported_function(function_name(func), __all__)
     return traced(*args, **kwargs)
 
 
@@ -91,12 +91,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     return convert(x, wanted.newbyteorder("="))
 
 
-def _unsupported(name: str, args: tuple[Any, ...]) -> UnsupportedError:
-    short = name.removeprefix("np.")
-    near = difflib.get_close_matches(short, sorted(__all__), n=3, cutoff=0.6)
-    hint = f" or use one of np.{', np.'.join(near)}" if near else ""
-    got = ", ".join(repr(x) if isinstance(x, Tracer) else type(x).__name__ for x in args)
-    return UnsupportedError(message(name, "shardwise has no traced form of it", got, f"compute it outside jit{hint}"))
+def _ufunc_name(ufunc: np.ufunc) -> str:
+    name = ufunc.__name__
+    return f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}"
 
 
 def _public_names() -> dict[str, Any]:

@@ -13,9 +13,10 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import dtype_name, numpy_dtype
-from ..errors import ShapeError, UnsupportedError, message, shown
+from ..errors import ShapeError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._promote import is_float
+from ._unsupported import unsupported_option
 
 __all__ = [
     "bitcast",
@@ -55,9 +56,7 @@ def refuse(function: str, **options: tuple[Any, Any]) -> None:
     """Raise UnsupportedError for the first option that is not at its default; each is (value, default)."""
     for name, (value, default) in options.items():
         if value is not default and not (isinstance(value, (bool, str, int)) and value == default):
-            raise UnsupportedError(
-                message(f"np.{function}", f"{name}= has no traced form", f"{name}={shown(value)}", "leave it out")
-            )
+            raise unsupported_option(f"np.{function}", name, value)
 
 
 def common_trace(values: Sequence[Any]) -> Trace:

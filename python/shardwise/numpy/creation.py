@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError, message
+from ..advice import conversion_error
 from ..tracing import Tracer, current_trace
 from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
 from ._registry import implements
@@ -78,9 +78,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, de
     end: Any = start if stop is None else stop
     for bound in (first, end, step):
         if isinstance(bound, Tracer):
-            raise UnsupportedError(
-                message("np.arange", "its bounds must be known while the program is recorded", repr(bound))
-            )
+            raise conversion_error(bound, "index")
     if not all(isinstance(bound, (int, np.integer)) for bound in (first, end, step)) or step < 1:
         numbers: Any = np.arange(first, end, step, dtype)  # type: ignore[call-overload]
         return trace.lift(numbers)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import ShapeError, UnsupportedError, message, sentence
 from ..tracing import Tracer
 from ._primitives import convert, normalize_axis, prefix, refuse, reshape, splat
 from ._promote import sum_dtype
@@ -106,7 +106,7 @@ def apply_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
     if op is None:
         known = ", ".join(u.__name__ for u in _ACCUMULATED)
         raise UnsupportedError(
-            message(function, "shardwise has no traced form of it", None, f"traced are accumulate of {known}")
+            sentence(f"{function} is not supported in traced functions", f"supported are accumulate of {known}")
         )
     x, *rest = inputs
     options = dict(zip(("axis", "dtype", "out"), rest)) | kwargs

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import UnsupportedError, message, shown
+from ..advice import in_place_error
+from ..errors import UnsupportedError, message
 from ..tracing import Tracer, WeakTracer
 from ._primitives import (
     bitcast,
@@ -29,6 +30,7 @@ from ._primitives import (
     truth,
 )
 from ._promote import is_float, is_integer, is_weak, loop_dtypes, weak_kind
+from ._unsupported import masked, unsupported_option
 
 __all__ = ["RULES", "call", "call_options", "strong"]
 
@@ -105,14 +107,20 @@ def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
         elif value is not defaults.get(name, ...) and not (isinstance(value, str) and value == defaults.get(name)):
             if name == "out" and isinstance(value, tuple) and all(out is None for out in value):
                 continue
-            got = f"{name}={shown(value[0] if name == 'out' and isinstance(value, tuple) else value)}"
-            raise UnsupportedError(
-                message(f"np.{ufunc.__name__}", f"{name}= has no traced form", got, _WAY_OUT.get(name, ""))
-            )
+            raise _refused_option(ufunc, name, value, kwargs)
     return dtype
 
 
-_WAY_OUT = {"out": "use what the function returns", "where": "use np.where on the result"}
+def _refused_option(ufunc: np.ufunc, name: str, value: Any, kwargs: dict[str, Any]) -> UnsupportedError:
+    outs = kwargs.get("out")
+    out = outs[0] if isinstance(outs, tuple) else outs
+    if name == "out":
+        in_place = in_place_error(out)
+        if in_place is not None:
+            return in_place
+        value = out
+    way_out = masked(ufunc, out) if name in ("out", "where") and "where" in kwargs else None
+    return unsupported_option(f"np.{ufunc.__name__}", name, value, way_out)
 
 
 def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@
     x[:, mask]                the same at the True elements of a mask (masks.py)
 
 An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
-is not known while recording.
+is not known during tracing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import static_error
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer, current_trace
 from . import masks
@@ -178,9 +179,13 @@ def _box(item: slice, size: int) -> tuple[int, int, int]:
     try:
         positions = range(size)[item]
     except TypeError:
+        bounds = [bound for bound in (item.start, item.stop, item.step) if isinstance(bound, Tracer)]
+        error = static_error(bounds[0], "indexing") if bounds else None
+        if error is not None:
+            raise error from None
         raise UnsupportedError(
             message(
-                "indexing", "the bounds of a slice must be known while recording", f"[{indexing_text(item)}]",
+                "indexing", "the bounds of a slice must be known during tracing", f"[{indexing_text(item)}]",
                 "make them static, or use np.where with np.arange",
             )
         ) from None  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import conversion_error
 from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._primitives import (
@@ -21,6 +22,7 @@ from ._primitives import (
     broadcast_shape,
     common_trace,
     convert,
+    iota,
     normalize_axis,
     operand,
     refuse,
@@ -202,7 +204,9 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tracer:
 
 @implements("roll")
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """``numpy.roll`` by known shifts."""
+    """``numpy.roll``: two slices for a known shift, a gather for one traced shift."""
+    if isinstance(shift, Tracer):
+        return _roll_by_traced(a, shift, axis)
     if axis is None:
         return reshape(roll(ravel(a), np.sum(shift), 0), a.shape)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -213,6 +217,18 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         if cut:
             a = _joined(a._trace, [_part(a, dim, cut, size), _part(a, dim, 0, cut)], dim)
     return a
+
+
+def _roll_by_traced(a: Any, shift: Tracer, axis: Any) -> Any:
+    if axis is None:
+        return reshape(_roll_by_traced(ravel(a), shift, 0), a.shape)
+    if shift.ndim or isinstance(axis, (tuple, list)):
+        raise UnsupportedError(
+            message("np.roll", "a traced shift must be one number along one axis", f"{shift!r} along {axis}")
+        )
+    dim = normalize_axis("np.roll", axis, a.ndim)
+    size = a.shape[dim]
+    return np.take(a, (iota(a._trace, (size,), 0) - shift) % size, axis=dim) if size else a
 
 
 # ---- repeating and padding ------------------------------------------------------------------------------------------
@@ -251,12 +267,9 @@ def tile(A: Any, reps: Any) -> Tracer:  # noqa: N803
 
 @implements("repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    """``numpy.repeat``; a number per element must be known while recording."""
+    """``numpy.repeat``; a number per element must be known during tracing."""
     if isinstance(repeats, Tracer):
-        got = f"the traced {repeats!r}"
-        raise UnsupportedError(
-            message("np.repeat", "the result's shape must be known while recording", got, "make it static")
-        )
+        raise conversion_error(repeats, "index")
     if axis is None:
         a, axis = ravel(a), 0
     dim = normalize_axis("np.repeat", axis, a.ndim)
@@ -289,7 +302,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     allowed = {"constant": ("constant_values",)}.get(mode, ())
     for name, value in kwargs.items():
         if name not in allowed and not (name == "reflect_type" and value == "even"):
-            raise UnsupportedError(message("np.pad", f"{name}= has no traced form in mode {mode}", shown(value)))
+            raise UnsupportedError(message("np.pad", f"{name}= is not supported in mode {mode}", shown(value)))
     if mode == "constant":
         return _pad_constant(array, widths, kwargs.get("constant_values", 0))
     for dim, (low, high) in enumerate(widths):

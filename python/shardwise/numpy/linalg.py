@@ -261,8 +261,9 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 
 @implements("linalg.vecdot")
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """``numpy.linalg.vecdot`` over the last dim."""
-    refuse("linalg.vecdot", axis=(axis, -1))
+    """``numpy.linalg.vecdot`` over one axis of both."""
+    if axis != -1:
+        x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     return _vecdot((x1, x2), None)
 
 

@@ -32,7 +32,8 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "si
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape that is given as a number or as several."""
-    return tuple(int(n.__index__()) for n in shape) if np.ndim(shape) else (int(shape.__index__()),)
+    several = isinstance(shape, (tuple, list)) or np.ndim(shape)
+    return tuple(int(n.__index__()) for n in shape) if several else (int(shape.__index__()),)
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -65,9 +66,11 @@ def copy_(a: Any, order: Any = "K", subok: Any = False) -> Any:
 
 @implements("reshape")
 def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Tracer:
-    """``numpy.reshape`` in row-major order; one size may be -1."""
-    refuse("reshape", order=(order, "C"))
+    """``numpy.reshape`` in the order C or F; one size may be -1."""
     sizes = list(sizes_of(newshape if shape is None else shape))
+    if order == "F":
+        return transpose_(reshape_(transpose_(a), sizes[::-1]))
+    refuse("reshape", order=(order, "C"))
     if sizes.count(-1) == 1:
         known = -math.prod(sizes)
         sizes[sizes.index(-1)] = a.size // known if known else 0
@@ -79,7 +82,9 @@ def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = 
 
 @implements("ravel")
 def ravel(a: Any, order: Any = "C") -> Tracer:
-    """``numpy.ravel`` in row-major order."""
+    """``numpy.ravel`` in the order C or F."""
+    if order == "F":
+        a, order = transpose_(a), "C"
     refuse("ravel", order=(order, "C"))
     return reshape(a, (a.size,))
 

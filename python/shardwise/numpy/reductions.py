@@ -12,11 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import DTypeError, ShapeError, UnsupportedError, message, sentence
 from ..tracing import Tracer
-from ._primitives import convert, normalize_axes, normalize_axis, reduce, refuse, truth
-from ._promote import is_float, is_integer, sum_dtype
+from ._primitives import (
+    broadcast_shape,
+    common_trace,
+    convert,
+    normalize_axes,
+    normalize_axis,
+    operand,
+    reduce,
+    refuse,
+    select,
+    splat,
+    truth,
+)
+from ._promote import is_float, is_integer, result_dtype, sum_dtype
 from ._registry import implements
+from ._unsupported import unsupported_option
 
 __all__ = ["apply_method", "highest", "lowest"]
 
@@ -27,9 +40,29 @@ def _default(value: Any, default: Any) -> Any:
     return default if value is None or value is _NO_VALUE else value
 
 
+def _mask(function: str, x: Tracer, where: Any) -> Tracer | None:
+    """``where=`` in the shape of ``x``; None for all elements."""
+    if where is _NO_VALUE or (isinstance(where, (bool, np.bool_)) and where):
+        return None
+    mask = where if isinstance(where, Tracer) else np.asarray(where)
+    if mask.dtype.kind != "b":
+        raise DTypeError(message(function, "where must be of bools", mask.dtype, "write where=mask != 0"))
+    if broadcast_shape(function, (x.shape, mask.shape)) != x.shape:
+        got = f"{mask.shape} for {x.shape}"
+        raise ShapeError(message(function, "where must broadcast to the array's shape", got, "broadcast the array"))
+    return operand(x._trace, mask, np.dtype(np.bool_), x.shape)
+
+
+def _filled(function: str, x: Tracer, where: Any, value: Any) -> Tracer:
+    """``x`` with ``value`` where ``where`` is False."""
+    mask = _mask(function, x, where)
+    return x if mask is None else select(mask, x, splat(x._trace, value, x.shape, x.dtype))
+
+
 def _accumulate(
-    function: str, x: Any, op: str, neutral: int, axis: Any, dtype: Any, keepdims: Any, initial: Any
+    function: str, x: Any, op: str, neutral: int, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
 ) -> Any:
+    x = _filled(function, x, where, neutral)
     dtype = sum_dtype(x.dtype) if dtype is None else np.dtype(dtype)
     axes = normalize_axes(function, axis, x.ndim)
     # 16-bit floats are summed in float32 and rounded once.
@@ -54,8 +87,8 @@ def sum(
     where: Any = True,
 ) -> Any:
     """``numpy.sum``."""
-    refuse("sum", out=(out, None), where=(_default(where, True), True))
-    return _accumulate("np.sum", a, "add", 0, axis, dtype, keepdims, initial)
+    refuse("sum", out=(out, None))
+    return _accumulate("np.sum", a, "add", 0, axis, dtype, keepdims, initial, where)
 
 
 @implements("prod")
@@ -69,13 +102,18 @@ def prod(
     where: Any = True,
 ) -> Any:
     """``numpy.prod``."""
-    refuse("prod", out=(out, None), where=(_default(where, True), True))
-    return _accumulate("np.prod", a, "multiply", 1, axis, dtype, keepdims, initial)
+    refuse("prod", out=(out, None))
+    return _accumulate("np.prod", a, "multiply", 1, axis, dtype, keepdims, initial, where)
 
 
-def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any) -> Any:
+def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     axes = normalize_axes(function, axis, x.ndim)
+    whole = x
+    x = _filled(function, x, where, lowest(x.dtype) if op == "maximum" else highest(x.dtype))
     if initial is None or initial is _NO_VALUE:
+        if x is not whole:
+            rule = "a reduction with where= needs a value to start with"
+            raise ValueError(message(function, rule, None, "give initial="))
         if any(x.shape[a] == 0 for a in axes):
             raise ShapeError(
                 message(
@@ -105,32 +143,34 @@ def highest(dtype: np.dtype[Any]) -> Any:
 def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
-    """``numpy.max``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
-    refuse("max", out=(out, None), where=(_default(where, True), True))
-    return _extreme("np.max", a, "maximum", axis, keepdims, initial)
+    """``numpy.max``: a NaN wins. Raises ShapeError over nothing, ValueError with ``where``, without ``initial``."""
+    refuse("max", out=(out, None))
+    return _extreme("np.max", a, "maximum", axis, keepdims, initial, where)
 
 
 @implements("min", "amin")
 def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
-    """``numpy.min``: a NaN wins. Raises ShapeError over nothing without ``initial``."""
-    refuse("min", out=(out, None), where=(_default(where, True), True))
-    return _extreme("np.min", a, "minimum", axis, keepdims, initial)
+    """``numpy.min``: a NaN wins. Raises ShapeError over nothing, ValueError with ``where``, without ``initial``."""
+    refuse("min", out=(out, None))
+    return _extreme("np.min", a, "minimum", axis, keepdims, initial, where)
 
 
 @implements("all")
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``numpy.all``."""
-    refuse("all", out=(out, None), where=(_default(where, True), True))
-    return reduce(truth(a), "and", normalize_axes("np.all", axis, a.ndim), True, bool(_default(keepdims, False)))
+    refuse("all", out=(out, None))
+    chosen = _filled("np.all", truth(a), where, True)
+    return reduce(chosen, "and", normalize_axes("np.all", axis, a.ndim), True, bool(_default(keepdims, False)))
 
 
 @implements("any")
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``numpy.any``."""
-    refuse("any", out=(out, None), where=(_default(where, True), True))
-    return reduce(truth(a), "or", normalize_axes("np.any", axis, a.ndim), False, bool(_default(keepdims, False)))
+    refuse("any", out=(out, None))
+    chosen = _filled("np.any", truth(a), where, False)
+    return reduce(chosen, "or", normalize_axes("np.any", axis, a.ndim), False, bool(_default(keepdims, False)))
 
 
 @implements("count_nonzero")
@@ -156,12 +196,19 @@ def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return (np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype), x.dtype
 
 
-def _count(x: Any, axes: tuple[int, ...]) -> int:
-    return math.prod(x.shape[a] for a in axes)
+def _count(x: Any, axes: tuple[int, ...], mask: Tracer | None, keepdims: bool) -> Any:
+    """How many elements each result has; a number, or traced where a mask chooses them."""
+    if mask is None:
+        return math.prod(x.shape[a] for a in axes)
+    return reduce(convert(mask, x.dtype if is_float(x.dtype) else np.dtype(np.float64)), "add", axes, 0, keepdims)
 
 
-def _quotient(x: Tracer, count: float) -> Any:
+def _quotient(x: Tracer, count: Any) -> Any:
     return x / count if is_float(x.dtype) else convert(x / count, x.dtype)
+
+
+def _chosen(x: Tracer, mask: Tracer | None) -> Tracer:
+    return x if mask is None else select(mask, x, splat(x._trace, 0, x.shape, x.dtype))
 
 
 @implements("mean")
@@ -169,11 +216,12 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
     """``numpy.mean``: of integers in float64, of 16-bit floats in float32."""
-    refuse("mean", out=(out, None), where=(_default(where, True), True))
-    axes = normalize_axes("np.mean", axis, a.ndim)
+    refuse("mean", out=(out, None))
+    axes, keep = normalize_axes("np.mean", axis, a.ndim), bool(_default(keepdims, False))
     compute, result = _mean_dtypes(a, dtype)
-    total = reduce(convert(a, compute), "add", axes, 0, bool(_default(keepdims, False)))
-    return convert(_quotient(total, _count(a, axes)), result)
+    mask, wide = _mask("np.mean", a, where), convert(a, compute)
+    total = reduce(_chosen(wide, mask), "add", axes, 0, keep)
+    return convert(_quotient(total, _count(wide, axes, mask, keep)), result)
 
 
 @implements("var")
@@ -181,21 +229,24 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """``numpy.var``: the mean square distance from the mean, over ``count - ddof``."""
-    refuse("var", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
-    return _variance("np.var", a, axis, dtype, _default(correction, ddof), keepdims)[0]
+    """``numpy.var``: the mean square distance from the mean, over ``count - ddof``; ``mean`` has kept dims."""
+    refuse("var", out=(out, None))
+    return _variance("np.var", a, axis, dtype, _default(correction, ddof), keepdims, where, _default(mean, None))
 
 
-def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: float, keepdims: Any) -> tuple[Any, Any]:
-    axes = normalize_axes(function, axis, x.ndim)
+def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any) -> Any:
+    axes, keep = normalize_axes(function, axis, x.ndim), bool(_default(keepdims, False))
     compute, result = _mean_dtypes(x, dtype)
-    wide = convert(x, compute)
-    count = _count(x, axes)
-    centre = _quotient(reduce(wide, "add", axes, 0, True), count)
-    distance = wide - centre
-    freedom = count - ddof
-    squares = reduce(distance * distance, "add", axes, 0, bool(_default(keepdims, False)))
-    return convert(squares / (freedom if freedom > 0 else 0), result), result
+    mask, wide = _mask(function, x, where), convert(x, compute)
+    if mean is None:
+        mean = _quotient(reduce(_chosen(wide, mask), "add", axes, 0, True), _count(wide, axes, mask, True))
+    elif dtype is None:  # it takes part in the dtype of the distances
+        result = result_dtype(result, mean)
+    distance = wide - mean
+    squares = reduce(_chosen(distance * distance, mask), "add", axes, 0, keep)
+    freedom = _count(wide, axes, mask, keep) - ddof
+    freedom = np.maximum(freedom, 0) if isinstance(freedom, Tracer) else freedom if freedom > 0 else 0
+    return convert(squares / freedom, result)
 
 
 @implements("std")
@@ -204,8 +255,9 @@ def std(
     *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
     """``numpy.std``: the square root of the variance."""
-    refuse("std", out=(out, None), where=(_default(where, True), True), mean=(_default(mean, None), None))
-    return np.sqrt(_variance("np.std", a, axis, dtype, _default(correction, ddof), keepdims)[0])
+    refuse("std", out=(out, None))
+    ddof = _default(correction, ddof)
+    return np.sqrt(_variance("np.std", a, axis, dtype, ddof, keepdims, where, _default(mean, None)))
 
 
 _REDUCTIONS: dict[np.ufunc, Any] = {
@@ -223,18 +275,12 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     function = _REDUCTIONS.get(ufunc) if method == "reduce" else None
     if function is None:
         known = ", ".join(u.__name__ for u in _REDUCTIONS)
-        way_out = f"traced are reduce of {known}, and accumulate of add, multiply, maximum, minimum"
+        way_out = f"supported are reduce of {known}, and accumulate of add, multiply, maximum, minimum"
         if method == "at":
             way_out = "x.at[index].add(values) gives a new array"
-        raise UnsupportedError(
-            message(
-                f"np.{ufunc.__name__}.{method}",
-                "shardwise has no traced form of it",
-                None,
-                way_out,
-            )
-        )
+        raise UnsupportedError(sentence(f"np.{ufunc.__name__}.{method} is not supported in traced functions", way_out))
     x, *rest = inputs
+    trace = common_trace((x, kwargs.get("where"), *(kwargs.get("out") or ())))
     options = dict(zip(("axis", "dtype", "out", "keepdims", "initial", "where"), rest)) | kwargs
     options.setdefault("axis", 0)
     if isinstance(options.get("out"), tuple):
@@ -246,7 +292,7 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     if function in (all_, any_):
         refuse(f"{ufunc.__name__}.reduce", initial=(_default(options.pop("initial", None), None), None))
     if options["axis"] is not None and not isinstance(options["axis"], tuple):
-        options["axis"] = normalize_axis(f"np.{ufunc.__name__}.reduce", options["axis"], x.ndim)
-    if isinstance(x, Tracer):
-        return function(x, **options)
-    raise UnsupportedError(message(f"np.{ufunc.__name__}.reduce", "out= has no traced form", None, "use the result"))
+        options["axis"] = normalize_axis(f"np.{ufunc.__name__}.reduce", options["axis"], np.ndim(x))
+    if isinstance(options.get("out"), Tracer):
+        raise unsupported_option(f"np.{ufunc.__name__}.reduce", "out", options["out"])
+    return function(trace.lift(x), **options)

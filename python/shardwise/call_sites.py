@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's expression that is running, for errors that quote it: `np.arange(n)`, `y[i] = x[i]`, `acc += x`.
+
+Only errors look: the source is parsed again, and names are looked up in the user's frame. Where there is no source
+(``exec``), the expression is unknown and the error is less specific.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ._core import ir as _ir
+
+__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "source_tree"]
+
+HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
+UNKNOWN: Any = object()  # the value of an expression that names alone do not give
+
+
+class CallSite:
+    """The expression or statement that the nearest frame of the user is running.
+
+    ``node`` is None where it is not known. It is a Call, a Subscript (its context tells loads from stores), an
+    AugAssign, or another node whose evaluation asked for a value.
+    """
+
+    __slots__ = ("_frame", "_source", "node")
+
+    def __init__(self, frame: FrameType, node: ast.AST | None, source: str) -> None:
+        self._frame = frame
+        self._source = source
+        self.node = node
+
+    def text(self, node: ast.AST | None = None, limit: int = 60) -> str:
+        """The source of a node in one line, "…" where it is longer than ``limit``."""
+        node = self.node if node is None else node
+        found = ast.get_source_segment(self._source, node) if isinstance(node, (ast.expr, ast.stmt)) else None
+        if found is None:
+            return "…"
+        found = " ".join(found.split())
+        return found if len(found) <= limit else "…"
+
+    def value(self, node: ast.AST) -> Any:
+        """The value of a name, or of an attribute of a module; UNKNOWN of anything else, so that no code runs."""
+        if isinstance(node, ast.Name):
+            frame = self._frame
+            for names in (frame.f_locals, frame.f_globals, vars(builtins)):
+                if node.id in names:
+                    return names[node.id]
+        if isinstance(node, ast.Attribute):
+            owner = self.value(node.value)
+            if isinstance(owner, ModuleType):
+                return getattr(owner, node.attr, UNKNOWN)
+        return UNKNOWN
+
+    def names(self, node: ast.AST) -> Iterator[tuple[str, Any]]:
+        """The names in a node that have a value here."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                value = self.value(part)
+                if value is not UNKNOWN:
+                    yield part.id, value
+
+    def computed_at(self, file: str, line: int) -> ast.AST | None:
+        """What the running expression, or the assignment on another line of its file, computes."""
+        if file != self._frame.f_code.co_filename:
+            return None
+        if line == self._frame.f_lineno:
+            return self.node
+        statement = self.statement(line)
+        return statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
+
+    def statement(self, line: int | None = None) -> ast.stmt | None:
+        """The innermost statement on a line, by default on the running one."""
+        tree = source_tree(self._frame.f_code.co_filename)
+        line = self._frame.f_lineno if line is None else line
+        found = None
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                found = node  # walked from the outside in
+        return found
+
+
+def call_site() -> CallSite | None:
+    """The expression of the user that is running; None without a frame of the user."""
+    frame = _user_frame()
+    if frame is None:
+        return None
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+    tree = source_tree(frame.f_code.co_filename)
+    node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
+    return CallSite(frame, node, source)
+
+
+def _user_frame() -> FrameType | None:
+    """The frame that errors name; the nearest one outside of shardwise and NumPy, where its file has another name."""
+    place = _ir.current_location()
+    frame: FrameType | None = sys._getframe(1)
+    nearest = None
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != place:
+        if nearest is None and not frame.f_code.co_filename.startswith(HIDDEN):
+            nearest = frame
+        frame = frame.f_back
+    return frame or nearest
+
+
+def source_tree(file: str) -> ast.Module | None:
+    """The parsed source of a file; None where there is none."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:
+    nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt)) and n.lineno <= line]
+    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call of the line
+        calls = [n for n in nodes if isinstance(n, ast.Call) and line <= (n.end_lineno or line)]
+        return calls[0] if len(calls) == 1 else None
+    _, end_line, column, end_column = list(code.co_positions())[offset // 2]
+    ending = [n for n in nodes if (n.end_lineno, n.end_col_offset) == (end_line, end_column)]
+    exact = [n for n in ending if (n.lineno, n.col_offset) == (line, column) and not isinstance(n, ast.Expr)]
+    # The instruction of a method call that spans lines begins at the method's name.
+    calls = [n for n in ending if isinstance(n, ast.Call)]
+    return exact[0] if exact else calls[-1] if calls else None

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors for functions and options of NumPy that cannot be traced, with what to write instead.
+
+>>> near_names("cumsun", ["cumsum", "cumprod", "sum"])
+['cumsum']
+>>> near_names("delete", ["degrees", "delete"])
+[]
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError, sentence, shown
+from ..tracing import current_trace
+
+__all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
+
+_PLACES = "use np.where(condition, a, b): the number of places depends on the data"
+_INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
+_UPDATES = dict.fromkeys(
+    ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),
+    "x.at[index].set(values) gives a new array",
+)
+_OPTIONS = {
+    "casting": "convert the operands with astype",
+    "device": "leave it out, and place the array with sw.device_put",
+    "dtype": "convert the operand with astype",
+    "initial": "combine it with the result",
+    "mean": "subtract it, and use np.mean of the squares",
+    "out": "use what the function returns",
+    "subok": "leave it out: there are no subclasses here",
+}
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """The names that are nearly spelled as ``name``: same beginning, about the same length; not ``name`` itself."""
+    alike = [n for n in names if n != name and n[:3] == name[:3] and abs(len(n) - len(name)) <= 2]
+    return difflib.get_close_matches(name, alike, n=2, cutoff=0.8) if len(name) > 4 else []
+
+
+def _where() -> str:
+    trace = current_trace()
+    return "on sharded arrays" if trace is None or trace.eager else "in traced functions"
+
+
+def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:
+    """The error of a NumPy function without traced form, such as ``np.sort``."""
+    short = name.removeprefix("np.")
+    eager = _where() == "on sharded arrays"
+    near = near_names(short, supported)
+    way_out = "call it on np.asarray(a)" if eager else "call it on np.asarray(x) outside jit"
+    if short in _UPDATES or not eager:
+        way_out = _UPDATES.get(short) or _INSTEAD.get(short) or way_out
+    if near:
+        way_out += f", or use np.{' or np.'.join(near)}"
+    return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
+
+
+def unsupported_option(function: str, name: str, value: Any, way_out: str | None = None) -> UnsupportedError:
+    """The error of an option without traced form, such as ``out=``."""
+    if way_out is None:
+        way_out = _order(value) if name == "order" else _OPTIONS.get(name, "leave it out")
+    text = f"{function}: {name}= is not supported {_where()}, got {name}={shown(value)}"
+    return UnsupportedError(sentence(text, way_out))
+
+
+def _order(value: Any) -> str:
+    return "use order='C': arrays here have no order in memory" if value in ("A", "K", "F") else "use order='C'"
+
+
+def masked(ufunc: np.ufunc, out: Any) -> str:
+    """What to write in place of ``np.add(a, b, where=mask)``."""
+    names = ", ".join("abc"[: ufunc.nin])
+    return f"use np.where(mask, np.{ufunc.__name__}({names}), {'other' if out is None else 'out'})"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""np.random in a traced function draws once, during tracing: a warning names the line, however it is reached."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import normal
+
+import shardwise as sw
+
+MESH = sw.Mesh({"d": 2})
+X = np.ones(4)
+RNG = np.random.default_rng(0)
+
+
+class Noise:
+    def __init__(self) -> None:
+        self.rng = np.random.RandomState(0)
+
+    def add(self, x: Any) -> Any:
+        return x + self.rng.rand(4)  # here
+
+    def __call__(self, x: Any) -> Any:
+        return self.add(x)
+
+
+NOISE = Noise()
+
+
+def helper(x: Any) -> Any:
+    y = x * 2
+    return y + np.random.rand(4)  # here
+
+
+def scaled(rng: Any, x: Any) -> Any:
+    return x * rng.uniform(size=4)  # here
+
+
+def with_a_function_of_numpy(x: Any) -> Any:
+    return x + np.random.normal(size=4)  # here
+
+
+def with_an_imported_function(x: Any) -> Any:
+    return x + normal(size=4)  # here
+
+
+def with_a_generator_of_the_module(x: Any) -> Any:
+    y = x + 1
+    return y + RNG.normal(size=4)  # here
+
+
+def with_a_generator_of_its_own(x: Any) -> Any:
+    rng = np.random.default_rng(0)  # here
+    return x + rng.normal(size=4)
+
+
+def with_a_helper(x: Any) -> Any:
+    return helper(x)
+
+
+def with_an_object(x: Any) -> Any:
+    return NOISE(x)
+
+
+def inside_a_gradient(x: Any) -> Any:
+    return sw.grad(lambda y: (y * np.random.rand(4)).sum())(x)  # here
+
+
+DRAWING: dict[str, tuple[Callable[..., Any], Any, str]] = {
+    "function": (with_a_function_of_numpy, with_a_function_of_numpy, "sw.random.normal"),
+    "imported": (with_an_imported_function, with_an_imported_function, "sw.random.normal"),
+    "generator": (with_a_generator_of_the_module, with_a_generator_of_the_module, "sw.random.normal"),
+    "own generator": (with_a_generator_of_its_own, with_a_generator_of_its_own, "sw.random"),
+    "helper": (with_a_helper, helper, "sw.random.uniform"),
+    "method": (NOISE.add, Noise.add, "sw.random.uniform"),
+    "instance": (NOISE, Noise.add, "sw.random.uniform"),
+    "object": (with_an_object, Noise.add, "sw.random.uniform"),
+    "partial": (partial(scaled, RNG), scaled, "sw.random.uniform"),
+    "gradient": (inside_a_gradient, inside_a_gradient, "sw.random.uniform"),
+    "jitted helper": (sw.jit(helper, mesh=MESH), helper, "sw.random.uniform"),
+}
+
+
+def line_of(function: Any) -> int:
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if line.endswith("# here\n"))
+
+
+def warnings_of(call: Callable[[], Any]) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return caught
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_a_draw_is_warned_of_at_its_line(name: str) -> None:
+    function, source, instead = DRAWING[name]
+    caught = warnings_of(lambda: sw.jit(function, mesh=MESH)(X))
+    assert [w.category for w in caught] == [sw.TracingWarning]
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line_of(source))
+    assert str(caught[0].message) == (
+        f"np.random: draws once, during tracing, so that each call has the same numbers; use {instead} with a key"
+    )
+
+
+def test_a_transform_outside_jit() -> None:
+    placed = sw.device_put(X, MESH)
+    caught = warnings_of(lambda: sw.grad(lambda x: helper(x).sum())(placed))
+    assert [w.lineno for w in caught] == [line_of(helper)]
+
+
+def test_static_generator() -> None:
+    jitted = sw.jit(scaled, mesh=MESH, static_argnames="rng")
+    caught = warnings_of(lambda: jitted(np.random.default_rng(0), X))
+    assert [w.lineno for w in caught] == [line_of(scaled)]
+
+
+def test_a_line_is_warned_of_once() -> None:
+    jitted = sw.jit(helper, mesh=MESH)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        jitted(X)
+        jitted(X.astype(np.float32))  # traced again
+    assert len(caught) == 1
+
+
+def test_no_warning_without_a_draw() -> None:
+    def unused(x: Any, noisy: bool) -> Any:
+        return x + np.random.rand(4) if noisy else x + sw.random.normal(sw.random.key(0), (4,))
+
+    assert not warnings_of(lambda: sw.jit(unused, mesh=MESH, static_argnums=1)(X, False))
+    assert not warnings_of(lambda: sw.jit(lambda x: np.tanh(x), mesh=MESH)(X))
+
+
+def test_a_second_call_draws_nothing_and_does_not_warn() -> None:
+    jitted = sw.jit(helper, mesh=MESH)
+    warnings_of(lambda: jitted(X))
+    assert not warnings_of(lambda: jitted(X))
+
+
+def test_draws_of_another_thread_are_not_taken_for_the_functions() -> None:
+    rng, stop = np.random.default_rng(1), threading.Event()
+    thread = threading.Thread(target=lambda: [rng.normal() for _ in iter(stop.is_set, True)])
+    thread.start()
+    try:
+        assert not warnings_of(lambda: sw.jit(lambda x: np.tanh(x) + 1, mesh=MESH)(X))
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_debugger_keeps_its_trace_function() -> None:
+    def debugger(frame: Any, event: str, arg: Any) -> None:
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(debugger)
+    try:
+        caught = warnings_of(lambda: sw.jit(helper, mesh=MESH)(X))
+        assert sys.gettrace() is debugger
+    finally:
+        sys.settrace(before)
+    assert [w.lineno for w in caught] == [helper.__code__.co_firstlineno]
