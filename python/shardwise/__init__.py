@@ -14,6 +14,8 @@ array([ 0,  2,  4,  6,  8, 10, 12, 14])
 
 from __future__ import annotations
 
+import atexit as _atexit
+
 import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
 
 from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
@@ -63,6 +65,9 @@ from .placement import device_put, reshard  # noqa: E402
 from .sharding import UNSPECIFIED, NamedSharding  # noqa: E402
 from .stages import Lowered, Program, Traced  # noqa: E402
 from .vmap import vmap  # noqa: E402
+
+# After the imports, so that it runs before what they registered: optree then forgets how to flatten a list.
+_atexit.register(_core.runtime.wait_for_threads)
 
 __version__ = "0.1.0"
 

@@ -3,7 +3,8 @@
 Exceptions
 """
 from __future__ import annotations
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
+import typing
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError', 'set_handled_traceback']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -42,3 +43,5 @@ class ShardingWarning(UserWarning):
     """
     Legal annotations that are probably not meant.
     """
+def set_handled_traceback(traceback: typing.Any) -> None:
+    ...

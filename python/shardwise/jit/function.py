@@ -8,6 +8,7 @@ from functools import update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
+from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, message
 from ..layouts import current_layout
@@ -141,6 +142,7 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh; inside another traced function the ops are recorded there."""
+        enter_call()
         try:
             outer = current_trace()
             if outer is not None:
@@ -150,12 +152,18 @@ class JitFunction:
         except Exception as error:
             hide_frames(error)
             raise
+        finally:
+            leave_call()
 
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""
-        call = self._call(args, kwargs)
-        return self._trace(call, self._mesh_for(call))
+        enter_call()
+        try:
+            call = self._call(args, kwargs)
+            return self._trace(call, self._mesh_for(call))
+        finally:
+            leave_call()
 
     @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
