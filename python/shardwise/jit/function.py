@@ -21,7 +21,7 @@ from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, current_trace, recording
 from ..trees import flatten, leaf_names, unflatten
 from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
-from .options import JitOptions, checked_rules, static_both_ways
+from .options import JitOptions, checked_rules, parameter_positions, static_both_ways, static_names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,8 +40,8 @@ def jit(
     mesh: Mesh | None = None,
     in_shardings: Any = UNSPECIFIED,
     out_shardings: Any = UNSPECIFIED,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = (),
+    static_argnames: str | Sequence[str] | None = (),
     strategy: Strategy | None = None,
     conservative: bool | None = None,
     strict_divisible: bool | None = None,
@@ -106,8 +106,8 @@ class JitFunction:
         mesh: Mesh | None = None,
         in_shardings: Any = UNSPECIFIED,
         out_shardings: Any = UNSPECIFIED,
-        static_argnums: int | Sequence[int] = (),
-        static_argnames: str | Sequence[str] = (),
+        static_argnums: int | Sequence[int] | None = (),
+        static_argnames: str | Sequence[str] | None = (),
         strategy: Strategy | None = None,
         conservative: bool | None = None,
         strict_divisible: bool | None = None,
@@ -122,8 +122,9 @@ class JitFunction:
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
         self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
-        nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        way_out = f"write static_argnames={static_argnums!r} for names"
+        nums = parameter_positions("jit", "static_argnums", () if static_argnums is None else static_argnums, way_out)
+        names = static_names(() if static_argnames is None else static_argnames)
         self._static_nums, self._static_names = static_both_ways(fun, set(nums), set(names))
         self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
         self._rules = {} if sharding_rules is None else checked_rules(sharding_rules)

@@ -7,13 +7,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+import numpy as np
+
 from ..errors import ShardingError, message
 from ..mesh import Mesh
 from ..module import checked_rule
 from ..op_rules import ShardingRule
 from ..propagation_options import Strategy
 
-__all__ = ["JitOptions", "checked_rules", "static_both_ways"]
+__all__ = ["JitOptions", "checked_rules", "parameter_positions", "static_both_ways", "static_names"]
 
 
 class JitOptions(TypedDict, total=False):
@@ -22,12 +24,29 @@ class JitOptions(TypedDict, total=False):
     mesh: Mesh | None
     in_shardings: Any
     out_shardings: Any
-    static_argnums: int | Sequence[int]
-    static_argnames: str | Sequence[str]
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Sequence[str] | None
     strategy: Strategy | None
     conservative: bool | None
     strict_divisible: bool | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
+
+
+def parameter_positions(what: str, option: str, value: Any, way_out: str) -> tuple[int, ...]:
+    """The value of an option that counts parameters from 0: one integer or several; TypeError for anything else."""
+    several = value if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
+    if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several):
+        raise TypeError(message(what, f"{option} must be an integer or a sequence of integers", repr(value), way_out))
+    return tuple(int(i) for i in several)
+
+
+def static_names(value: Any) -> tuple[str, ...]:
+    """The value of ``static_argnames``: one name or several; TypeError for anything else."""
+    several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
+    if not all(isinstance(name, str) for name in several):
+        way_out = f"write static_argnums={value!r} for positions"
+        raise TypeError(message("jit", "static_argnames must be a name or a sequence of names", repr(value), way_out))
+    return tuple(several)
 
 
 def static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -> tuple[set[int], set[str]]:
