@@ -14,6 +14,8 @@ array([ 0,  2,  4,  6,  8, 10, 12, 14])
 
 from __future__ import annotations
 
+import atexit as _atexit
+
 import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
 
 from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
@@ -77,6 +79,9 @@ from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
 from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
+
+# After the imports, so that it runs before what they registered: optree then forgets how to flatten a list.
+_atexit.register(_core.runtime.wait_for_threads)
 
 __version__ = "0.1.0"
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _core
+from ._core.runtime import enter_call, leave_call
 from .dtypes import dtype_name, numpy_dtype
 from .errors import DeletedArrayError, Error, ShapeError, ShardingError, UnsupportedError, message
 from .methods import ArrayMethods
@@ -310,7 +311,11 @@ def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run one NumPy call on sharded arrays as a cached one-op program on their mesh."""
     from .jit import eager_call
 
-    return eager_call(function, args, kwargs)
+    enter_call()
+    try:
+        return eager_call(function, args, kwargs)
+    finally:
+        leave_call()
 
 
 def _restored(array: np.ndarray, sharding: NamedSharding) -> Array:

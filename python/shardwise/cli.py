@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from . import _core
+from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
 from .module import parse
 from .propagation_options import DEFAULTS, STRATEGIES, options_of_passes
@@ -166,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="shardwise",
         description="Partition tensor programs: run passes on StableHLO text, or ask where a sharding comes from.",
     )
+    parser.add_argument("--version", action="version", version=f"shardwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     opt = commands.add_parser(
         "opt",

@@ -15,6 +15,7 @@ from .dtypes import is_float
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients
 from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
+from .jit.options import parameter_positions
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
@@ -41,7 +42,7 @@ def value_and_grad(
     """
     if not callable(fun):
         raise TypeError(message("grad", "takes a function", repr(fun)))
-    positions = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    positions = parameter_positions("grad", "argnums", argnums, "count the positional arguments from 0")
 
     programs: dict[Any, JitFunction] = {}
 
@@ -57,7 +58,9 @@ def value_and_grad(
             return result
         for i in positions:
             if not -len(args) <= i < len(args):
-                raise ShapeError(message("grad", f"argnums must be below the {len(args)} positional arguments", i))
+                raise ShapeError(
+                    message("grad", f"argnums must be in [{-len(args)}, {len(args)}), the positional arguments", i)
+                )
         value, aux, gradients = _differentiate(trace, fun, args, kwargs, positions, has_aux)
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else tuple(gradients)
         return ((value, aux) if has_aux else value), gradient

@@ -12,6 +12,7 @@ Internally, all shardings have Shardy's form: for each dim an ordered list of ax
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -119,6 +120,7 @@ class NamedSharding:
         self.mesh = mesh
         self._fixed: _core.mesh.Sharding | None = None  # text has an entry for each dim
         if isinstance(spec, str):
+            _refuse_names(spec)
             self._fixed = _on_mesh(_core.mesh.Sharding.parse(mesh._core, spec), mesh)
             self._fixed.verify((1,) * self._fixed.ndim)  # an axis used twice
             self.spec = spec_of(self._fixed)
@@ -197,6 +199,14 @@ class NamedSharding:
     def __repr__(self) -> str:
         spec = repr(self.spec) if self._fixed is None else repr(_short_text(self._fixed))
         return f"NamedSharding(mesh={self.mesh!r}, spec={spec})"
+
+
+def _refuse_names(text: str) -> None:
+    """ShardingError for names of axes where the text of a sharding is expected."""
+    if re.fullmatch(r"\s*[A-Za-z_]\w*(\s*,\s*[A-Za-z_]\w*)*\s*", text):
+        names = ", ".join(f'"{name.strip()}"' for name in text.split(","))
+        rule = """text must be that of a sharding, such as '[{"x"}, {}]'"""
+        raise ShardingError(message("NamedSharding", rule, repr(text), f"write P({names}) for names of axes"))
 
 
 def _on_mesh(core: _core.mesh.Sharding, mesh: Mesh) -> _core.mesh.Sharding:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
+from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
 from .errors import DTypeError, ShapeError, message
 from .explanations import Explanation, explanation_of
@@ -223,15 +224,22 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
+        enter_call()
         try:
             return self._call_flat(self._leaves(args, kwargs))
         except Exception as error:
             hide_frames(error)
             raise
+        finally:
+            leave_call()
 
     def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
         """Run with options: ``faithful`` computes every device separately, ``poison`` fills padding with NaN."""
-        return self._call_flat(self._leaves(args, kwargs), faithful=faithful, poison=poison)
+        enter_call()
+        try:
+            return self._call_flat(self._leaves(args, kwargs), faithful=faithful, poison=poison)
+        finally:
+            leave_call()
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         leaves, tree = flatten((args, kwargs))

@@ -13,7 +13,6 @@ import numpy as np
 from .dtypes import dtype_name
 from .errors import ShapeError, message
 from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
-from .sharding import check_ndim
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast, flatten, prefix_and_tree, unflatten
@@ -39,6 +38,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     >>> np.asarray(rows(np.arange(6.0).reshape(3, 2), np.array([1.0, 10.0])))
     array([10., 32., 54.])
     """
+    if not callable(fun):
+        raise TypeError(message("vmap", "takes a function", repr(fun)))
     programs: dict[Any, JitFunction] = {}
 
     @entry_point
@@ -78,18 +79,24 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
 
 def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
     leaves, tree = flatten(args)
+    if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
+        rule = f"in_axes must have one entry for each of the {len(args)} positional arguments"
+        raise ShapeError(message("vmap", rule, in_axes, "write None for an argument that is not mapped"))
     axes = _axes_of_leaves(in_axes, args, "in_axes")
     mapped: list[Tracer] = []
     sizes: list[tuple[str, int]] = []
     for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
         x: Any = trace.lift(leaf)
         if axis is not None:
-            axis = check_ndim(f"vmap of {name}", axis, x.ndim)
+            axis = _checked_axis("in_axes", axis, x.ndim, name)
             sizes.append((name, x.shape[axis]))
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
+    if not sizes:
+        way_out = "write in_axes=0, or call the function without vmap"
+        raise ShapeError(message("vmap", "in_axes must map an argument", in_axes, way_out))
     if len({size for _, size in sizes}) != 1:
-        got = ", ".join(f"{size} for {name}" for name, size in sizes) or "no mapped argument"
+        got = ", ".join(f"{size} for {name}" for name, size in sizes)
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
     size = sizes[0][1]
@@ -122,6 +129,12 @@ def _looped(fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_ax
     where = _axes_of_leaves(out_axes, results[0], "out_axes")
     stacked = [column[0] if axis is None else np.stack(column, axis) for column, axis in zip(columns, where)]
     return unflatten(flatten(results[0])[1], stacked)
+
+
+def _checked_axis(what: str, axis: int, ndim: int, whose: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ShapeError(message("vmap", f"{what} must be in [{-ndim}, {ndim}) for {whose} of {ndim} dims", axis))
+    return axis % ndim
 
 
 def _record(
@@ -159,5 +172,5 @@ def _placed(trace: Trace, x: Tracer, value: int, batched: bool, axis: int | None
     result: Any = Tracer(trace, value, shape, x.dtype)
     if not batched:
         result = np.broadcast_to(result, (size, *x.shape))
-    axis = check_ndim("vmap", axis, x.ndim + 1)
+    axis = _checked_axis("out_axes", axis, x.ndim + 1, "a result")
     return result if axis == 0 else np.moveaxis(result, 0, axis)

@@ -14,6 +14,7 @@ import mistakes_in_compositions  # noqa: F401
 import mistakes_in_indexing  # noqa: F401
 import mistakes_in_models  # noqa: F401
 import mistakes_in_numbers  # noqa: F401
+import mistakes_in_options  # noqa: F401
 import mistakes_in_programs  # noqa: F401
 import mistakes_in_reports  # noqa: F401
 import mistakes_in_shardings  # noqa: F401

@@ -79,6 +79,13 @@ def test_every_pass_prints_a_program_that_jaxlib_and_we_read(
     assert str(sw.parse(out)) == out
 
 
+def test_version(capsys: Any) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"shardwise {sw.__version__}\n"
+
+
 def test_the_default_is_to_print_what_was_read(file: Path, capsys: Any) -> None:
     assert run(capsys, "opt", file) == (0, str(sw.parse(TEXT)), "")
 

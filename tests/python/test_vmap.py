@@ -122,10 +122,10 @@ def test_vmap_takes_trees_closures_and_results_that_no_example_changes() -> None
     ("mapped", "args", "text"),
     [
         (sw.vmap(np.add), (np.ones(3), np.ones(4)), "mapped dims must have one size, got 3 for x1?, 4 for x2?"),
-        (sw.vmap(np.add, (None, None)), (np.ones(3), np.ones(3)), "mapped dims must have one size"),
-        (sw.vmap(np.negative, 2), (np.ones(3),), "dim must be in"),
+        (sw.vmap(np.add, (None, None)), (np.ones(3), np.ones(3)), "in_axes must map an argument"),
+        (sw.vmap(np.negative, 2), (np.ones(3),), "in_axes must be in"),
         (sw.vmap(np.negative, "x"), (np.ones(3),), "in_axes"),
-        (sw.vmap(np.negative, (0, 0)), (np.ones(3),), "in_axes must be a prefix"),
+        (sw.vmap(np.negative, (0, 0)), (np.ones(3),), "in_axes must have one entry for each"),
         (sw.vmap(np.negative, 0, None), (np.ones(3),), "out_axes None"),
     ],
 )

@@ -139,7 +139,7 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global, 
   }
   std::vector<ShardedArray> results;
   {
-    py::gil_scoped_release release;
+    const WithoutGil released;
     results = executable->run(values, {.between_ops = SignalCheck()});
   }
   std::vector<py::array> arrays;
@@ -157,6 +157,12 @@ py::list trace_rows(const PyExecutable& self) {
                          py::arg("file") = source.file, py::arg("line") = source.line));
   }
   return rows;
+}
+
+// The features that a choice of AVX-512 kernels needs, in the CPU and enabled by the system.
+bool cpu_has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
 py::list settings_rows() {
@@ -191,6 +197,10 @@ void bind_runtime(py::module_& module) {
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
   module.def("blas_core_name", [] { return std::string(blas_core_name()); });
+  module.def("enter_call", &enter_call);
+  module.def("leave_call", &leave_call);
+  module.def("wait_for_threads", &wait_for_threads);
+  module.def("cpu_has_avx512", &cpu_has_avx512);
   module.def("settings_table", &settings_rows);
   module.def("full_traceback", [] { return settings().full_traceback; });
   module.def("set_threads", [](int threads) { set_thread_count(threads); });

@@ -21,11 +21,12 @@ constexpr std::chrono::seconds kLongestWait{10};
 struct State {
   std::mutex mutex;
   std::condition_variable idle;
-  int running = 0;  // threads inside WithoutGil
+  int running = 0;  // of all threads: WithoutGil and calls that have not ended
   std::atomic<bool> shutting_down{false};
 };
 
 std::atomic<State*> g_state{nullptr};
+thread_local int t_running = 0;          // what this thread adds to `running`
 thread_local bool t_shuts_down = false;  // the thread that runs Python's atexit functions may still run programs
 
 // Never destroyed: sleeping threads outlive static destruction.
@@ -42,45 +43,38 @@ State& state() {
 
 bool must_sleep() { return !t_shuts_down && state().shutting_down.load(std::memory_order_acquire); }
 
-[[noreturn]] void sleep_until_exit() {
-  while (true) pause();
+void count(int change) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  t_running += change;
+  all.running += change;
+  if (all.running <= 0) all.idle.notify_all();
 }
 
 // False once the wait at exit has begun.
-bool enter() {
+bool try_enter() {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   if (must_sleep()) return false;
+  ++t_running;
   ++all.running;
   return true;
 }
 
-void leave() {
-  State& all = state();
-  const std::lock_guard lock(all.mutex);
-  if (--all.running <= 0) all.idle.notify_all();
-}
-
-void wait_for_threads() {
-  State& all = state();
-  t_shuts_down = true;
-  PyThreadState* const python = PyEval_SaveThread();
-  {
-    std::unique_lock lock(all.mutex);
-    all.shutting_down.store(true, std::memory_order_release);
-    all.idle.wait_for(lock, kLongestWait, [&] { return all.running <= 0; });
-  }
-  PyEval_RestoreThread(python);
+// Without the GIL.
+[[noreturn]] void sleep_until_exit() {
+  count(-t_running);
+  while (true) pause();
 }
 
 }  // namespace
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
-  if (!enter()) sleep_until_exit();
+  if (!try_enter()) sleep_until_exit();
 }
 
 WithoutGil::~WithoutGil() {
-  leave();
+  count(-1);
   if (must_sleep()) sleep_until_exit();
   try {
     PyEval_RestoreThread(state_);
@@ -96,10 +90,28 @@ WithGil::WithGil() try : state_(PyGILState_Ensure()) {
 
 WithGil::~WithGil() { PyGILState_Release(state_); }
 
+void enter_call() {
+  if (try_enter()) return;
+  PyEval_SaveThread();
+  sleep_until_exit();
+}
+
+void leave_call() { count(-1); }
+
 void throw_if_shutting_down() {
   if (must_sleep()) throw ShuttingDown();
 }
 
-void wait_for_threads_at_exit() { py::module_::import("atexit").attr("register")(py::cpp_function(&wait_for_threads)); }
+void wait_for_threads() {
+  State& all = state();
+  t_shuts_down = true;
+  PyThreadState* const python = PyEval_SaveThread();
+  {
+    std::unique_lock lock(all.mutex);
+    all.shutting_down.store(true, std::memory_order_release);
+    all.idle.wait_for(lock, kLongestWait, [&] { return all.running <= 0; });
+  }
+  PyEval_RestoreThread(python);
+}
 
 }  // namespace shardwise

@@ -9,7 +9,9 @@
 // aborts the process at the first destructor or catch (...). Here such a thread sleeps instead until the process ends.
 //
 // Shutdown first waits for threads inside WithoutGil: static destruction would otherwise free what they use (OpenBLAS
-// unmaps its buffers). Long work must call throw_if_shutting_down() now and then, so that the wait is short.
+// unmaps its buffers). Long work must call throw_if_shutting_down() now and then, so that the wait is short. It also
+// waits for threads between enter_call() and leave_call(): other extensions that a call uses (optree) release the GIL,
+// too, and abort.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -38,11 +40,15 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
+// Around a call of Python code that runs programs. Calls may nest. With the GIL held.
+void enter_call();
+void leave_call();
+
 // Unwinds the work of a daemon thread up to its WithoutGil, where the thread then sleeps.
 struct ShuttingDown {};
 void throw_if_shutting_down();
 
-// Registers the wait with Python's atexit.
-void wait_for_threads_at_exit();
+// What the package registers with Python's atexit: from now on only the calling thread runs programs.
+void wait_for_threads();
 
 }  // namespace shardwise

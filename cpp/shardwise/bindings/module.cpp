@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/bindings.h"
-#include "shardwise/bindings/gil.h"
 #include "shardwise/ops/registry.h"
 
 PYBIND11_MODULE(_core, module) {
@@ -16,5 +15,4 @@ PYBIND11_MODULE(_core, module) {
   shardwise::bind_ir(ir);
   shardwise::bind_passes(passes);
   shardwise::bind_runtime(runtime);
-  shardwise::wait_for_threads_at_exit();
 }

@@ -8,6 +8,7 @@ from functools import update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
+from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
@@ -34,13 +35,7 @@ from .call import (
     native_struct,
     specs_per_leaf,
 )
-from .options import (
-    UNSPECIFIED_OPTIONS,
-    JitOptions,
-    both_ways,
-    check_disjoint,
-    propagation_choices,
-)
+from .options import UNSPECIFIED_OPTIONS, JitOptions, both_ways, check_disjoint, propagation_choices
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -59,10 +54,10 @@ def jit(
     mesh: Mesh | None = None,
     in_shardings: Any = UNSPECIFIED,
     out_shardings: Any = UNSPECIFIED,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = (),
+    static_argnames: str | Sequence[str] | None = (),
+    donate_argnums: int | Sequence[int] | None = (),
+    donate_argnames: str | Sequence[str] | None = (),
     strategy: Strategy | None = None,
     conservative: bool | None = None,
     strict_divisible: bool | None = None,
@@ -185,6 +180,7 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh; inside another traced function the ops are recorded there."""
+        enter_call()
         try:
             outer = current_trace()
             if outer is not None:
@@ -196,13 +192,19 @@ class JitFunction:
         except Exception as error:
             hide_frames(error)
             raise
+        finally:
+            leave_call()
 
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""
-        call = self._call(args, kwargs)
-        call.leaves = list(map(native_struct, call.leaves))
-        return self._trace(call, self._mesh_for(call))
+        enter_call()
+        try:
+            call = self._call(args, kwargs)
+            call.leaves = list(map(native_struct, call.leaves))
+            return self._trace(call, self._mesh_for(call))
+        finally:
+            leave_call()
 
     @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

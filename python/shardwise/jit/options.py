@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+import numpy as np
+
 from ..errors import ShardingError, message
 from ..mesh import Mesh
 from ..module import checked_rule
@@ -14,7 +16,15 @@ from ..op_rules import ShardingRule
 from ..propagation_options import DEFAULTS, PropagationOptions, Strategy, options
 from ..sharding import UNSPECIFIED
 
-__all__ = ["UNSPECIFIED_OPTIONS", "JitOptions", "both_ways", "check_disjoint", "checked_rules", "propagation_choices"]
+__all__ = [
+    "UNSPECIFIED_OPTIONS",
+    "JitOptions",
+    "both_ways",
+    "check_disjoint",
+    "checked_rules",
+    "parameter_positions",
+    "propagation_choices",
+]
 
 
 class JitOptions(TypedDict, total=False):
@@ -23,10 +33,10 @@ class JitOptions(TypedDict, total=False):
     mesh: Mesh | None
     in_shardings: Any
     out_shardings: Any
-    static_argnums: int | Sequence[int]
-    static_argnames: str | Sequence[str]
-    donate_argnums: int | Sequence[int]
-    donate_argnames: str | Sequence[str]
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Sequence[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Sequence[str] | None
     strategy: Strategy | None
     conservative: bool | None
     strict_divisible: bool | None
@@ -64,12 +74,30 @@ def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str
     return how, rules, stated
 
 
-def both_ways(
-    kind: str, fun: Callable[..., Any], argnums: int | Sequence[int], argnames: str | Sequence[str]
-) -> tuple[set[int], set[str]]:
+def parameter_positions(what: str, option: str, value: Any, way_out: str) -> tuple[int, ...]:
+    """The value of an option that counts parameters from 0: one integer or several; TypeError for anything else."""
+    several = value if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
+    if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several):
+        raise TypeError(message(what, f"{option} must be an integer or a sequence of integers", repr(value), way_out))
+    return tuple(int(i) for i in several)
+
+
+def parameter_names(option: str, value: Any, way_out: str) -> tuple[str, ...]:
+    """The value of an option that names parameters: one name or several; TypeError for anything else."""
+    several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
+    if not all(isinstance(name, str) for name in several):
+        raise TypeError(message("jit", f"{option} must be a name or a sequence of names", repr(value), way_out))
+    return tuple(several)
+
+
+def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[set[int], set[str]]:
     """The static, or the donated, arguments by position and by name, however they were given, as JAX infers them."""
-    nums = {argnums} if isinstance(argnums, int) else set(argnums)
-    names = {argnames} if isinstance(argnames, str) else set(argnames)
+    by_name, by_number = (
+        f"write {kind}_argnames={argnums!r} for names",
+        f"write {kind}_argnums={argnames!r} for positions",
+    )
+    nums = set(parameter_positions("jit", f"{kind}_argnums", () if argnums is None else argnums, by_name))
+    names = set(parameter_names(f"{kind}_argnames", () if argnames is None else argnames, by_number))
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_name
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
     bitcast,
@@ -30,10 +30,13 @@ from ._registry import implements
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "sizes_of", "squeeze", "view"]
 
 
-def sizes_of(shape: Any) -> tuple[int, ...]:
-    """A shape that is given as a number or as several."""
-    several = isinstance(shape, (tuple, list)) or np.ndim(shape)
-    return tuple(int(n.__index__()) for n in shape) if several else (int(shape.__index__()),)
+def sizes_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
+    """A shape that is given as a number or as several; TypeError for what is no integer."""
+    sizes = tuple(shape) if np.ndim(shape) else (shape,)
+    if not all(hasattr(size, "__index__") for size in sizes):
+        way_out = "use // or int(...) to compute a size"
+        raise TypeError(message(what, "sizes must be integers", shown(shape), way_out))
+    return tuple(int(size.__index__()) for size in sizes)
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -67,7 +70,7 @@ def copy_(a: Any, order: Any = "K", subok: Any = False) -> Any:
 @implements("reshape")
 def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Tracer:
     """``numpy.reshape`` in the order C or F; one size may be -1."""
-    sizes = list(sizes_of(newshape if shape is None else shape))
+    sizes = list(sizes_of(newshape if shape is None else shape, "np.reshape"))
     if order == "F":
         return transpose_(reshape_(transpose_(a), sizes[::-1]))
     refuse("reshape", order=(order, "C"))

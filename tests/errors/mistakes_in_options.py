@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in the options of jit, grad and vmap: each row holds the whole message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mistakes import MESH, X, on_mesh, row
+
+import shardwise as sw
+from shardwise import P
+
+ROWS = sw.device_put(X, sw.NamedSharding(MESH, P("data")))
+
+
+def power(x: Any, n: Any) -> Any:
+    return x**n
+
+
+def product(x: Any, w: Any) -> Any:
+    return (x * w).sum()
+
+
+# ---- static arguments -----------------------------------------------------------------------------------------------
+
+INTEGERS = r"^jit: static_argnums must be an integer or a sequence of integers, got "
+
+
+@row(TypeError, INTEGERS + r"'n'; write static_argnames='n' \(at [^)]*\)$")
+def static_argnums_of_a_name() -> None:
+    on_mesh(power, static_argnums="n")
+
+
+@row(TypeError, INTEGERS + r"\['x', 'n'\]; write static_argnames=\['x', 'n'\] \(at [^)]*\)$")
+def static_argnums_of_names() -> None:
+    on_mesh(power, static_argnums=["x", "n"])
+
+
+@row(TypeError, INTEGERS + r"1\.5; count the positional arguments from 0 \(at [^)]*\)$")
+def static_argnums_of_a_float() -> None:
+    on_mesh(power, static_argnums=1.5)
+
+
+@row(TypeError, INTEGERS + r"True; count the positional arguments from 0 \(at [^)]*\)$")
+def static_argnums_of_a_bool() -> None:
+    on_mesh(power, static_argnums=True)
+
+
+NAMES = r"^jit: static_argnames must be a name or a sequence of names, got "
+
+
+@row(TypeError, NAMES + r"3; write static_argnums=3 \(at [^)]*\)$")
+def static_argnames_of_a_number() -> None:
+    on_mesh(power, static_argnames=3)
+
+
+@row(TypeError, NAMES + r"\('n', 1\.5\); write the names of parameters \(at [^)]*\)$")
+def static_argnames_of_a_name_and_a_float() -> None:
+    on_mesh(power, static_argnames=("n", 1.5))
+
+
+# ---- shardings ------------------------------------------------------------------------------------------------------
+
+TEXT = r"""^NamedSharding: text must be that of a sharding, such as '\[{"x"}, {}\]', got """
+
+
+@row(sw.ShardingError, TEXT + r"""'data'; write P\("data"\) for names of axes \(at [^)]*\)$""")
+def in_shardings_of_a_name() -> None:
+    on_mesh(lambda x: x, in_shardings="data")(X)
+
+
+@row(sw.ShardingError, TEXT + r"""'data, model'; write P\("data", "model"\) for names of axes \(at [^)]*\)$""")
+def out_shardings_of_names() -> None:
+    on_mesh(lambda x: x, out_shardings="data, model")(X)
+
+
+@row(sw.ShardingError, TEXT + r"""'x'; write P\("x"\) for names of axes \(at [^)]*\)$""")
+def device_put_to_a_name() -> None:
+    sw.device_put(ROWS, "x")
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+SIZES = (
+    r"^np\.reshape: sizes must be integers, got \(6\.0, 8\); use // or int\(\.\.\.\) to compute a size \(at [^)]*\)$"
+)
+
+
+@row(TypeError, SIZES)
+def traced_reshape_to_a_float() -> None:
+    on_mesh(lambda x: x.reshape(6.0, 8))(X)
+
+
+@row(TypeError, SIZES)
+def reshape_to_a_float() -> None:
+    ROWS.reshape(6.0, 8)
+
+
+@row(TypeError, SIZES)
+def numpy_reshape_to_a_float() -> None:
+    np.reshape(ROWS, (6.0, 8))  # type: ignore[arg-type, call-overload]
+
+
+# ---- grad -----------------------------------------------------------------------------------------------------------
+
+ARGNUMS = r"^grad: argnums must be an integer or a sequence of integers, got "
+
+
+@row(TypeError, ARGNUMS + r"'w'; count the positional arguments from 0 \(at [^)]*\)$")
+def argnums_of_a_name() -> None:
+    sw.grad(product, argnums="w")
+
+
+@row(TypeError, ARGNUMS + r"None; count the positional arguments from 0 \(at [^)]*\)$")
+def argnums_of_none() -> None:
+    sw.value_and_grad(product, argnums=None)  # type: ignore[arg-type]
+
+
+@row(sw.ShapeError, r"^grad: argnums must be in \[-2, 2\), the positional arguments, got 5 \(at [^)]*\)$")
+def argnums_beyond_the_arguments() -> None:
+    on_mesh(sw.grad(product, argnums=5))(X, X)
+
+
+# ---- vmap -----------------------------------------------------------------------------------------------------------
+
+
+@row(TypeError, r"^vmap: takes a function, got 3 \(at [^)]*\)$")
+def vmap_of_a_number() -> None:
+    sw.vmap(3)  # type: ignore[arg-type]
+
+
+MAPS_NOTHING = r"; write in_axes=0, or call the function without vmap \(at [^)]*\)$"
+
+
+@row(sw.ShapeError, r"^vmap: in_axes must map an argument, got None" + MAPS_NOTHING)
+def in_axes_of_none() -> None:
+    on_mesh(sw.vmap(lambda x: x, in_axes=None))(X)
+
+
+@row(sw.ShapeError, r"^vmap: in_axes must map an argument, got \(None,\)" + MAPS_NOTHING)
+def in_axes_that_map_no_argument() -> None:
+    on_mesh(sw.vmap(lambda x: x, in_axes=(None,)))(X)
+
+
+@row(sw.ShapeError, r"^vmap: an argument must hold an array, got \(\) \(at [^)]*\)$")
+def vmap_without_arguments() -> None:
+    on_mesh(sw.vmap(lambda: 1))()
+
+
+@row(sw.ShapeError, r"^vmap: in_axes must hold dims or None, got 'a' \(at [^)]*\)$")
+def in_axes_of_text() -> None:
+    on_mesh(sw.vmap(lambda x: x, in_axes="a"))(X)
+
+
+@row(sw.ShapeError, r"^vmap: in_axes must be in \[-2, 2\) for an argument of 2 dims, got 5 \(at [^)]*\)$")
+def in_axes_beyond_the_dims() -> None:
+    on_mesh(sw.vmap(lambda x: x, in_axes=5))(X)
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: in_axes must have one entry for each of the 1 positional arguments, got \(0, 0\); "
+    r"write None for an argument that is not mapped \(at [^)]*\)$",
+)
+def in_axes_for_more_arguments() -> None:
+    on_mesh(sw.vmap(lambda x: x, in_axes=(0, 0)))(X)
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for \({'a': float32\[8, 6\]},\); "
+    r"give one dim for all of it, or one for each of its parts \(at [^)]*\)$",
+)
+def in_axes_of_another_tree() -> None:
+    on_mesh(sw.vmap(lambda x: x["a"], in_axes=({"b": 0},)))({"a": X})
+
+
+@row(sw.ShapeError, r"^vmap: out_axes must hold dims or None, got 1\.5 \(at [^)]*\)$")
+def out_axes_of_a_float() -> None:
+    on_mesh(sw.vmap(lambda x: x, out_axes=1.5))(X)
+
+
+@row(sw.ShapeError, r"^vmap: out_axes must be in \[-2, 2\) for a result of 2 dims, got 7 \(at [^)]*\)$")
+def out_axes_beyond_the_dims() -> None:
+    on_mesh(sw.vmap(lambda x: x, out_axes=7))(X)
+
+
+@row(
+    sw.ShapeError,
+    r"^vmap: a result with out_axes None must be the same for all examples, got Tracer<float32\[6\]>; "
+    r"give it a dim \(at [^)]*\)$",
+)
+def out_axes_of_none() -> None:
+    on_mesh(sw.vmap(lambda x: x, out_axes=None))(X)
