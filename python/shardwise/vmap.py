@@ -11,7 +11,7 @@ import numpy as np
 import optree
 
 from .dtypes import dtype_name
-from .errors import ShapeError, message
+from .errors import ShapeError, message, shown
 from .jit import JitFunction, run_as_program
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
@@ -64,10 +64,10 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
         axes = tuple(axes)
     try:
         broadcast = optree.broadcast_prefix(axes, tree, is_leaf=_is_axis, none_is_leaf=True)
-    except ValueError as error:
-        raise ShapeError(
-            message("vmap", f"{what} must be a prefix of the tree it describes", axes, str(error))
-        ) from None
+    except ValueError:
+        rule = f"{what} must be a prefix of the tree it describes"
+        way_out = "give one dim for all of it, or one for each of its parts"
+        raise ShapeError(message("vmap", rule, f"{axes!r} for {shown(tree)}", way_out)) from None
     for axis in broadcast:
         if not _is_axis(axis):
             raise ShapeError(message("vmap", f"{what} must hold dims or None", repr(axis)))
@@ -90,9 +90,11 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
             sizes.append(x.shape[axis])
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
+    if not leaves:
+        raise ShapeError(message("vmap", "an argument must hold an array", shown(args)))
     if not sizes:
         way_out = "write in_axes=0, or call the function without vmap"
-        raise ShapeError(message("vmap", "in_axes must map an argument", in_axes, way_out))
+        raise ShapeError(message("vmap", "in_axes must map an argument", repr(in_axes), way_out))
     if len(set(sizes)) != 1:
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", sizes, way_out))

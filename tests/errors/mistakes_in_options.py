@@ -169,7 +169,7 @@ def in_axes_for_more_arguments() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for \({'a': float32\[8, 6\]},\); "
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for \({'a': Tracer<float32\[8,6\]>},\); "
     r"give one dim for all of it, or one for each of its parts \(at [^)]*\)$",
 )
 def in_axes_of_another_tree() -> None:

@@ -122,8 +122,8 @@ class JitFunction:
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
         self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
-        way_out = f"write static_argnames={static_argnums!r} for names"
-        nums = parameter_positions("jit", "static_argnums", () if static_argnums is None else static_argnums, way_out)
+        nums = () if static_argnums is None else static_argnums
+        nums = parameter_positions("jit", "static_argnums", nums, "static_argnames")
         names = static_names(() if static_argnames is None else static_argnames)
         self._static_nums, self._static_names = static_both_ways(fun, set(nums), set(names))
         self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)

@@ -32,10 +32,13 @@ class JitOptions(TypedDict, total=False):
     sharding_rules: Mapping[str, ShardingRule | str] | None
 
 
-def parameter_positions(what: str, option: str, value: Any, way_out: str) -> tuple[int, ...]:
+def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:
     """The value of an option that counts parameters from 0: one integer or several; TypeError for anything else."""
     several = value if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several):
+        way_out = "count the positional arguments from 0"
+        if option_of_names and several and all(isinstance(name, str) for name in several):
+            way_out = f"write {option_of_names}={value!r}"
         raise TypeError(message(what, f"{option} must be an integer or a sequence of integers", repr(value), way_out))
     return tuple(int(i) for i in several)
 
@@ -44,7 +47,8 @@ def static_names(value: Any) -> tuple[str, ...]:
     """The value of ``static_argnames``: one name or several; TypeError for anything else."""
     several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
     if not all(isinstance(name, str) for name in several):
-        way_out = f"write static_argnums={value!r} for positions"
+        are_positions = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several)
+        way_out = f"write static_argnums={value!r}" if are_positions else "write the names of parameters"
         raise TypeError(message("jit", "static_argnames must be a name or a sequence of names", repr(value), way_out))
     return tuple(several)
 
