@@ -169,8 +169,8 @@ def in_axes_for_more_arguments() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for \({'a': Tracer<float32\[8,6\]>},\); "
-    r"give one dim for all of it, or one for each of its parts \(at [^)]*\)$",
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for "
+    r"\({'a': Tracer<float32\[8,6\]>},\); give one dim for all of it, or one for each of its parts \(at [^)]*\)$",
 )
 def in_axes_of_another_tree() -> None:
     on_mesh(sw.vmap(lambda x: x["a"], in_axes=({"b": 0},)))({"a": X})
