@@ -42,7 +42,7 @@ def value_and_grad(
     """
     if not callable(fun):
         raise TypeError(message("grad", "takes a function", repr(fun)))
-    positions = parameter_positions("grad", "argnums", argnums, "count the positional arguments from 0")
+    positions = parameter_positions("grad", "argnums", argnums)
 
     programs: dict[Any, JitFunction] = {}
 
@@ -58,9 +58,8 @@ def value_and_grad(
             return result
         for i in positions:
             if not -len(args) <= i < len(args):
-                raise ShapeError(
-                    message("grad", f"argnums must be in [{-len(args)}, {len(args)}), the positional arguments", i)
-                )
+                rule = f"argnums must be in [{-len(args)}, {len(args)}), the positional arguments"
+                raise ShapeError(message("grad", rule, i))
         value, aux, gradients = _differentiate(trace, fun, args, kwargs, positions, has_aux)
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else tuple(gradients)
         return ((value, aux) if has_aux else value), gradient

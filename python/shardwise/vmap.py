@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import dtype_name
-from .errors import ShapeError, message
+from .errors import ShapeError, message, shown
 from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
@@ -92,9 +92,11 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
             sizes.append((name, x.shape[axis]))
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
+    if not leaves:
+        raise ShapeError(message("vmap", "an argument must hold an array", shown(args)))
     if not sizes:
         way_out = "write in_axes=0, or call the function without vmap"
-        raise ShapeError(message("vmap", "in_axes must map an argument", in_axes, way_out))
+        raise ShapeError(message("vmap", "in_axes must map an argument", repr(in_axes), way_out))
     if len({size for _, size in sizes}) != 1:
         got = ", ".join(f"{size} for {name}" for name, size in sizes)
         way_out = "give every example a row in each of them"

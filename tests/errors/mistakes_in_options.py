@@ -62,7 +62,7 @@ def static_argnames_of_a_name_and_a_float() -> None:
 
 # ---- shardings ------------------------------------------------------------------------------------------------------
 
-TEXT = r"""^NamedSharding: text must be that of a sharding, such as '\[{"x"}, {}\]', got """
+TEXT = r"""^(in_shardings of x|out_shardings of result|device_put): text must be that of a sharding, such as '\[{"x"}, {}\]', got """
 
 
 @row(sw.ShardingError, TEXT + r"""'data'; write P\("data"\) for names of axes \(at [^)]*\)$""")
@@ -153,7 +153,7 @@ def in_axes_of_text() -> None:
     on_mesh(sw.vmap(lambda x: x, in_axes="a"))(X)
 
 
-@row(sw.ShapeError, r"^vmap: in_axes must be in \[-2, 2\) for an argument of 2 dims, got 5 \(at [^)]*\)$")
+@row(sw.ShapeError, r"^vmap: in_axes must be in \[-2, 2\) for x of 2 dims, got 5 \(at [^)]*\)$")
 def in_axes_beyond_the_dims() -> None:
     on_mesh(sw.vmap(lambda x: x, in_axes=5))(X)
 
@@ -169,8 +169,9 @@ def in_axes_for_more_arguments() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for \({'a': float32\[8, 6\]},\); "
-    r"give one dim for all of it, or one for each of its parts \(at [^)]*\)$",
+    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for "
+    r"\({'a': float32\[8, 6\]},\); give one axis for everything below a point of the tree, or one for each leaf "
+    r"\(at [^)]*\)$",
 )
 def in_axes_of_another_tree() -> None:
     on_mesh(sw.vmap(lambda x: x["a"], in_axes=({"b": 0},)))({"a": X})

@@ -169,7 +169,7 @@ def keyword_that_is_no_name() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: mapped dims must have one size, got no mapped argument; give every example a row in each of them \(",
+    r"^vmap: in_axes must map an argument, got \(None,\); write in_axes=0, or call the function without vmap \(at",
 )
 def map_of_no_argument() -> None:
     on_mesh(sw.vmap(lambda x: x, in_axes=(None,)))(X)
@@ -241,7 +241,7 @@ def sharding_of_an_argument_over_an_unknown_axis() -> None:
     on_mesh(lambda params: params, in_shardings=({"w": P("x"), "b": None},))(TREE)
 
 
-@row(sw.ShapeError, r"^vmap of params\['b'\]: dim must be in \[-1, 1\), got 1 \(at")
+@row(sw.ShapeError, r"^vmap: in_axes must be in \[-1, 1\) for params\['b'\] of 1 dims, got 1 \(at")
 def mapped_dim_that_a_leaf_has_not() -> None:
     on_mesh(sw.vmap(lambda params: params, in_axes=1))({"b": X[0]})
 

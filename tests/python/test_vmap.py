@@ -125,7 +125,11 @@ def test_vmap_takes_trees_closures_and_results_that_no_example_changes() -> None
         (sw.vmap(np.add, (None, None)), (np.ones(3), np.ones(3)), "in_axes must map an argument"),
         (sw.vmap(np.negative, 2), (np.ones(3),), "in_axes must be in"),
         (sw.vmap(np.negative, "x"), (np.ones(3),), "in_axes"),
-        (sw.vmap(np.negative, (0, 0)), (np.ones(3),), "in_axes must have one entry for each"),
+        (
+            sw.vmap(np.negative, (0, 0)),
+            (np.ones(3),),
+            "in_axes must have one entry for each of the 1 positional arguments",
+        ),
         (sw.vmap(np.negative, 0, None), (np.ones(3),), "out_axes None"),
     ],
 )

@@ -74,30 +74,32 @@ def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str
     return how, rules, stated
 
 
-def parameter_positions(what: str, option: str, value: Any, way_out: str) -> tuple[int, ...]:
+def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:
     """The value of an option that counts parameters from 0: one integer or several; TypeError for anything else."""
     several = value if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several):
+        way_out = "count the positional arguments from 0"
+        if option_of_names and several and all(isinstance(name, str) for name in several):
+            way_out = f"write {option_of_names}={value!r}"
         raise TypeError(message(what, f"{option} must be an integer or a sequence of integers", repr(value), way_out))
     return tuple(int(i) for i in several)
 
 
-def parameter_names(option: str, value: Any, way_out: str) -> tuple[str, ...]:
+def parameter_names(option: str, value: Any, option_of_positions: str) -> tuple[str, ...]:
     """The value of an option that names parameters: one name or several; TypeError for anything else."""
     several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
     if not all(isinstance(name, str) for name in several):
+        are_positions = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several)
+        way_out = f"write {option_of_positions}={value!r}" if are_positions else "write the names of parameters"
         raise TypeError(message("jit", f"{option} must be a name or a sequence of names", repr(value), way_out))
     return tuple(several)
 
 
 def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[set[int], set[str]]:
     """The static, or the donated, arguments by position and by name, however they were given, as JAX infers them."""
-    by_name, by_number = (
-        f"write {kind}_argnames={argnums!r} for names",
-        f"write {kind}_argnums={argnames!r} for positions",
-    )
-    nums = set(parameter_positions("jit", f"{kind}_argnums", () if argnums is None else argnums, by_name))
-    names = set(parameter_names(f"{kind}_argnames", () if argnames is None else argnames, by_number))
+    by_number, by_name = f"{kind}_argnums", f"{kind}_argnames"
+    nums = set(parameter_positions("jit", by_number, () if argnums is None else argnums, by_name))
+    names = set(parameter_names(by_name, () if argnames is None else argnames, by_number))
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
