@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError, message
 from ..tracing import Tracer
-from ._primitives import convert, normalize_axes, normalize_axis, reduce, refuse, truth
+from ._primitives import convert, normalize_axes, normalize_axis, reduce, refuse, splat, truth
 from ._promote import is_float, is_integer, sum_dtype
 from ._registry import implements
 
@@ -75,20 +75,23 @@ def prod(
 
 def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any) -> Any:
     axes = normalize_axes(function, axis, x.ndim)
-    if initial is None or initial is _NO_VALUE:
-        if any(x.shape[a] == 0 for a in axes):
-            raise ShapeError(
-                message(
-                    function,
-                    "a reduction over nothing needs a value to start with",
-                    f"shape {x.shape}",
-                    "give initial=",
-                )
+    given = initial is not None and initial is not _NO_VALUE
+    if not given and any(x.shape[a] == 0 for a in axes):
+        raise ShapeError(
+            message(
+                function,
+                "a reduction over nothing needs a value to start with",
+                f"shape {x.shape}",
+                "give initial=",
             )
-        initial = lowest(x.dtype) if op == "maximum" else highest(x.dtype)
-    elif not axes:
-        return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)
-    return reduce(x, op, axes, initial, bool(_default(keepdims, False)))
+        )
+    neutral = lowest(x.dtype) if op == "maximum" else highest(x.dtype)
+    found = reduce(x, op, axes, neutral, bool(_default(keepdims, False))) if axes else x
+    if not given:
+        return found
+    # Where the initial value ties with the elements, it has half of the gradient, as in JAX.
+    start = splat(x._trace, initial, found.shape, x.dtype)
+    return np.maximum(found, start) if op == "maximum" else np.minimum(found, start)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
