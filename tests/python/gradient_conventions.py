@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a gradient differs from JAX's on purpose: the one list of such differences, each with what the gradient is.
 
-A difference that is not in here fails test_special_points.py, as does an entry without a difference, or an eleventh one.
+A difference that is not in here fails test_special_points.py, and so does an entry that no point needs.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ CONVENTIONS = (
         ("power", "float_power"), _powers_of_zero_exponent, _is_zero,
     ),
     Convention(
-        "JAX replaces infinities by 0 in the derivatives of np.logaddexp and np.logaddexp2: it gives e**x by x at "
-        "(x, inf), and (1, 1) or NaN at equal infinities; here the larger operand has the gradient, equal ones share it",
+        "JAX replaces infinities by 0 in the derivatives of np.logaddexp and np.logaddexp2: (x, inf) has e**x by "
+        "x, equal infinities have (1, 1) or NaN; here the larger operand has the gradient, and equal ones share it",
         ("logaddexp", "logaddexp2"), _beyond_logarithms, _share_of_larger,
     ),
     Convention(

@@ -12,10 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from special_points import RUNS, Points, all_points, arrays_of, rows, weighted_sum
-
-# Inside a program XLA replaces the NaN of these gradients by 0; outside, each op is on its own.
-EAGER = ("max", "min", "amax", "amin", "ptp", "linalg.norm", "maximum-reduce")
+from special_points import RUNS, Points, all_points, arrays_of, weighted_sum
 
 Program = list[tuple[Points, str]]  # with the kind of a run
 
@@ -34,19 +31,20 @@ def gradients(point: Points, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[
 def together(program: Program, inputs: list[tuple[np.ndarray, ...]]) -> list[Any]:
     """One unoptimised program of many: each on its own would compile for minutes."""
     traced = jax.jit(lambda inputs: [gradients(point, xs) for (point, _), xs in zip(program, inputs)]).lower(inputs)
-    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    options: dict[str, bool | int | float | str] = {
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+        "xla_disable_hlo_passes": "algsimp",  # makes 0 of the NaN in gradients of max
+    }
     return list(traced.compile(options)(inputs))
 
 
 def main(path: str) -> None:
     jax.config.update("jax_enable_x64", True)
     program = [(p, run) for p in all_points() for run in RUNS if p.in_jax and arrays_of(p, run) is not None]
-    eager = [(p, run) for p, run in program if p.arrays is rows and p.name.startswith(EAGER)]
-    program = [row for row in program if row not in eager]
-    results = together(program, [arrays_of(point, run) or () for point, run in program])
-    results += [gradients(p, tuple(map(jnp.asarray, p.arrays(run)))) for p, run in eager]
+    inputs = [arrays_of(point, run) or () for point, run in program]
     written = {}
-    for (point, run), (result, found) in zip(program + eager, results, strict=True):
+    for (point, run), (result, found) in zip(program, together(program, inputs), strict=True):
         for kind, arrays in (("value", result), ("gradient", found)):
             written.update({f"{point.name}/{run}/{kind}/{i}": np.asarray(x) for i, x in enumerate(arrays)})
     np.savez(path, **written)

@@ -157,7 +157,6 @@ OPERATORS: dict[str, Row] = {
 }
 
 
-
 def _op(name: str, *xs: Any, **attrs: Any) -> Any:
     """An op that no NumPy function records; in JAX the function of ``jax.lax`` with its name."""
     if isinstance(xs[0], Tracer):
@@ -179,13 +178,15 @@ OP_ROWS: dict[str, Row] = {
     "at-set": (lambda n, x, y: x.at[:, n.asarray([0, 3])].set(y[:, :2]), (two_rows,)),
     "at-add": (lambda n, x, y: x.at[:, n.asarray([0, 0, 3])].add(y[:, :3]), (two_rows,)),
     "at-multiply": (lambda n, x, y: x.at[:, n.asarray([0, 3])].multiply(y[:, :2], unique_indices=True), (two_rows,)),
+    "at-box": (lambda n, x, y: x.at[1:3, 2:].set(y[:2, :3]), (two_rows,)),
     "at-row": (lambda n, x, y: x.at[n.argmax(x[4])].set(y[0]), (two_rows,)),
     "row": (lambda n, x: x[n.argmax(x[4])], ROWS),
 }  # fmt: skip
 
 FUNCTION_ROWS: dict[str, Row] = {
     **{k: row for name in ("sum", "mean", "prod", "max", "min", "ptp", "var", "std") for k, row in _axes(name).items()},
-    **{k: row for name in ("amax", "amin", "any", "all", "argmax", "argmin", "count_nonzero") for k, row in _axes(name).items()},
+    **{k: row for name in ("amax", "amin", "argmax", "argmin") for k, row in _axes(name).items()},
+    **{k: row for name in ("any", "all", "count_nonzero") for k, row in _axes(name).items()},
     **{k: row for name in ("cumsum", "cumprod") for k, row in _cumulative(name).items()},
     **_norms(),
     "max-initial": (lambda n, x: n.max(x, axis=1, initial=2.0), (finite,)),

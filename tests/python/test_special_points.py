@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -73,7 +74,9 @@ def test_every_function_of_the_registry_is_tried() -> None:
 def test_every_differentiable_op_is_tried() -> None:
     recorded: set[str] = set()
     for point in POINTS:
-        text = sw.jit(lambda *xs, p=point: listed(p.function(np, *xs)), mesh=ONE).lower(*point.arrays("float32")).as_text()
+        text = (
+            sw.jit(lambda *xs, p=point: listed(p.function(np, *xs)), mesh=ONE).lower(*point.arrays("float32")).as_text()
+        )
         recorded |= set(re.findall(r"\b(?:stablehlo|chlo)\.\w+", text))
     ops = {op["name"] for op in _core.ir.all_ops() if op["differentiable"] and not op["name"].startswith("sdy.")}
     assert ops - recorded == {"stablehlo.optimization_barrier"}  # its gradient knows no points
@@ -104,20 +107,13 @@ def test_value_is_numpys(point: Points, dtype: str) -> None:
 # ---- gradients ------------------------------------------------------------------------------------------------------
 
 
-def is_subnormal(x: np.ndarray, dtype: str) -> np.ndarray:
-    return np.asarray((x != 0) & (np.abs(x) < np.finfo(dtype).tiny))
-
-
-def subnormal_places(point: Points, arrays: Any, values: Any, dtype: str) -> np.ndarray:
+def subnormal_places(at: At, dtype: str) -> np.ndarray:
     """Where an operand or the result is subnormal: XLA takes it for zero on CPUs."""
-    found = np.zeros(arrays[0].shape, bool)
-    if is_elementwise(point):
-        for x in (*arrays, *values):
-            found |= is_subnormal(np.asarray(x, dtype), dtype)
-    return found
+    numbers = [*at.arrays, *(x for x, _ in at.results())]
+    return np.any([(x != 0) & (np.abs(x) < np.finfo(dtype).tiny) for x in numbers], axis=0)
 
 
-def gradient_rows(point: Points, run_name: str, jax: Any) -> Any:
+def gradient_rows(point: Points, run_name: str, jax: Any) -> Iterator[At]:
     """One :class:`At` for each of the point's arrays."""
     dtype = "float32" if run_name == WIDE else run_name
     arrays = arrays_of(point, run_name)
@@ -130,22 +126,25 @@ def gradient_rows(point: Points, run_name: str, jax: Any) -> Any:
         yield At(point.name, arrays, i, ours, want, tuple(values), tuple(theirs))
 
 
-def agrees(at: At, absolute: float) -> np.ndarray:
-    limits = np.finfo(at.ours.dtype)
-    return np.isclose(at.ours, at.jax, rtol=1024 * limits.eps, atol=absolute, equal_nan=True)
-
-
-def differences(point: Points, run_name: str, jax: Any) -> Any:
-    """The elements that are not JAX's, and the conventions that they fall under."""
+def differences(point: Points, run_name: str, jax: Any) -> Iterator[tuple[At, np.ndarray]]:
+    """The gradients, and at which elements they are not JAX's."""
     dtype = "float32" if run_name == WIDE else run_name
     limits = np.finfo(dtype)
     # 1 - tanh(x)**2 has an absolute error, and so have sums.
     absolute = 16 * limits.eps if not is_elementwise(point) or point.name == "tanh" else 8 * limits.tiny
     for at in gradient_rows(point, run_name, jax):
-        subnormal = subnormal_places(point, point.arrays(dtype), run(point, dtype)[0] if len(at.values) == 1 and np.shape(at.values[0]) == at.ours.shape else (), dtype)
-        compared = subnormal if run_name == WIDE else ~subnormal
-        different = compared & ~agrees(at, absolute)
+        different = ~np.isclose(at.ours, at.jax, rtol=1024 * limits.eps, atol=absolute, equal_nan=True)
+        if is_elementwise(point):
+            subnormal = subnormal_places(at, dtype)
+            different &= subnormal if run_name == WIDE else ~subnormal
         yield at, different
+
+
+def described(at: At, where: np.ndarray) -> str:
+    places = list(zip(*np.nonzero(where)))[:8]
+    operands = [x for x in at.arrays if x.shape == where.shape]
+    rows = [f"at {[float(x[i]) for x in operands]}: {at.ours[i]}, in JAX {at.jax[i]}" for i in places]
+    return f"{at.name} by operand {at.operand}, {where.sum()} elements: " + "; ".join(rows)
 
 
 @pytest.mark.parametrize("run_name", RUNS)
@@ -156,20 +155,19 @@ def test_gradient_is_jaxs(point: Points, run_name: str, jax: Any) -> None:
     for at, different in differences(point, run_name, jax):
         for convention in CONVENTIONS:
             different &= ~convention.covers(at)
-        shown = [
-            f"at {tuple(float(x[i]) for x in at.arrays if x.shape == different.shape)}: {at.ours[i]}, in JAX {at.jax[i]}"
-            for i in list(zip(*np.nonzero(different)))[:8]
-        ]
-        assert not different.any(), f"{point.name} by operand {at.operand}, {different.sum()} elements: " + "; ".join(shown)
+        assert not different.any(), described(at, different)
 
 
 def test_conventions_are_few_and_each_is_needed(jax: Any) -> None:
-    assert len(CONVENTIONS) <= 9  # with that of subnormal numbers, ten
+    assert len(CONVENTIONS) <= 10
     needed = set()
     for point in POINTS:
-        for at, different in differences(point, "float64", jax) if point.in_jax else ():
-            needed |= {i for i, c in enumerate(CONVENTIONS) if np.any(different & c.covers(at))}
-    assert needed == set(range(len(CONVENTIONS)))
+        for name in RUNS if point.in_jax else ():
+            if arrays_of(point, name) is None:
+                continue
+            for at, different in differences(point, name, jax):
+                needed |= {c.reason for c in CONVENTIONS if np.any(different & c.covers(at))}
+    assert needed == {c.reason for c in CONVENTIONS}
 
 
 def test_nextafter_has_no_gradient() -> None:
