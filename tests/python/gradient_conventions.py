@@ -150,7 +150,8 @@ CONVENTIONS = (
     Convention(
         "np.prod and np.cumprod multiply in any order: where one overflows or meets 0 * inf, NaN and infinities may be "
         "at other places than in JAX",
-        ("prod", "cumprod", "cumulative_prod", "multiply"), lambda at: ~(np.isfinite(at.ours) & np.isfinite(at.jax)),
+        ("prod", "cumprod", "cumulative_prod", "multiply-accumulate"),
+        lambda at: ~(np.isfinite(at.ours) & np.isfinite(at.jax)),
         lambda at: np.ones(at.ours.shape, bool),
     ),
     Convention(
