@@ -7,6 +7,7 @@ drops the frames between the two, so that a traceback holds the user's lines onl
 
 from __future__ import annotations
 
+import contextlib
 import os
 import string
 from collections.abc import Callable
@@ -29,6 +30,7 @@ _HERE = os.path.dirname(__file__)
 HIDDEN = [
     *(os.path.join(_HERE, entry) for entry in sorted(os.listdir(_HERE)) if entry != "models"),
     *(os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
+    contextlib.__file__,  # our context managers run through it
     string.__file__,  # debug.print checks format strings with its Formatter
     *(os.path.dirname(str(library.__file__)) + os.sep for library in (np, optree)),
 ]

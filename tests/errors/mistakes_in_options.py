@@ -62,7 +62,8 @@ def static_argnames_of_a_name_and_a_float() -> None:
 
 # ---- shardings ------------------------------------------------------------------------------------------------------
 
-TEXT = r"""^(in_shardings of x|out_shardings of result|device_put): text must be that of a sharding, such as '\[{"x"}, {}\]', got """
+PLACES = "in_shardings of x|out_shardings of result|device_put"
+TEXT = rf"""^({PLACES}): text must be that of a sharding, such as '\[{{"x"}}, {{}}\]', got """
 
 
 @row(sw.ShardingError, TEXT + r"""'data'; write P\("data"\) for names of axes \(at [^)]*\)$""")

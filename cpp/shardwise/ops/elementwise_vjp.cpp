@@ -67,8 +67,9 @@ Term one_minus_square(Term x) { return (1.0 - x) * (x + 1.0); }  // keeps its di
 
 }  // namespace
 
+// 1 at both zeros, as in JAX.
 void vjp_abs(VjpContext& context) {
-  unary(context, [](Term g, Term x, Term) { return g * x.op("stablehlo.sign"); });
+  unary(context, [](Term g, Term x, Term) { return x.compare("GE", x.splat(0.0)).select(g, -g); });
 }
 void vjp_negate(VjpContext& context) {
   unary(context, [](Term g, Term, Term) { return -g; });
@@ -229,7 +230,9 @@ void vjp_clamp(VjpContext& context) {
   };
   if (is_differentiable(context, 0)) {
     const Term g{builder, context.cotangent()};
-    set_bound(0, whole(0).compare("GT", x).select(g, g.splat(0.0)));
+    const Term low = whole(0);
+    const Term counts = low.compare("GT", x).op("stablehlo.and", low.compare("LT", whole(2)));
+    set_bound(0, counts.select(g, g.splat(0.0)));
   }
   if (is_differentiable(context, 1)) {
     const Term g{builder, context.cotangent()};

@@ -149,6 +149,8 @@ class ScatterVjp {
       set_operand(create("stablehlo.multiply", {cotangent, scatter(ones, updates(), {Reducer::kProd})}));
     }
     if (!needs_updates()) return;
+    const bool* unique = context_.op().attrs().find<bool>("unique_indices");
+    if (unique != nullptr && *unique) return set_updates(read(create("stablehlo.multiply", {cotangent, operand()})));
     const ValueId is_zero = equal(updates(), zeros_like(updates()));
     const ValueId factor = create("stablehlo.select", {is_zero, ones_like(updates()), updates()});
     const ValueId product = scatter(ones, factor, {Reducer::kProd});

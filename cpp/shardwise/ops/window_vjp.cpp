@@ -98,12 +98,24 @@ ValueId shifted_along(Builder& builder, ValueId value, size_t dim, int64_t by, P
                                     : padded_along(builder, value, 0, dim, -by, by);
 }
 
+// The product of `a` with `b` shifted: 0 where nothing was shifted in, even if `a` is infinite.
+ValueId multiply_shifted(Builder& builder, ValueId a, ValueId b, size_t dim, int64_t by, Prefix prefix) {
+  const TensorType type = builder.module().type(a);
+  const int64_t size = type.shape[dim];
+  const bool forward = prefix == Prefix::kForward;
+  const ValueId places = build_iota(builder, DType::kI64, type.shape, static_cast<int64_t>(dim));
+  const ValueId border = build_splat(builder, type.shape, scalar_of(DType::kI64, forward ? by : size - by));
+  const ValueId inside = build_compare(builder, forward ? "GE" : "LT", places, border);
+  const ValueId product = multiply(builder, a, shifted_along(builder, b, dim, by, prefix));
+  return builder.create("stablehlo.select", {inside, product, build_zeros(builder, type)});
+}
+
 // y with y[i] = b[i] + a[i] * y[i - 1] (forward; from the other end y[i + 1]). Each step doubles the reach.
 ValueId recurrence(Builder& builder, ValueId a, ValueId b, size_t dim, Prefix prefix) {
   const int64_t size = shape_of(builder, a)[dim];
   for (int64_t reach = 1; reach < size; reach *= 2) {
-    b = add(builder, b, multiply(builder, a, shifted_along(builder, b, dim, reach, prefix)));
-    if (2 * reach < size) a = multiply(builder, a, shifted_along(builder, a, dim, reach, prefix));
+    b = add(builder, b, multiply_shifted(builder, a, b, dim, reach, prefix));
+    if (2 * reach < size) a = multiply_shifted(builder, a, a, dim, reach, prefix);
   }
   return b;
 }

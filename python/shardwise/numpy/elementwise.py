@@ -32,7 +32,7 @@ from ._primitives import (
 from ._promote import is_float, is_integer, is_weak, loop_dtypes, weak_kind
 from ._unsupported import masked, unsupported_option
 
-__all__ = ["RULES", "call", "call_options", "strong"]
+__all__ = ["RULES", "call", "call_options", "strong", "with_sign_of_zero"]
 
 Rule: TypeAlias = str | Callable[..., Any]
 _BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -191,8 +191,14 @@ def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
     wrong_sign = (rest != 0) & ((rhs < 0) != (rest < 0))
     rest = select(wrong_sign, rest + rhs, rest)
     if is_float(lhs.dtype):  # an exact division gives a zero of the divisor's sign
-        return select((rest == 0) & (rhs != 0), _copysign(_constant(rest, 0), rhs), rest)
+        return with_sign_of_zero(rest, rhs < 0)
     return select(rhs != 0, rest, _constant(rest, 0))
+
+
+def with_sign_of_zero(x: Any, negative: Any) -> Any:
+    """``x``, a zero with the sign asked for; unlike a copied sign, it has the gradient of ``x`` at zeros too."""
+    positive = _constant(x, 0) + x
+    return select(negative, -(_constant(x, 0) - x), positive)
 
 
 @_in_float32
@@ -210,7 +216,7 @@ def _floor_divide(lhs: Any, rhs: Any) -> Any:
     floor: Any = np.floor(whole)
     floor = select(whole - floor > 0.5, floor + 1.0, floor)
     floor = select(whole == 0, _copysign(_constant(floor, 0), quotient), floor)
-    return select(rhs == 0, quotient, floor)
+    return _without_gradient(select(rhs == 0, quotient, floor))
 
 
 def _fmod(lhs: Tracer, rhs: Tracer) -> Any:
@@ -236,7 +242,12 @@ def _signbit(x: Tracer) -> Any:
 
 
 def _copysign(x: Tracer, sign: Tracer) -> Any:
-    return select(_signbit(x) == _signbit(sign), x, -x)
+    magnitude = _absolute(x)
+    return select(_signbit(sign), -magnitude, magnitude)
+
+
+def _without_gradient(x: Tracer) -> Any:
+    return bitcast(bitcast(x, _BITS[x.dtype.itemsize]), x.dtype)
 
 
 def _nextafter(x: Any, towards: Any) -> Any:
@@ -246,7 +257,8 @@ def _nextafter(x: Any, towards: Any) -> Any:
     moved: Any = bitcast(select(outwards, pattern + 1, pattern - 1), x.dtype)
     smallest: Any = bitcast(_constant(pattern, 1), x.dtype)
     moved = select(x == 0, _copysign(smallest, towards), moved)
-    return select(x == towards, towards, select(_isnan(x), x, select(_isnan(towards), towards, moved)))
+    moved = select(_isnan(x), x, select(_isnan(towards), towards, moved))
+    return _without_gradient(select(x == towards, towards, moved))
 
 
 def _absolute(x: Tracer) -> Any:
@@ -344,32 +356,38 @@ def _exp2(x: Tracer) -> Any:
     return x._trace.emit("stablehlo.power", (_constant(x, 2), x))
 
 
-@_in_float32
-def _logaddexp(lhs: Tracer, rhs: Tracer) -> Any:
-    distance = np.abs(lhs - rhs)
-    # Equal infinities have no distance.
-    return np.where(lhs == rhs, lhs + math.log(2), np.maximum(lhs, rhs) + np.log1p(np.exp(-distance)))
+def _log_of_sum(exponential: Callable[[Any], Any], unit: float) -> Rule:
+    """``log(b**x + b**y)`` to the base ``b`` of the exponential; ``unit`` is the natural logarithm of ``b``."""
 
+    @_in_float32
+    def rule(lhs: Any, rhs: Any) -> Any:
+        swapped = lhs < rhs
+        large, small = select(swapped, rhs, lhs), select(swapped, lhs, rhs)
+        # Equal infinities have no distance, and share the gradient.
+        infinite = (lhs == rhs) & _isinf(lhs)
+        distance = select(infinite, _constant(lhs, 0), small - large)
+        large = select(infinite, (lhs + rhs) * 0.5, large)
+        tail: Any = np.log1p(exponential(distance))
+        return large + (tail if unit == 1 else tail / unit)
 
-@_in_float32
-def _logaddexp2(lhs: Tracer, rhs: Tracer) -> Any:
-    log2 = math.log(2)
-    return _logaddexp(lhs * log2, rhs * log2) / log2
+    return rule
 
 
 @_in_float32
 def _hypot(lhs: Any, rhs: Any) -> Any:
+    a, b = np.abs(lhs), np.abs(rhs)
+    large, small = np.maximum(a, b), np.minimum(a, b)
     if lhs.dtype == np.float32:
         wide = np.dtype(np.float64)
-        a, b = convert(lhs, wide), convert(rhs, wide)
-        squares: Any = a * a + b * b
-        root: Any = convert(squares._trace.emit("stablehlo.sqrt", (squares,)), lhs.dtype)
+        root = convert(_scaled_hypot(convert(large, wide), convert(small, wide)), lhs.dtype)
     else:
-        a, b = np.abs(lhs), np.abs(rhs)
-        large, small = np.maximum(a, b), np.minimum(a, b)
-        ratio = small / np.where(large == 0, 1.0, large)
-        root = large * np.sqrt(ratio * ratio + 1.0)
+        root = _scaled_hypot(large, small)
     return np.where(_isinf(lhs) | _isinf(rhs), math.inf, root)
+
+
+def _scaled_hypot(large: Any, small: Any) -> Any:
+    ratio = small / np.where(large == 0, 1.0, large)
+    return np.where(large == 0, large, large * np.sqrt(ratio * ratio + 1.0))
 
 
 def _heaviside(x: Tracer, at_zero: Tracer) -> Any:
@@ -377,12 +395,12 @@ def _heaviside(x: Tracer, at_zero: Tracer) -> Any:
     return select(x == 0, at_zero, select(_isnan(x), x, step))
 
 
-def _ignoring_nan(op: str) -> Rule:
+def _ignoring_nan(direction: str) -> Rule:
     def rule(lhs: Tracer, rhs: Tracer) -> Any:
-        result = lhs._trace.emit("stablehlo." + op, (lhs, rhs))
         if not is_float(lhs.dtype):
-            return result
-        return select(_isnan(lhs), rhs, select(_isnan(rhs), lhs, result))
+            return lhs._trace.emit({"GT": "stablehlo.maximum", "LT": "stablehlo.minimum"}[direction], (lhs, rhs))
+        # Of equal numbers the second has the gradient, as in JAX.
+        return select(compare(direction, lhs, rhs) | _isnan(rhs), lhs, rhs)
 
     return rule
 
@@ -425,8 +443,8 @@ RULES: dict[np.ufunc, Rule] = {
     np.log2: _scaled("stablehlo.log", math.log(2)),
     np.log10: _scaled("stablehlo.log", math.log(10)),
     np.log1p: "stablehlo.log_plus_one",
-    np.logaddexp: _logaddexp,
-    np.logaddexp2: _logaddexp2,
+    np.logaddexp: _log_of_sum(np.exp, 1),
+    np.logaddexp2: _log_of_sum(_exp2, math.log(2)),
     np.sin: "stablehlo.sine",
     np.cos: "stablehlo.cosine",
     np.tan: "stablehlo.tan",
@@ -447,8 +465,8 @@ RULES: dict[np.ufunc, Rule] = {
     np.deg2rad: _times(math.pi / 180),
     np.maximum: "stablehlo.maximum",
     np.minimum: "stablehlo.minimum",
-    np.fmax: _ignoring_nan("maximum"),
-    np.fmin: _ignoring_nan("minimum"),
+    np.fmax: _ignoring_nan("GT"),
+    np.fmin: _ignoring_nan("LT"),
     np.floor: _rounding("floor"),
     np.ceil: _rounding("ceil"),
     np.rint: _rounding("round_nearest_even"),

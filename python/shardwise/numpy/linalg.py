@@ -19,6 +19,7 @@ from ._primitives import common_trace, convert, normalize_axes, operand, refuse,
 from ._promote import is_float, loop_dtypes, result_dtype
 from ._registry import implements
 from .contraction import Term, contract
+from .elementwise import with_sign_of_zero
 
 __all__ = ["UFUNCS"]
 
@@ -155,7 +156,7 @@ def _divmod(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
 def _modf(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
     x = convert(inputs[0], loop_dtypes(np.modf, inputs, dtype)[0])
     whole = np.trunc(x)
-    return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
+    return with_sign_of_zero(np.where(np.isinf(x), 0.0, x - whole), np.signbit(x)), whole
 
 
 def _vecdot(inputs: tuple[Any, ...], dtype: Any) -> Any:
@@ -289,8 +290,10 @@ def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Any:
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if order is None or order == 2:
         return np.sqrt(np.sum(np.square(x), **options))
-    if order in (np.inf, -np.inf):
-        return (np.max if order > 0 else np.min)(np.abs(x), **options)
+    if order == np.inf:
+        return np.max(np.abs(x), initial=0, **options)
+    if order == -np.inf:
+        return np.min(np.abs(x), **options)
     if order == 0:
         return np.sum((x != 0).astype(x.dtype), **options)
     if order == 1:
@@ -310,5 +313,6 @@ def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -
         )
     summed, chosen = axes if order in (1, -1) else axes[::-1]
     sums = np.sum(np.abs(x), axis=summed, keepdims=True)
-    result = (np.max if order > 0 else np.min)(sums, axis=chosen, keepdims=True)
+    options: dict[str, Any] = {"axis": chosen, "keepdims": True}
+    result = np.max(sums, initial=0, **options) if order > 0 else np.min(sums, **options)
     return result if keepdims else np.squeeze(result, axis=axes)

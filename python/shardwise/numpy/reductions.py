@@ -108,25 +108,28 @@ def prod(
 
 def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     axes = normalize_axes(function, axis, x.ndim)
-    whole = x
-    x = _filled(function, x, where, lowest(x.dtype) if op == "maximum" else highest(x.dtype))
-    if initial is None or initial is _NO_VALUE:
-        if x is not whole:
-            rule = "a reduction with where= needs a value to start with"
-            raise ValueError(message(function, rule, None, "give initial="))
-        if any(x.shape[a] == 0 for a in axes):
-            raise ShapeError(
-                message(
-                    function,
-                    "a reduction over nothing needs a value to start with",
-                    f"shape {x.shape}",
-                    "give initial=",
-                )
+    given = initial is not None and initial is not _NO_VALUE
+    neutral = lowest(x.dtype) if op == "maximum" else highest(x.dtype)
+    whole, x = x, _filled(function, x, where, neutral)
+    if not given and x is not whole:
+        raise ValueError(
+            message(function, "a reduction with where= needs a value to start with", None, "give initial=")
+        )
+    if not given and any(x.shape[a] == 0 for a in axes):
+        raise ShapeError(
+            message(
+                function,
+                "a reduction over nothing needs a value to start with",
+                f"shape {x.shape}",
+                "give initial=",
             )
-        initial = lowest(x.dtype) if op == "maximum" else highest(x.dtype)
-    elif not axes:
-        return np.maximum(x, initial) if op == "maximum" else np.minimum(x, initial)
-    return reduce(x, op, axes, initial, bool(_default(keepdims, False)))
+        )
+    found = reduce(x, op, axes, neutral, bool(_default(keepdims, False))) if axes else x
+    if not given:
+        return found
+    # Where the initial value ties with the elements, it has half of the gradient, as in JAX.
+    start = splat(x._trace, initial, found.shape, x.dtype)
+    return np.maximum(found, start) if op == "maximum" else np.minimum(found, start)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:

@@ -113,11 +113,15 @@ TEST(Elementwise, DerivativesAtKinks) {
   const ValueId scalar = graph.input(from_doubles({2}).sliced(0, 0, 1));
   const ValueId bound =
       graph.builder().create("stablehlo.reshape", {scalar}, {}, {graph.module().context().tensor(DType::kF64, Dims{})});
-  const ValueId clamped = graph.builder().create("stablehlo.clamp", {bound, x, y});
-  OneVjp of_clamp(graph, graph.defining_op(clamped), g);
-  graph.defining_op(clamped).def().vjp(of_clamp);
-  EXPECT_EQ(graph.module().type(of_clamp.operand_cotangent(0)).ndim(), 0);
-  EXPECT_EQ(graph.array(of_clamp.operand_cotangent(0)).scalar_at(0).real, 4);  // only the first element was below 2
+  const auto gradient_of_bound = [&](ValueId high) {
+    const ValueId clamped = graph.builder().create("stablehlo.clamp", {bound, x, high});
+    OneVjp of_clamp(graph, graph.defining_op(clamped), g);
+    graph.defining_op(clamped).def().vjp(of_clamp);
+    EXPECT_EQ(graph.module().type(of_clamp.operand_cotangent(0)).ndim(), 0);
+    return graph.array(of_clamp.operand_cotangent(0)).scalar_at(0).real;
+  };
+  EXPECT_EQ(gradient_of_bound(graph.input(from_doubles({3, 3, 3}))), 4);  // only the first element was below 2
+  EXPECT_EQ(gradient_of_bound(y), 0);  // a lower bound above the upper one has no gradient, as in JAX
 }
 
 TEST(Elementwise, IntegersContributeNothing) {
