@@ -287,7 +287,7 @@ def propagation_barrier(x: Any, allowed_direction: str) -> Any:
     >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros(4)).sharding.spec
     P(None)
     """
-    if allowed_direction not in tuple(_DIRECTIONS):
+    if not isinstance(allowed_direction, str) or allowed_direction not in tuple(_DIRECTIONS):
         rule = "allowed_direction must be 'forward', 'backward' or 'none'"
         raise ValueError(message("propagation_barrier", rule, repr(allowed_direction)))
     leaves, tree = flatten(x)

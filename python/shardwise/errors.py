@@ -7,6 +7,8 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 
 from __future__ import annotations
 
+import re
+
 from ._core import ir as _ir
 from ._core.error import (
     DTypeError,
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of functions and plain objects: no help, and never the same
+
+
 class TracerConversionError(Error, TypeError):
     """A traced value was asked for its number, which exists only when the program runs."""
 
@@ -58,6 +63,12 @@ def shown(value: object) -> str:
     return f"{dtype}{list(shape)}" if shape and dtype is not None else repr(value)
 
 
+def expect_text(subject: str, name: str, value: object) -> None:
+    """Raise TypeError for what is no text."""
+    if not isinstance(value, str):
+        raise TypeError(message(subject, f"{name} must be a str", shown(value)))
+
+
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
     return composed(subject, must_hold, got, way_out, *_ir.current_location())
@@ -67,7 +78,7 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     """The text of an error at a known place; ``""`` for a file that is not known."""
     text = f"{subject}: {must_hold}"
     if got is not None:
-        text += f", got {got}"
+        text += f", got {_ADDRESS.sub('', str(got))}"
     if way_out:
         text += f"; {way_out}"
     return f"{text} (at {file}:{line})" if file else text

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import is_float
-from .errors import DTypeError, ShapeError, message
+from .errors import DTypeError, ShapeError, message, shown
 from .jit import JitFunction, run_as_program
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, leaf_names, unflatten
@@ -36,7 +36,10 @@ def value_and_grad(
     """
     if not callable(fun):
         raise TypeError(message("grad", "takes a function", repr(fun)))
-    positions = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    listed = (argnums,) if isinstance(argnums, (int, np.integer)) else argnums
+    if not isinstance(listed, (tuple, list)) or not all(isinstance(i, (int, np.integer)) for i in listed):
+        raise TypeError(message("grad", "argnums must be an integer or a tuple of integers", shown(argnums)))
+    positions = tuple(listed)
 
     programs: dict[Any, JitFunction] = {}
 

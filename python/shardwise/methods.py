@@ -96,7 +96,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
-        if order != "C":
+        if not isinstance(order, str) or order != "C":
             raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
         return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
 

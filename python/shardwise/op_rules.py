@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NoReturn, TypeAlias
 
-from .errors import ShardingError, message
+from .errors import ShardingError, expect_text, message, shown
 
 __all__ = ["ShardingRule", "sharding_rule"]
 
@@ -72,6 +72,7 @@ class ShardingRule:
     __slots__ = ("_lists", "_operands", "_results", "_sizes", "_written")
 
     def __init__(self, rule: str, lists: dict[str, tuple[str, ...]], sizes: dict[str, int]) -> None:
+        expect_text("sharding_rule", "rule", rule)
         sides = rule.split("->")
         if len(sides) != 2:
             _refuse("a rule must be operands -> results", repr(rule), "write it like 'i j, j k -> i k'")
@@ -104,6 +105,9 @@ class ShardingRule:
         Raises:
             ShardingError: shapes with other numbers of tensors or dims, or with sizes that do not multiply.
         """
+        for name, shapes_of in (("operand_shapes", operand_shapes), ("result_shapes", result_shapes)):
+            if isinstance(shapes_of, str) or not isinstance(shapes_of, Sequence):
+                _refuse(f"{name} must be a sequence of shapes", shown(shapes_of), "write [(8, 4)] for one tensor")
         shapes = [*self._pair(self._operands, operand_shapes, "operands")]
         shapes += self._pair(self._results, result_shapes, "results")
         mappings, sizes = self._resolve(shapes)

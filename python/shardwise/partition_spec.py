@@ -171,7 +171,7 @@ class PartitionSpec:
         self._dims = tuple(_one_form("P", dim) for dim in dims)
         self._replicated = _axis_set("replicated", replicated)
         self._unreduced = _axis_set("unreduced", unreduced)
-        if reducer not in _REDUCERS:
+        if not isinstance(reducer, str) or reducer not in _REDUCERS:
             raise ShardingError(message("P", f"reducer must be one of {', '.join(_REDUCERS)}", repr(reducer)))
         if reducer != "sum" and not self._unreduced:
             raise ShardingError(message("P", "a reducer needs unreduced axes", repr(reducer), "name them: unreduced="))

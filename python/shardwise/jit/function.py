@@ -19,7 +19,7 @@ from ..stages import Lowered, Program, Traced
 from ..tracing import Trace, Tracer, current_trace, recording
 from ..trees import flatten, leaf_names, unflatten
 from .call import Call, argument_names, as_weak, aval_of, constrained, core_sharding, leaf_key, specs_per_leaf
-from .options import JitOptions, checked_rules, static_both_ways
+from .options import JitOptions, checked_rules, listed, static_both_ways
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -119,8 +119,8 @@ class JitFunction:
         in_shardings = None if in_shardings is UNSPECIFIED else in_shardings
         self._in_shardings = tuple(in_shardings) if type(in_shardings) is list else in_shardings
         self._out_shardings = None if out_shardings is UNSPECIFIED else out_shardings
-        nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        nums = listed("static_argnums", static_argnums, int, "the position of an argument")
+        names = listed("static_argnames", static_argnames, str, "the name of an argument")
         self._static_nums, self._static_names = static_both_ways(fun, set(nums), set(names))
         self._options = options("jit", strategy, conservative, strict_divisible, DEFAULTS)
         self._rules = {} if sharding_rules is None else checked_rules(sharding_rules)

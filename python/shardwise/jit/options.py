@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from ..errors import ShardingError, message
+from ..errors import ShardingError, message, shown
 from ..mesh import Mesh
 from ..module import checked_rule
 from ..op_rules import ShardingRule
@@ -28,6 +28,14 @@ class JitOptions(TypedDict, total=False):
     conservative: bool | None
     strict_divisible: bool | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
+
+
+def listed(option: str, value: Any, kind: type, what: str) -> tuple[Any, ...]:
+    """One integer or name, or several. Raises TypeError for what is none, such as a name among positions."""
+    items = tuple(value) if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
+    if not all(isinstance(item, kind) and not isinstance(item, bool) for item in items):
+        raise TypeError(message("jit", f"{option} must be {what}, or several of them", shown(value)))
+    return items
 
 
 def static_both_ways(fun: Callable[..., Any], nums: set[int], names: set[str]) -> tuple[set[int], set[str]]:

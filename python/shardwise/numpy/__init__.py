@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from ..errors import DTypeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
@@ -80,7 +81,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
         DTypeError: a dtype that programs cannot hold.
     """
     refuse("astype", device=(device, None))
-    wanted = np.dtype(dtype)
+    wanted = as_dtype("astype", dtype)
     if wanted.kind in "cOSUVMm" and wanted.name != "bfloat16":
         raise DTypeError(message("astype", "the dtype must be of real numbers", wanted))
     return convert(x, wanted.newbyteorder("="))

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from ..dtypes import dtype_name
-from ..errors import DTypeError, ShapeError, message
+from ..dtypes import as_dtype, dtype_name
+from ..errors import DTypeError, Error, ShapeError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
     bitcast,
@@ -32,7 +30,13 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "si
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape that is given as a number or as several."""
-    return tuple(int(n.__index__()) for n in shape) if np.ndim(shape) else (int(shape.__index__()),)
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) else (shape,)
+    try:
+        return tuple([int(size.__index__()) for size in sizes])
+    except Error:  # of a traced size, which must be known
+        raise
+    except (AttributeError, TypeError):
+        raise TypeError(message("shape", "sizes must be integers", shown(shape))) from None
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ def view(a: Any, dtype: Any) -> Any:
     Raises:
         DTypeError: a dtype of another width, or bits that would be no boolean.
     """
-    wanted = np.dtype(dtype).newbyteorder("=")
+    wanted = as_dtype("view", dtype).newbyteorder("=")
     dtype_name(wanted)
     if wanted == a.dtype:
         return a
@@ -149,9 +153,9 @@ def transpose_(a: Any, axes: Any = None) -> Tracer:
     """``numpy.transpose``."""
     if axes is None:
         return transpose(a, range(a.ndim)[::-1])
-    order = normalize_axes("np.transpose", tuple(axes), a.ndim)
+    order = normalize_axes("np.transpose", axes, a.ndim)
     if len(order) != a.ndim:
-        raise ShapeError(message("np.transpose", f"axes must name all {a.ndim} dims", tuple(axes)))
+        raise ShapeError(message("np.transpose", f"axes must name all {a.ndim} dims", axes))
     return transpose(a, order)
 
 

@@ -177,7 +177,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low"
     key = check_key("random.gumbel", key)
     found = float_dtype("random.gumbel", dtype)
     sizes = checked_shape("random.gumbel", shape)
-    if mode not in ("low", "high"):
+    if not isinstance(mode, str) or mode not in ("low", "high"):
         raise ValueError(message("random.gumbel", "mode must be 'low' or 'high'", repr(mode)))
     tiny, one = np.array(_SMALLEST[found.name], found), np.ones((), found)
     if mode == "low":

@@ -58,7 +58,7 @@ TEST(Parser, KeepsWhatTheTextSays) {
   ASSERT_EQ(module.meshes.size(), 2u);
   EXPECT_EQ(module.meshes[1]->name(), "other mesh");
   ASSERT_EQ(module.functions.size(), 2u);
-  EXPECT_FALSE(module.functions[1].is_public);
+  EXPECT_EQ(module.functions[1].visibility, Visibility::kPrivate);
   const Region& body = module.region(module.main().body);
   EXPECT_EQ(module.context().name_of(module.value(body.arguments[0]).loc), "w");
   ASSERT_EQ(body.ops.size(), 1u);
