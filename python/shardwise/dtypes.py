@@ -28,9 +28,10 @@ _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
 def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """``np.dtype(dtype)``. Raises DTypeError, for ``function``, for what NumPy takes for no dtype."""
     try:
-        return np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError):
         raise DTypeError(message(function, "dtype must be a NumPy dtype or the name of one", shown(dtype))) from None
+    return found
 
 
 def dtype_name(dtype: Any) -> str:

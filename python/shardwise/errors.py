@@ -8,6 +8,7 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ._core import ir as _ir
 from ._core.error import (
@@ -15,6 +16,7 @@ from ._core.error import (
     Error,
     InternalError,
     MeshError,
+    OutOfMemoryError,
     ParseError,
     ShapeError,
     ShardingError,
@@ -27,6 +29,7 @@ __all__ = [
     "Error",
     "InternalError",
     "MeshError",
+    "OutOfMemoryError",
     "ParseError",
     "ShapeError",
     "ShardingError",
@@ -61,6 +64,11 @@ def shown(value: object) -> str:
         return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     return f"{dtype}{list(shape)}" if shape and dtype is not None else repr(value)
+
+
+def is_one_of(value: object, choices: Collection[str]) -> bool:
+    """Whether ``value`` is one of these words; False for what is no text at all."""
+    return isinstance(value, str) and value in choices
 
 
 def expect_text(subject: str, name: str, value: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .errors import UnsupportedError, message
+from .errors import UnsupportedError, is_one_of, message
 
 __all__ = ["ArrayMethods"]
 
@@ -96,7 +96,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """The array with another shape of the same size; one entry may be -1."""
-        if not isinstance(order, str) or order != "C":
+        if not is_one_of(order, ("C",)):
             raise UnsupportedError(message("reshape", "order must be 'C'", repr(order)))
         return np.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[call-overload]
 

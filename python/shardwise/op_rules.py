@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from .errors import ShardingError, expect_text, message, shown
 
@@ -66,6 +66,11 @@ class _Tensor:
         return factors
 
 
+def _check_shapes(name: str, shapes: Any) -> None:
+    if isinstance(shapes, str) or not isinstance(shapes, Sequence):
+        _refuse(f"{name} must be a sequence of shapes", shown(shapes), "write [(8, 4)] for one tensor")
+
+
 class ShardingRule:
     """A rule by names of factors; :meth:`text` gives Shardy's form for shapes. Made by :func:`sharding_rule`."""
 
@@ -105,9 +110,8 @@ class ShardingRule:
         Raises:
             ShardingError: shapes with other numbers of tensors or dims, or with sizes that do not multiply.
         """
-        for name, shapes_of in (("operand_shapes", operand_shapes), ("result_shapes", result_shapes)):
-            if isinstance(shapes_of, str) or not isinstance(shapes_of, Sequence):
-                _refuse(f"{name} must be a sequence of shapes", shown(shapes_of), "write [(8, 4)] for one tensor")
+        _check_shapes("operand_shapes", operand_shapes)
+        _check_shapes("result_shapes", result_shapes)
         shapes = [*self._pair(self._operands, operand_shapes, "operands")]
         shapes += self._pair(self._results, result_shapes, "results")
         mappings, sizes = self._resolve(shapes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from .array import Array, ShapeDtypeStruct, put
-from .errors import DTypeError, ShapeError, message, shown
+from .errors import DTypeError, ShapeError, is_one_of, message, shown
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
@@ -157,7 +157,7 @@ class Program:
             locations: append ``loc(...)`` with the user's lines.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
         """
-        if not isinstance(kind, str) or kind not in _KINDS:
+        if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))

@@ -114,7 +114,8 @@ def complaint(function: Callable[..., Any], args: tuple[Any, ...], options: dict
         function(*args, **options)
     except (sw.Error, TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         text = str(error)
-        own = isinstance(error, sw.Error) or re.match(r"[^:]+: ", text) or type(error) in (IndexError, TypeError, OverflowError)
+        plain = type(error) in (IndexError, TypeError, OverflowError)
+        own = isinstance(error, sw.Error) or re.match(r"[^:]+: ", text) or plain
         good = SIGNATURE.search(text) or (text and not RAW.search(text) and own)
         return "" if good else f"{type(error).__name__}: {text}"
     except BaseException as error:

@@ -78,7 +78,9 @@ def splat(trace: Trace, value: Any, shape: Shape, dtype: DType) -> Tracer:
         array = np.ndarray(shape, dtype, element, 0, (0,) * len(shape))
     except ValueError:  # NumPy counts the elements, although one is in memory
         got = f"{dtype.name}{list(shape)}"
-        raise ShapeError(message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape")) from None
+        raise ShapeError(
+            message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape")
+        ) from None
     return trace.constant(array)
 
 

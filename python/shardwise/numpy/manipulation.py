@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import as_dtype, dtype_name
 from ..errors import DTypeError, Error, ShapeError, message, shown
 from ..tracing import Tracer
@@ -30,7 +32,7 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "si
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape that is given as a number or as several."""
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) else (shape,)
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
     try:
         return tuple([int(size.__index__()) for size in sizes])
     except Error:  # of a traced size, which must be known
@@ -153,7 +155,7 @@ def transpose_(a: Any, axes: Any = None) -> Tracer:
     """``numpy.transpose``."""
     if axes is None:
         return transpose(a, range(a.ndim)[::-1])
-    order = normalize_axes("np.transpose", axes, a.ndim)
+    order = normalize_axes("np.transpose", tuple(axes) if np.iterable(axes) else axes, a.ndim)
     if len(order) != a.ndim:
         raise ShapeError(message("np.transpose", f"axes must name all {a.ndim} dims", axes))
     return transpose(a, order)

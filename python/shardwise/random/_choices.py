@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, is_one_of, message
 from ..numpy._primitives import normalize_axis
 from ..tracing import WeakTracer
 from ._arguments import shape_with
@@ -39,7 +39,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     array([ True, False])
     """
     key = check_key("random.bernoulli", key)
-    if not isinstance(mode, str) or mode not in ("low", "high"):
+    if not is_one_of(mode, ("low", "high")):
         raise ValueError(message("random.bernoulli", "mode must be 'low' or 'high'", repr(mode)))
     probability = _floating("random.bernoulli", "p", p)
     if isinstance(p, (float, np.generic)) and not 0 <= float(p) <= 1:
