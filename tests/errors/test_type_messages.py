@@ -62,11 +62,10 @@ ROWS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: sw.Module.from_json(5), TypeError,
      "Module.from_json: text must be a str, got 5"),
     (lambda: sw.Module.from_json("{"), sw.ParseError,
-     "1:2: program: must be JSON, got [json.exception.parse_error.101] parse error at line 1, column 2: "
-     "syntax error while parsing object key - unexpected end of input; expected string literal"),
+     "1:2: program: must be JSON, got syntax error while parsing object key - unexpected end of input; "
+     "expected string literal"),
     (lambda: sw.Module.from_json("n"), sw.ParseError,
-     "1:2: program: must be JSON, got [json.exception.parse_error.101] parse error at line 1, column 2: "
-     "syntax error while parsing value - invalid literal; last read: 'n'"),
+     "1:2: program: must be JSON, got syntax error while parsing value - invalid literal"),
     (lambda: sw.Mesh.from_json(5), TypeError,
      "Mesh.from_json: text must be a str, got 5"),
     (lambda: sw.Mesh.from_json("n"), sw.ParseError,

@@ -7,6 +7,7 @@
 #include <new>
 #include <numeric>
 
+#include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
