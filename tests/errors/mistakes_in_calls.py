@@ -329,7 +329,7 @@ def number_too_large_for_a_program() -> None:
     sw.Module.from_json('{"version": 1e999}')
 
 
-@row(sw.ParseError, r"^1:2: program: must be JSON, got syntax error while parsing object key - unexpected end of input; ")
+@row(sw.ParseError, r"^1:2: program: must be JSON, got syntax error while parsing object key - unexpected end of input")
 def json_that_is_none() -> None:
     sw.Module.from_json("{")
 

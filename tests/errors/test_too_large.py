@@ -46,7 +46,7 @@ def column(x: Any) -> Any:
     ("function", "op", "buffer"),
     [
         (lambda x: np.broadcast_to(x[0], (SIDE, SIDE)) + 1, "stablehlo.add", WHOLE),
-        (lambda x: np.outer(column(x), column(x)), "stablehlo.dot_general", WHOLE),
+        (lambda x: np.outer(column(x), column(x)), "stablehlo.multiply", WHOLE),
         (lambda x: np.cumsum(np.broadcast_to(x[0], (SIDE, SIDE)), axis=0), "stablehlo.reduce_window", WHOLE),
         (lambda x: sw.split(column(x), 0, "x") * np.broadcast_to(x[0], (SIDE, SIDE)), "stablehlo.multiply",
          "tensor<262144x1048576xf32> for each of 4 devices, 4398046511104 bytes"),
@@ -89,12 +89,12 @@ def test_memory_that_ends_anywhere_is_our_error() -> None:
     import numpy as np
     import shardwise as sw
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-    for extra in (2, 40, 80, 200, 300, 400, 500):
+    for extra in (2, 20, 40, 60, 80, 100, 120):
         resource.setrlimit(resource.RLIMIT_AS, (used + (extra << 20), -1))
         try:
-            x = np.zeros(2**22, np.float32)
-            sw.jit(lambda x: np.cumsum(np.outer(x, x[:4]), 0)[::-1] @ np.ones((4, 4)), mesh=sw.Mesh({"x": 3}))(x)
-        except (sw.OutOfMemoryError, np._core._exceptions._ArrayMemoryError, MemoryError) as error:
+            x = np.zeros(2**20, np.float32)
+            sw.jit(lambda x: np.cumsum(np.outer(x, x[:4]), 0)[::-1] * 2.0, mesh=sw.Mesh({"x": 3}))(x)
+        except MemoryError as error:
             assert "std::" not in str(error), error
             print(type(error).__name__)
     """
@@ -149,7 +149,7 @@ def test_a_huge_mesh_compiles_and_explains() -> None:
     program = step.lower(sw.ShapeDtypeStruct((2**22, 64), np.float32), np.zeros((64, 2**20), np.float32)).compile()
     assert program.output_shardings.spec == P("x", "y")
     assert program.as_text("local").count("tensor<4x1xf32>") >= 1
-    assert "annotated" in str(program.why("arg0")) or program.collectives() is not None
+    assert len(program.collectives()) == 0
 
 
 @pytest.mark.parametrize(

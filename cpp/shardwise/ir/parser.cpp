@@ -96,6 +96,10 @@ class ModuleParser : public OpParser {
 
   void parse_items() {
     expect("{", "before the contents of a module");
+    if (take("^")) {  // as MLIR prints an empty module in generic form
+      take_suffix_id();
+      expect(":", "behind the label of a region");
+    }
     while (!take("}")) {
       if (at_end()) fail_here("expected '}' at the end of the module");
       parse_item(false);

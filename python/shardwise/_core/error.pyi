@@ -3,7 +3,7 @@
 Exceptions
 """
 from __future__ import annotations
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'OutOfMemoryError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -37,6 +37,10 @@ class UnsupportedError(Error, TypeError):
 class InternalError(Error, RuntimeError):
     """
     A bug in shardwise.
+    """
+class OutOfMemoryError(Error, MemoryError):
+    """
+    A buffer that does not fit into memory.
     """
 class ShardingWarning(UserWarning):
     """
