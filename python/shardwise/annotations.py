@@ -17,7 +17,7 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, message, naming, warn
+from .errors import MeshError, ShapeError, ShardingError, is_one_of, message, naming, warn
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
@@ -330,7 +330,7 @@ def propagation_barrier(x: Any, allowed_direction: str) -> Any:
     >>> sw.jit(f, mesh=sw.Mesh({"x": 2}))(np.zeros(4)).sharding.spec
     P(None)
     """
-    if allowed_direction not in tuple(_DIRECTIONS):
+    if not is_one_of(allowed_direction, _DIRECTIONS):
         rule = "allowed_direction must be 'forward', 'backward' or 'none'"
         raise ValueError(message("propagation_barrier", rule, repr(allowed_direction)))
     leaves, tree = flatten(x)

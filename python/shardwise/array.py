@@ -13,13 +13,13 @@ import numpy as np
 
 from . import _core
 from ._core.runtime import enter_call, leave_call
-from .dtypes import dtype_name, numpy_dtype
-from .errors import DeletedArrayError, Error, ShapeError, ShardingError, UnsupportedError, message
+from .dtypes import as_dtype, dtype_name, numpy_dtype
+from .errors import DeletedArrayError, Error, ShardingError, UnsupportedError, message, shown
 from .methods import ArrayMethods
 from .numpy._registry import checks
 from .numpy.indexing import without_masks
 from .partition_spec import PartitionSpec
-from .sharding import NamedSharding, native
+from .sharding import NamedSharding, native, shape_of
 from .traceback_filtering import entry_point, entry_points, hide_frames
 from .trees import flatten, unflatten
 
@@ -53,14 +53,12 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: Any = None) -> None:
-        self.shape = _sizes(shape)
-        if any(size < 0 for size in self.shape):
-            raise ShapeError(message("ShapeDtypeStruct", "sizes must not be negative", self.shape))
+        self.shape = shape_of("ShapeDtypeStruct", _sizes(shape))
         sharding = native(sharding)
         if sharding is not None and not isinstance(sharding, (NamedSharding, PartitionSpec, str)):
             rule = "sharding must be a NamedSharding, P(...), text or None"
             raise ShardingError(message("ShapeDtypeStruct", rule, repr(sharding)))
-        self.dtype = numpy_dtype(dtype_name(np.dtype(dtype)))
+        self.dtype = numpy_dtype(dtype_name(as_dtype("ShapeDtypeStruct", dtype)))
         self.sharding = sharding
 
     @property
@@ -131,6 +129,8 @@ class Array(ArrayMethods):
     dtype: np.dtype[Any]
 
     def __init__(self, data: _core.runtime.ShardedArray) -> None:
+        if not isinstance(data, _core.runtime.ShardedArray):
+            raise TypeError(message("Array", "arrays are made by device_put and jitted functions", shown(data)))
         self._data = data
         self._sharding: NamedSharding | None = None
         self.shape = tuple(data.shape)
@@ -184,6 +184,7 @@ class Array(ArrayMethods):
     def addressable_shards(self) -> list[Shard]:
         """The block of every device, in the mesh's row-major order; uneven dims end in short or empty blocks."""
         mesh = self.sharding.mesh
+        mesh._core.expect_runnable("addressable_shards")
         slices = self._data.sharding.slices(self.shape)
         return [
             Shard(device, tuple(slice(start, start + size) for start, size in slices[i]), self._data.shard(i))
@@ -259,12 +260,12 @@ class Array(ArrayMethods):
     @entry_point
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:
         """The array converted to ``dtype``, on the same mesh."""
-        return _eager(_astype, (self, np.dtype(dtype)), {})
+        return _eager(_astype, (self, as_dtype("astype", dtype)), {})
 
     @entry_point
     def view(self, dtype: Any = None) -> Any:
         """The bits read as ``dtype``, of the same width, on the same mesh; None for the array itself."""
-        return self if dtype is None else _eager(_view, (self, np.dtype(dtype)), {})
+        return self if dtype is None else _eager(_view, (self, as_dtype("view", dtype)), {})
 
     def item(self, *args: Any) -> Any:
         """The element as a Python number; see numpy.ndarray.item."""
@@ -328,6 +329,7 @@ def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
     dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
     native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(native.shape)
+    core_sharding.mesh.expect_runnable("device_put")
     return Array(_core.runtime.ShardedArray.scatter(native, core_sharding))
 
 

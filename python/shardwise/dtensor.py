@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .array import Array
-from .errors import MeshError, ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message, shown
 from .mesh import Mesh, get_mesh, make_mesh
 from .partition_spec import PartitionSpec, SubAxis, is_integer
 from .placement import device_put, reshard
@@ -132,6 +132,8 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
         ShardingError: there is not one placement per mesh axis, or two ``Partial`` reductions differ.
         ShapeError: the tensor does not have a dim.
     """
+    if not isinstance(device_mesh, Mesh):
+        raise MeshError(message("spec", "device_mesh must be a Mesh", shown(device_mesh)))
     axes = device_mesh.axis_names
     given = list(placements) if isinstance(placements, (list, tuple)) else [placements]
     if len(given) != len(axes) or not all(isinstance(each, (Shard, Replicate, Partial)) for each in given):

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .errors import DTypeError, message
+from .errors import DTypeError, message, shown
 
-__all__ = ["bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
+__all__ = ["as_dtype", "bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -23,6 +23,15 @@ _BY_NAME: dict[str, np.dtype[Any]] = {
 }  # fmt: skip
 _BY_NAME["bfloat16"] = bfloat16
 _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
+
+
+def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
+    """``np.dtype(dtype)``. Raises DTypeError, for ``function``, for what NumPy takes for no dtype."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise DTypeError(message(function, "dtype must be a NumPy dtype or the name of one", shown(dtype))) from None
+    return found
 
 
 def dtype_name(dtype: Any) -> str:

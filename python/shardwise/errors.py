@@ -7,8 +7,9 @@ Each class is also the builtin exception that a NumPy or JAX user would expect t
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from ._core import ir as _ir
@@ -17,6 +18,7 @@ from ._core.error import (
     Error,
     InternalError,
     MeshError,
+    OutOfMemoryError,
     ParseError,
     ShapeError,
     ShardingError,
@@ -30,6 +32,7 @@ __all__ = [
     "Error",
     "InternalError",
     "MeshError",
+    "OutOfMemoryError",
     "ParseError",
     "ShapeError",
     "ShardingError",
@@ -43,6 +46,9 @@ __all__ = [
 
 class DeletedArrayError(Error, RuntimeError):
     """An Array was used after it was deleted, or donated to a jitted function."""
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of functions and plain objects: no help, and never the same
 
 
 class TracerConversionError(Error, TypeError):
@@ -94,6 +100,17 @@ def described(value: object) -> str:
     return text if text.startswith(type(value).__name__) else f"{type(value).__name__} {text}"
 
 
+def is_one_of(value: object, choices: Collection[str]) -> bool:
+    """Whether ``value`` is one of these words; False for what is no text at all."""
+    return isinstance(value, str) and value in choices
+
+
+def expect_text(subject: str, name: str, value: object) -> None:
+    """Raise TypeError for what is no text."""
+    if not isinstance(value, str):
+        raise TypeError(message(subject, f"{name} must be a str", shown(value)))
+
+
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """Compose the text of an error: ``subject: must_hold, got got; way_out (at file:line)``."""
     return composed(subject, must_hold, got, way_out, *_ir.current_location())
@@ -119,7 +136,7 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     """The text of an error at a known place; ``""`` for a file that is not known."""
     text = f"{subject}: {must_hold}"
     if got is not None:
-        text += f", got {got}"
+        text += f", got {_ADDRESS.sub('', str(got))}"
     if way_out:
         text += f"; {way_out}"
     return f"{text} (at {_ir.place_text(file, line)})" if file else text

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import MeshError, message
+from .errors import MeshError, expect_text, message
 from .interop.jax_objects import mesh_of_jax
 from .traceback_filtering import entry_point, entry_points
 
@@ -23,7 +23,14 @@ __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 _MOST_DEVICES = 2**63
 
 
-def _integers(device_ids: Any) -> list[int]:
+def _integers(device_ids: Any, count: int) -> list[int]:
+    limit = _core.mesh.MOST_DEVICES_TO_RUN
+    if count > limit:
+        rule = f"device ids can be given for at most {limit} devices, since each is kept"
+        raise MeshError(message("Mesh", rule, f"{count} devices", "leave device_ids out: 0, 1, 2, … in order"))
+    if isinstance(device_ids, range) and not 0 <= device_ids.stop - device_ids.start <= limit:
+        rule = "device ids must be a permutation of the devices"
+        raise MeshError(message("Mesh", rule, f"{device_ids} for {count} devices"))
     ids = np.asarray(device_ids)
     if ids.dtype.kind not in "iu":
         raise MeshError(message("Mesh", "device ids must be integers", repr(device_ids)))
@@ -74,7 +81,7 @@ class Mesh:
                 raise MeshError(message("Mesh", "axes must map names to integers", f"{axis!r}: {size!r}"))
             if size >= _MOST_DEVICES:
                 raise MeshError(message("Mesh", "the size of an axis must be below 2^63", f"{axis!r}: {size}"))
-        ids = [] if device_ids is None else _integers(device_ids)
+        ids = [] if device_ids is None else _integers(device_ids, math.prod(int(size) for _, size in entries))
         self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in entries], ids)
 
     @classmethod
@@ -110,7 +117,12 @@ class Mesh:
 
     @property
     def device_ids(self) -> tuple[int, ...]:
-        """The device at each position, row by row; ``0, 1, 2, …`` by default."""
+        """The device at each position, row by row; ``0, 1, 2, …`` by default.
+
+        Raises:
+            MeshError: the mesh has more devices than a program can run on.
+        """
+        self._core.expect_runnable("Mesh.device_ids")
         return self._core.device_ids or tuple(range(self.size))
 
     @property
@@ -129,6 +141,7 @@ class Mesh:
     @classmethod
     def from_json(cls, text: str) -> Mesh:
         """Read the mesh that :meth:`to_json` wrote. Raises ParseError or MeshError for any other text."""
+        expect_text("Mesh.from_json", "text", text)
         return cls._wrap(_core.mesh.Mesh.from_json(text))
 
     def __eq__(self, other: object) -> bool:

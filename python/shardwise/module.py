@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .errors import ShardingError, message
+from .errors import ShardingError, expect_text, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
 from .promotions import Promotions, promotions_of
@@ -71,6 +71,12 @@ def origin_of_text(text: str, filename: str = "") -> Origin:
     return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
 
 
+def text_options(locations: Any, generic: Any) -> dict[str, bool]:
+    """The options of ``as_text``, as the extension takes them. Raises ShardingError for what is no switch."""
+    given = {"locations": locations, "generic": generic}
+    return {name: switch("as_text", name, value, False) for name, value in given.items()}
+
+
 @entry_points
 class Module:
     """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`, or by recording a function.
@@ -93,7 +99,7 @@ class Module:
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
         """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
-        return self._core.text(locations=locations, generic=generic)
+        return self._core.text(**text_options(locations, generic))
 
     def to_json(self) -> str:
         """``{"format": "shardwise", "version": 1, "stablehlo": …}``; :meth:`from_json` reads it back."""
@@ -102,6 +108,7 @@ class Module:
     @classmethod
     def from_json(cls, text: str) -> Module:
         """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
+        expect_text("Module.from_json", "text", text)
         return Module(_core.ir.module_from_json(text))
 
     def sharding_rules(self) -> list[tuple[str, str]]:
@@ -342,4 +349,6 @@ def parse(text: str, filename: str = "") -> Module:
 
     Source: the StableHLO specification; Shardy's attributes.
     """
+    expect_text("parse", "text", text)
+    expect_text("parse", "filename", filename)
     return Module(_core.ir.parse(text, filename), origin=origin_of_text(text, filename))

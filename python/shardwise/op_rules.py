@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from .errors import ShardingError, message
+from .errors import ShardingError, expect_text, message, shown
 from .traceback_filtering import entry_point
 
 __all__ = ["ShardingRule", "sharding_rule"]
@@ -67,12 +67,18 @@ class _Tensor:
         return factors
 
 
+def _check_shapes(name: str, shapes: Any) -> None:
+    if isinstance(shapes, str) or not isinstance(shapes, Sequence):
+        _refuse(f"{name} must be a sequence of shapes", shown(shapes), "write [(8, 4)] for one tensor")
+
+
 class ShardingRule:
     """A rule by names of factors; :meth:`text` gives Shardy's form for shapes. Made by :func:`sharding_rule`."""
 
     __slots__ = ("_lists", "_operands", "_results", "_sizes", "_written")
 
     def __init__(self, rule: str, lists: dict[str, tuple[str, ...]], sizes: dict[str, int]) -> None:
+        expect_text("sharding_rule", "rule", rule)
         sides = rule.split("->")
         if len(sides) != 2:
             _refuse("a rule must be operands -> results", repr(rule), "write it like 'i j, j k -> i k'")
@@ -105,6 +111,8 @@ class ShardingRule:
         Raises:
             ShardingError: shapes with other numbers of tensors or dims, or with sizes that do not multiply.
         """
+        _check_shapes("operand_shapes", operand_shapes)
+        _check_shapes("result_shapes", result_shapes)
         shapes = [*self._pair(self._operands, operand_shapes, "operands")]
         shapes += self._pair(self._results, result_shapes, "results")
         mappings, sizes = self._resolve(shapes)

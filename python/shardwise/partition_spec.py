@@ -15,7 +15,7 @@ from typing import Any, Final, Union
 
 import numpy as np
 
-from .errors import ShardingError, message
+from .errors import ShardingError, is_one_of, message
 from .interop.jax_objects import is_unconstrained, spec_of_jax
 from .traceback_filtering import entry_point, entry_points
 
@@ -175,7 +175,7 @@ class PartitionSpec:
         self._dims = tuple(_one_form("P", dim) for dim in dims)
         self._replicated = _axis_set("replicated", replicated)
         self._unreduced = _axis_set("unreduced", unreduced)
-        if reducer not in _REDUCERS:
+        if not is_one_of(reducer, _REDUCERS):
             raise ShardingError(message("P", f"reducer must be one of {', '.join(_REDUCERS)}", repr(reducer)))
         if reducer != "sum" and not self._unreduced:
             raise ShardingError(message("P", "a reducer needs unreduced axes", repr(reducer), "name them: unreduced="))

@@ -16,8 +16,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from . import _core
-from .errors import MeshError, ShapeError, ShardingError, message
+from .errors import MeshError, ShapeError, ShardingError, message, shown
 from .interop.jax_objects import sharding_of_jax
 from .mesh import Mesh, native_mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, native_spec, open
@@ -57,8 +59,25 @@ def _core_dim(dim: Any) -> tuple[list[Any], bool, int | None]:
     return _core_axes(dim if isinstance(dim, tuple) else (dim,)), False, None
 
 
+_MOST_DIMS = 256  # as in program text
+
+
+def shape_of(what: str, shape: Any) -> tuple[int, ...]:
+    """A shape, or a lone size, as integers. Raises ShapeError for what is none."""
+    sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    rule, way_out = "a shape must be of integers that are not negative", "give a tuple such as (8, 16)"
+    is_listed = isinstance(sizes, (Sequence, np.ndarray)) and not isinstance(sizes, str)
+    if not is_listed or not all(is_integer(size, 0) for size in sizes):
+        raise ShapeError(message(what, rule, shown(shape), way_out))
+    if not all(size < 2**63 for size in sizes):
+        raise ShapeError(message(what, "sizes must be below 2^63", shown(shape)))
+    return tuple([int(size) for size in sizes])
+
+
 def core_sharding(mesh: Mesh, spec: PartitionSpec, ndim: int) -> _core.mesh.Sharding:
     """The extension's TensorSharding of ``spec`` on an array of ``ndim`` dims."""
+    if not is_integer(ndim, 0) or ndim > _MOST_DIMS:
+        raise ShapeError(message("sharding", f"ndim must be an integer from 0 to {_MOST_DIMS}", shown(ndim)))
     if len(spec) > ndim:
         raise ShardingError(
             message("P", f"a spec for {ndim} dims must have at most {ndim} entries", repr(spec), "drop the extra ones")
@@ -152,11 +171,14 @@ class NamedSharding:
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of one shard. The last shards of an uneven dim are smaller."""
-        return tuple(self.core(len(global_shape)).local_shape(tuple(global_shape)))
+        shape = shape_of("shard_shape", global_shape)
+        return tuple(self.core(len(shape)).local_shape(shape))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[int, tuple[slice, ...]]:
         """The slices of the array that each device holds, by device id."""
-        slices = self.core(len(global_shape)).slices(tuple(global_shape))
+        shape = shape_of("devices_indices_map", global_shape)
+        self.mesh._core.expect_runnable("devices_indices_map")
+        slices = self.core(len(shape)).slices(shape)
         return {
             device: tuple(slice(start, start + size) for start, size in dims)
             for device, dims in zip(self.mesh.device_ids, slices)
@@ -164,6 +186,8 @@ class NamedSharding:
 
     def is_equivalent_to(self, other: NamedSharding, ndim: int) -> bool:
         """Whether both lay out an array of ``ndim`` dims in the same way, as in JAX."""
+        if not isinstance(other, NamedSharding):
+            raise TypeError(message("is_equivalent_to", "takes a NamedSharding", shown(other)))
         return self.core(ndim) == other.core(ndim)
 
     @property

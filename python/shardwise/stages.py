@@ -11,12 +11,12 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
-from .errors import DTypeError, ShapeError, message
+from .errors import DTypeError, ShapeError, is_one_of, message, shown
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
-from .module import Module, Origin, Step, check_question, origin_of_text
+from .module import Module, Origin, Step, check_question, origin_of_text, text_options
 from .promotions import Promotions, promotions_of
-from .propagation_options import PropagationOptions
+from .propagation_options import PropagationOptions, switch
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
@@ -126,6 +126,8 @@ class Lowered(Module):
     __slots__ = ("_traced",)
 
     def __init__(self, traced: Traced) -> None:
+        if not isinstance(traced, Traced):
+            raise TypeError(message("Lowered", "takes a traced program, as Traced.lower() does", shown(traced)))
         super().__init__(traced._core, traced._options, traced._origin)
         self._traced = traced
 
@@ -149,6 +151,8 @@ class Program:
     """
 
     def __init__(self, traced: Traced) -> None:
+        if not isinstance(traced, Traced):
+            raise TypeError(message("Program", "takes a traced program, as Lowered.compile() does", shown(traced)))
         self._traced = traced
         self.mesh = traced.mesh
         self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **traced._options.as_arguments())
@@ -192,10 +196,10 @@ class Program:
             locations: append ``loc(...)`` with the user's lines.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
         """
-        if kind not in _KINDS:
+        if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
         stage: _core.ir.Module = self._compiled.stages[kind]
-        return stage.text(locations=locations, generic=generic)
+        return stage.text(**text_options(locations, generic))
 
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
@@ -235,9 +239,11 @@ class Program:
 
     def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
         """Run with options: ``faithful`` computes every device separately, ``poison`` fills padding with NaN."""
+        options = {"faithful": faithful, "poison": poison}
+        switches = {name: switch("run", name, value, False) for name, value in options.items()}
         enter_call()
         try:
-            return self._call_flat(self._leaves(args, kwargs), faithful=faithful, poison=poison)
+            return self._call_flat(self._leaves(args, kwargs), **switches)
         finally:
             leave_call()
 
@@ -255,6 +261,7 @@ class Program:
         return leaves
 
     def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
+        self.mesh._core.expect_runnable("run")
         if self._executable is None:
             self._executable = _core.runtime.Executable(self._compiled)
         shardings = self._compiled.argument_shardings

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core
 from .dtypes import is_float, numpy_dtype
-from .errors import Error, UnsupportedError, message
+from .errors import Error, UnsupportedError, message, shown
 from .jit import jitted_with
 from .mesh import Mesh
 from .sharding import UNSPECIFIED
@@ -72,6 +72,8 @@ def assert_matches_unpartitioned(
     >>> program.collectives().by_kind()
     {'all_reduce': 1}
     """
+    if not callable(fn):
+        raise TypeError(message("assert_matches_unpartitioned", "takes a function", shown(fn)))
     given: dict[str, Any] = {
         "mesh": mesh,
         "in_shardings": in_shardings,
@@ -259,6 +261,8 @@ def assert_collectives(program: Program, *, bytes_max: float | None = None, **co
     unknown = sorted(set(counts) - set(_KINDS))
     if unknown:
         raise TypeError(f"assert_collectives: a kind must be one of {', '.join(_KINDS)}, got {', '.join(unknown)}")
+    if not isinstance(program, Program):
+        raise TypeError(message("assert_collectives", "takes a compiled program", shown(program)))
     ledger = program.collectives()
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]

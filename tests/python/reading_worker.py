@@ -29,8 +29,8 @@ READERS = {
 def read(kind: str, text: str) -> dict[str, Any]:
     try:
         value = READERS[kind](text)
-    except _core.error.InternalError as error:
-        return {"outcome": "wrong", "why": f"InternalError: {error}"}
+    except (_core.error.InternalError, _core.error.OutOfMemoryError) as error:
+        return {"outcome": "wrong", "why": f"{type(error).__name__}: {error}"}
     except _core.error.ParseError as error:
         if kind == "program" and min(error.line, error.column) < 1:
             return {"outcome": "wrong", "why": f"without a place: {error}"}

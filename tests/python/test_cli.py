@@ -178,8 +178,8 @@ def test_help_has_a_line_for_each_pass(capsys: Any) -> None:
         ("tanh %h", "tanh %hh", "6:23: error: program text: a value must be defined before its use, got %hh"),
         ("stablehlo.tanh", "stablehlo.tan_h", "6:8: error: program text: an op must be one that shardwise knows, got"),
         ('{"x"}', '{"z"}', '2:53: error: sharding: an axis must be of mesh @mesh, got "z"; use one of "x", "y"'),
-        ('["x"=4, "y"=2]', '["x"=0]', '1:17: error: mesh: the size of an axis must be at least 1, got "x"=0; leave'),
-        (TEXT, "", "1:1: error: program text: expected a module with a function"),
+        ('["x"=4, "y"=2]', '["x"=0]', '1:18: error: mesh: the size of an axis must be at least 1, got "x"=0; leave'),
+        (TEXT, "", "1:1: error: program: must have a function @main, got a module without functions; add func.func"),
         (TEXT, "é", "1:1: error: program text: expected module, func.func or sdy.mesh"),
     ],
 )

@@ -9,6 +9,13 @@ void Error::at(std::string_view location) {
   message_.append(" (at ").append(location).append(")");
 }
 
+OutOfMemoryError::OutOfMemoryError(std::string_view subject, std::string_view buffer, int64_t bytes)
+    : Error(error_message(
+          subject, "its buffers must fit into memory",
+          std::string(buffer) + (bytes > 0 ? (buffer.empty() ? "" : ", ") + std::to_string(bytes) + " bytes" : ""),
+          "use a smaller shape, or only compile the program: sw.jit(f).lower(...).compile()")),
+      bytes_(bytes) {}
+
 ParseError::ParseError(std::string message, int line, int column)
     : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + message), line_(line), column_(column) {}
 

@@ -11,6 +11,7 @@
 // Python exception of the same name, which is also a ValueError or a TypeError; InternalError is a bug in shardwise.
 #pragma once
 
+#include <cstdint>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,19 @@ class UnsupportedError : public Error {
 };
 class InternalError : public Error {
   using Error::Error;
+};
+
+// A buffer that the machine's memory does not hold. Who allocates knows its size, who runs an op knows for what:
+//
+//   catch (const OutOfMemoryError& error) { throw error.named("stablehlo.add", "tensor<4x8xf32> on 2 devices"); }
+class OutOfMemoryError : public Error {
+ public:
+  // `bytes` is 0 where the size is not known.
+  OutOfMemoryError(std::string_view subject, std::string_view buffer, int64_t bytes);
+  OutOfMemoryError named(std::string_view subject, std::string_view buffer) const { return {subject, buffer, bytes_}; }
+
+ private:
+  int64_t bytes_;
 };
 
 class ParseError : public Error {

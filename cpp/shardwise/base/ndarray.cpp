@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest vector register
 
+// Null where the machine has not that much memory.
 std::shared_ptr<void> allocate(int64_t bytes) {
-  void* memory = ::operator new(static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment);
+  void* memory = ::operator new(static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment, std::nothrow);
   return {memory, [](void* p) { ::operator delete(p, kAlignment); }};
 }
 
@@ -41,7 +42,9 @@ int64_t dense_bytes(DType dtype, const Dims& shape) {
 }  // namespace
 
 NdArray NdArray::empty(DType dtype, Dims shape) {
-  std::shared_ptr<void> memory = allocate(dense_bytes(dtype, shape));
+  const int64_t bytes = dense_bytes(dtype, shape);
+  std::shared_ptr<void> memory = allocate(bytes);
+  if (memory == nullptr) throw OutOfMemoryError("array", str(dtype, shape), bytes);
   auto* data = static_cast<std::byte*>(memory.get());
   Dims strides = row_major_strides(shape, item_size(dtype));
   return {dtype, std::move(shape), std::move(strides), data, std::move(memory)};
@@ -51,6 +54,7 @@ NdArray NdArray::full(DType dtype, Dims shape, Scalar value) {
   check_internal(value.dtype == dtype, "NdArray::full: the scalar has the array's dtype");
   dense_bytes(dtype, shape);  // for its checks
   std::shared_ptr<void> memory = allocate(item_size(dtype));
+  if (memory == nullptr) throw OutOfMemoryError("array", str(dtype), item_size(dtype));
   auto* data = static_cast<std::byte*>(memory.get());
   store(value, data);
   Dims strides(shape.size(), 0);

@@ -11,7 +11,7 @@ namespace {
 
 Attribute int_array(py::handle values) {
   IntArray array;
-  for (py::handle value : values) array.push_back(value.cast<int64_t>());
+  for (py::handle value : values) array.push_back(integer_from_python("attribute", value));
   return array;
 }
 
@@ -27,7 +27,7 @@ NdArray constant_from_python(py::handle array) {
 
 Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
-  if (py::isinstance<py::int_>(value)) return IntAttr{value.cast<int64_t>()};
+  if (py::isinstance<py::int_>(value)) return IntAttr{integer_from_python("attribute", value)};
   if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return int_array(value);

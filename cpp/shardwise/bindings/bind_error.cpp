@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one place where C++ errors become Python exceptions of the same name, and warnings Python's.
+#include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "shardwise/base/error.h"
@@ -23,6 +25,7 @@ struct ExceptionTypes {
   PyObject* parse;
   PyObject* unsupported;
   PyObject* internal;
+  PyObject* memory;
   PyObject* warning;
 };
 
@@ -90,8 +93,24 @@ void translate(std::exception_ptr pointer) {
     set_error(types().unsupported, error);
   } catch (InternalError& error) {
     set_error(types().internal, error);
+  } catch (OutOfMemoryError& error) {
+    locate(error);
+    set_error(types().memory, error);
   } catch (Error& error) {
     set_error(types().error, error);
+  } catch (const std::bad_alloc&) {
+    OutOfMemoryError error("shardwise", {}, 0);
+    locate(error);
+    set_error(types().memory, error);
+  } catch (const std::length_error&) {  // of a container: no memory has that many elements
+    OutOfMemoryError error("shardwise", {}, 0);
+    locate(error);
+    set_error(types().memory, error);
+  } catch (const py::cast_error&) {
+    Error error(error_message("shardwise", "an argument has a type that the function does not take", {},
+                              "see the function's documentation"));
+    locate(error);
+    PyErr_SetObject(PyExc_TypeError, text_of(error).ptr());
   }
 }
 
@@ -119,6 +138,7 @@ void bind_error(py::module_& module) {
   all.unsupported =
       make_type(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.", PyExc_TypeError);
   all.internal = make_type(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError);
+  all.memory = make_type(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
   all.warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.",
                           PyExc_UserWarning, nullptr);
   py::register_exception_translator(translate);

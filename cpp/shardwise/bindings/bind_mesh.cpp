@@ -127,6 +127,7 @@ void bind_mesh_class(py::module_& module) {
                              })
       .def_property_readonly("device_ids", [](const Mesh& mesh) { return shape_tuple(mesh.device_ids()); })
       .def_property_readonly("size", &Mesh::device_count)
+      .def("expect_runnable", [](const Mesh& mesh, const std::string& operation) { mesh.expect_runnable(operation); })
       .def("device_at", &Mesh::device_at)
       .def("logical_index", &Mesh::logical_index)
       .def("text", &Mesh::text)
@@ -182,6 +183,7 @@ void bind_mesh(py::module_& module) {
   bind_mesh_class(module);
   bind_sharding_class(module);
   module.def("algebra", &algebra);
+  module.attr("MOST_DEVICES_TO_RUN") = Mesh::kMostDevicesToRun;
 }
 
 }  // namespace shardwise

@@ -75,9 +75,19 @@ py::tuple shape_tuple(DimSpan shape) {
   return result;
 }
 
+int64_t integer_from_python(std::string_view what, py::handle value) {
+  try {
+    return value.cast<int64_t>();
+  } catch (const py::cast_error&) {
+    const bool is_integer = py::isinstance<py::int_>(value);
+    fail<ShapeError>(what, is_integer ? "a number must fit into 64 bits" : "a number must be an integer",
+                     py::repr(value).cast<std::string>());
+  }
+}
+
 Dims shape_from_python(py::handle shape) {
   Dims dims;
-  for (py::handle size : shape) dims.push_back(size.cast<int64_t>());
+  for (py::handle size : shape) dims.push_back(integer_from_python("shape", size));
   for (int64_t size : dims) {
     if (size < 0) fail<ShapeError>("shape", "sizes must not be negative", std::to_string(size));
   }

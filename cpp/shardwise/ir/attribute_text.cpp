@@ -309,7 +309,9 @@ Attribute parse_dialect_attribute(TextReader& reader) {
     return reader.located(start, [&] { return parse_sharding(reader, reader.mesh_lookup()); });
   }
   if (reader.peek("#sdy.sharding_per_value<")) {
-    return reader.located(start, [&] { return parse_sharding_per_value(reader, reader.mesh_lookup()); });
+    ShardingPerValue shardings;
+    for (const ShardingId id : reader.parse_shardings_per_value()) shardings.push_back(reader.context().sharding(id));
+    return shardings;
   }
   if (reader.peek("#sdy.op_sharding_rule<")) {
     reader.take("#sdy.op_sharding_rule");

@@ -31,6 +31,8 @@ struct CustomDirective {
   bool whole = false;  // it shows all of the op: operands, regions, types
   // Attributes that are columns: shardings of the arguments of the first region, and of the results.
   std::string_view argument_shardings = {}, result_shardings = {};
+  // Puts what was read, in either form, into the form that is printed; null where any will do.
+  void (*normalize)(OpSyntax& op, const Context& context, std::string_view argument) = nullptr;
 };
 
 const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none

@@ -337,7 +337,7 @@ std::optional<TensorType> parse_index_type(TextReader& reader) {
       found.shape.push_back(size);
       reader.take("x");
     }
-    if (fits && reader.take("index>")) type = found;
+    if (fits && reader.take_keyword("index") && reader.take(">")) type = found;
   }
   if (!type) reader.pos = start;
   return type;

@@ -16,7 +16,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
   const FormatElement& element = op.format->elements[index];
   switch (element.kind) {
     case FormatKind::kLiteral:
-      if (!take(element.text)) expect(element.text, str("in the text of ", op.def->name));
+      if (!take_literal(element.text)) expect(element.text, str("in the text of ", op.def->name));
       break;
     case FormatKind::kOperands: parse_operand_list(op.operands); break;
     case FormatKind::kOperand: op.operands.push_back(parse_operand()); break;
@@ -51,11 +51,21 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
   return index + 1;
 }
 
+// A word and its '=' stand in one literal where they are printed without a space.
+bool OpParser::take_literal(std::string_view literal) {
+  const bool is_key = literal.size() > 1 && literal.back() == '=';
+  if (!is_key) return take(literal);
+  const size_t start = pos;
+  if (take_keyword(literal.substr(0, literal.size() - 1)) && take("=")) return true;
+  pos = start;
+  return false;
+}
+
 bool OpParser::group_follows(const AssemblyFormat& format, size_t first, size_t count) {
   const size_t start = pos;
   bool follows = true;
   for (size_t i = first; follows && i < first + count && format.elements[i].kind == FormatKind::kLiteral; ++i) {
-    follows = take(format.elements[i].text);
+    follows = take_literal(format.elements[i].text);
   }
   pos = start;
   return follows;

@@ -33,7 +33,10 @@ MeshPtr Module::declare_mesh(const MeshPtr& mesh) {
 }
 
 const Function& Module::main() const {
-  if (functions.empty()) fail<ShapeError>("module", "must have a function", "none");
+  if (functions.empty()) {
+    fail<UnsupportedError>("program", "must have a function @main", "a module without functions",
+                           "add func.func @main(...) {...}");
+  }
   for (const Function& function : functions) {
     if (function.name == "main") return function;
   }

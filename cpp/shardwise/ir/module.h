@@ -52,12 +52,17 @@ struct Region {
   OpId op;  // owner, or none for a function body
 };
 
+// As written: a function without one is public, too.
+enum class Visibility : uint8_t { kUnspecified, kPublic, kPrivate, kNested };
+
 struct Function {
   std::string name;
-  bool is_public = true;
+  Visibility visibility = Visibility::kPublic;
   RegionId body;
   std::vector<ShardingId> result_shardings;  // one per result; none where not given
   std::vector<LocId> result_locs = {};       // where a text says them; empty: not known
+
+  bool is_public() const { return visibility == Visibility::kUnspecified || visibility == Visibility::kPublic; }
 };
 
 class Module {

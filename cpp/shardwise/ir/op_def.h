@@ -248,6 +248,7 @@ struct OpDef {
   TileFn tile = nullptr;  // elementwise ops only
   FlowFn flow = nullptr;  // ops whose regions or results hand values on
   VerifyFn verify = nullptr;
+  VerifyFn verify_runnable = nullptr;   // UnsupportedError for attributes that no kernel computes
   PrecedenceFn precedence = nullptr;    // instead of traits.precedence
   EffectFn effect = nullptr;            // narrows traits.side_effect
   std::string_view no_vjp_reason = {};  // required with not_differentiable

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/custom_directives.h"
 #include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/text_words.h"
 
@@ -30,13 +31,15 @@ ValueId OpParser::parse_operand() {
   }
   uint32_t index = 0;
   const NamedValue& value = it->second;
-  if (pos < text.size() && text[pos] == '#') {
+  if (const size_t end = pos; peek("#") && pos + 1 < text.size() && text[pos + 1] >= '0' && text[pos + 1] <= '9') {
     ++pos;
     const int64_t number = take_integer("the number of a result");
     if (number < 0 || number >= value.count) {
       fail_at(start, str("%", name, " has ", value.count, " results, counted from 0"), text.substr(start, pos - start));
     }
     index = static_cast<uint32_t>(number);
+  } else {
+    pos = end;
   }
   return ValueId{value.first.index + index};
 }
@@ -283,6 +286,11 @@ void OpParser::parse_generic(OpSyntax& op) {
 
 OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
   for (OpId inner : op.inner) module().op(inner).loc = loc;
+  for (const FormatElement& element : op.format->elements) {
+    if (element.custom != nullptr && element.custom->normalize != nullptr) {
+      element.custom->normalize(op, context(), element.text);
+    }
+  }
   const OpId id = located(op.start, [&] {
     Builder builder(module(), region, loc);
     const AttrsId attrs = op.attributes.empty() ? AttrsId{} : context().intern(Attrs(std::move(op.attributes)));
@@ -407,11 +415,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     if (std::exchange(of_arguments ? op.has_argument_shardings : op.has_shardings, true)) {
       fail_here("shardings must be given once");
     }
-    located(pos, [&] {
-      for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
-        list.push_back(context().intern(sharding));
-      }
-    });
+    list = parse_shardings_per_value();
     return true;
   }
   if (name == text_words::kSharding || is_own) {
@@ -421,15 +425,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
       op.shardings.push_back(parse_sharding_id());
       return true;
     }
-    skip_space();
-    if (!peek("#sdy.sharding_per_value")) {
-      fail_here("the shardings of an op must be one for each result", "write #sdy.sharding_per_value<[<@mesh, […]>]>");
-    }
-    located(pos, [&] {
-      for (const TensorSharding& sharding : parse_sharding_per_value(*this, mesh_lookup())) {
-        op.shardings.push_back(context().intern(sharding));
-      }
-    });
+    op.shardings = parse_shardings_per_value();
     return true;
   }
   if (name == text_words::kLocalBlocks) {

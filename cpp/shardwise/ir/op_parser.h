@@ -100,6 +100,7 @@ class OpParser : public TextReader {
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);
   size_t parse_element(OpSyntax& op, size_t index);  // the index of the next one
+  bool take_literal(std::string_view literal);
   bool group_follows(const AssemblyFormat& format, size_t first, size_t count);
   Attribute parse_short_attribute(const OpSyntax& op, std::string_view mnemonic);
   void parse_same_type(OpSyntax& op);

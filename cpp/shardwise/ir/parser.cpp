@@ -2,6 +2,7 @@
 #include "shardwise/ir/parser.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_set>
 
@@ -23,11 +24,17 @@ struct ValueSyntax {
 struct FunctionSyntax {
   size_t start = 0;
   std::string name;
-  bool is_public = true;
+  Visibility visibility = Visibility::kUnspecified;
   std::vector<TypeId> inputs, outputs;
   std::vector<ValueSyntax> arguments, results;  // empty, or one for each
   RegionId body;
 };
+
+constexpr std::array kVisibilities{Visibility::kPublic, Visibility::kPrivate, Visibility::kNested};
+
+std::string_view word_of(Visibility visibility) {
+  return text_words::kVisibilities[static_cast<size_t>(visibility)];
+}
 
 class ModuleParser : public OpParser {
  public:
@@ -35,7 +42,6 @@ class ModuleParser : public OpParser {
 
   void run() {
     while (!at_end()) parse_item(true);
-    if (module().functions.empty()) fail_here("expected a module with a function");
     verify_ops();
   }
 
@@ -44,7 +50,7 @@ class ModuleParser : public OpParser {
   void parse_item(bool top_level) {
     skip_space();
     const size_t start = pos;
-    if (take("#")) return skip_alias(start);
+    if (take("#") || take("!")) return skip_alias();
     const bool is_generic = peek("\"");
     const std::string name = is_generic ? take_string() : std::string(take_word());
     if (name == "module" || name == "builtin.module") {
@@ -61,16 +67,39 @@ class ModuleParser : public OpParser {
     }
   }
 
-  // Definitions of aliases are read where the aliases are used.
-  void skip_alias(size_t start) {
-    const size_t line_end = text.find('\n', start);
+  // Definitions of aliases are read where the aliases are used. Here they only end: loc("f"(#loc3)), dense<1> : T, …
+  void skip_alias() {
     take_suffix_id();
     expect("=", "behind the name of an alias");
-    pos = line_end == std::string_view::npos ? text.size() : line_end;
+    do {
+      if (peek("\"")) {
+        take_string();
+      } else if (!at_bracket()) {
+        skip_token();
+      }
+      while (at_bracket()) take_balanced();
+    } while (take(":") || take("->"));
+  }
+  bool at_bracket() {
+    skip_space();
+    return pos < text.size() && std::string_view("([{<").find(text[pos]) != std::string_view::npos;
+  }
+  // A word or a number, with the mark before it: #sdy.mesh, !stablehlo.token, @f, -1.5.
+  void skip_token() {
+    const auto is_part = [&](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("#!@_$.+-").find(c) != text.npos;
+    };
+    const size_t start = pos;
+    while (pos < text.size() && is_part(text[pos])) ++pos;
+    if (pos == start) fail_here("expected the meaning of an alias");
   }
 
   void parse_items() {
     expect("{", "before the contents of a module");
+    if (take("^")) {  // as MLIR prints an empty module in generic form
+      take_suffix_id();
+      expect(":", "behind the label of a region");
+    }
     while (!take("}")) {
       if (at_end()) fail_here("expected '}' at the end of the module");
       parse_item(false);
@@ -153,8 +182,7 @@ class ModuleParser : public OpParser {
     const size_t start = pos;
     const std::string name = take_symbol();
     expect("=", "behind the name of a mesh");
-    Mesh mesh = located(pos, [&] { return parse_mesh(*this, name); });
-    declare(start, name, std::move(mesh));
+    declare(start, name, parse_mesh_value(name));
     if (peek("{")) skip_dictionary();
     parse_optional_location();
   }
@@ -162,7 +190,7 @@ class ModuleParser : public OpParser {
   void parse_generic_mesh() {
     const size_t start = pos;
     std::string name;
-    size_t mesh_start = 0;
+    std::optional<size_t> mesh_start;
     for (std::string_view token : {"(", ")", "<"}) expect(token, "behind \"sdy.mesh\"");
     parse_keys([&](std::string_view key) {
       skip_space();
@@ -170,14 +198,15 @@ class ModuleParser : public OpParser {
         name = take_string();
         return;
       }
-      if (key == "mesh" && take("#sdy.mesh")) mesh_start = pos;
+      if (key == "mesh") mesh_start = pos;
       skip_value();
     });
     expect(">", "behind the properties");
     const size_t end = pos;
-    if (mesh_start == 0) fail_here("expected a property 'mesh' of sdy.mesh");
-    pos = mesh_start;
-    Mesh mesh = located(mesh_start, [&] { return parse_mesh(*this, name); });
+    if (!mesh_start) fail_here("expected a property 'mesh' of sdy.mesh");
+    pos = *mesh_start;
+    if (!peek("#")) fail_here("the property 'mesh' of sdy.mesh must be #sdy.mesh<…> or an alias of it");
+    Mesh mesh = parse_mesh_value(name);
     pos = end;
     declare(start, name, std::move(mesh));
     if (peek("{")) skip_dictionary();
@@ -228,10 +257,8 @@ class ModuleParser : public OpParser {
     FunctionSyntax function;
     function.start = start;
     const size_t scope = open_scope();
-    if (take_keyword("private") || take_keyword("nested")) {
-      function.is_public = false;
-    } else {
-      take_keyword("public");
+    for (Visibility visibility : kVisibilities) {
+      if (take_keyword(word_of(visibility))) function.visibility = visibility;
     }
     function.name = take_symbol();
     function_ = symbol_text(function.name);
@@ -255,6 +282,16 @@ class ModuleParser : public OpParser {
     close_scope(scope);
     parse_optional_location();
     add(function);
+  }
+
+  Visibility parse_visibility() {
+    skip_space();
+    const size_t start = pos;
+    const std::string word = take_string();
+    for (Visibility visibility : kVisibilities) {
+      if (word == word_of(visibility)) return visibility;
+    }
+    fail_at(start, "the visibility of a function must be public, private or nested", quote(word));
   }
 
   void parse_results(FunctionSyntax& function) {
@@ -287,7 +324,7 @@ class ModuleParser : public OpParser {
       if (key == "sym_name") {
         function.name = take_string();
       } else if (key == "sym_visibility") {
-        function.is_public = take_string() == "public";
+        function.visibility = parse_visibility();
       } else if (key == "arg_attrs") {
         function.arguments = parse_value_attribute_list();
       } else if (key == "res_attrs") {
@@ -327,7 +364,7 @@ class ModuleParser : public OpParser {
     if (!syntax.results.empty() && syntax.results.size() != results.size()) {
       fail_at(syntax.start, str("@", syntax.name, ": there must be attributes for each result"));
     }
-    Function function{.name = syntax.name, .is_public = syntax.is_public, .body = syntax.body, .result_shardings = {}};
+    Function function{.name = syntax.name, .visibility = syntax.visibility, .body = syntax.body, .result_shardings = {}};
     function.result_shardings.resize(results.size());
     for (size_t i = 0; i < syntax.results.size(); ++i) {
       const ShardingId sharding = syntax.results[i].sharding;

@@ -179,11 +179,10 @@ void OpPrinter::function(const Function& function) {
   next_value_ = next_argument_ = 0;
   indent_ = 1;
   new_line();
-  out.append(text_words::kFunction)
-      .append(" ")
-      .append(function.is_public ? "public " : "private ")
-      .append(symbol_text(function.name))
-      .append("(");
+  out.append(text_words::kFunction).append(" ");
+  const std::string_view visibility = text_words::kVisibilities[static_cast<size_t>(function.visibility)];
+  if (!visibility.empty()) out.append(visibility).append(" ");
+  out.append(symbol_text(function.name)).append("(");
   bool first = true;
   for (ValueId id : module_.region(function.body).arguments) {
     if (!first) out += ", ";

@@ -207,6 +207,26 @@ void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parse_body(parser, op);
 }
 
+// In the order of the mesh: manual axes are a set.
+void sort_manual_axes(OpSyntax& op, const Context& context, std::string_view argument) {
+  MeshPtr mesh;
+  for (const auto* shardings : {&op.argument_shardings, &op.shardings}) {
+    for (const ShardingId id : *shardings) {
+      if (mesh == nullptr || mesh->is_empty()) mesh = context.sharding(id).mesh;
+    }
+  }
+  if (mesh == nullptr) return;
+  for (NamedAttribute& attribute : op.attributes) {
+    const auto* axes = std::get_if<AxesAttr>(&attribute.second.base());
+    if (attribute.first != argument || axes == nullptr) continue;
+    AxesAttr sorted = *axes;
+    std::ranges::stable_sort(sorted.axes, {}, [&](const RawAxisRef& axis) {
+      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification refuses what the mesh has not
+    });
+    attribute.second = std::move(sorted);
+  }
+}
+
 void print_manual_axes(std::string& out, const Attribute& attribute) {
   out += "#sdy<manual_axes";
   print_axes(out, std::get<AxesAttr>(attribute.base()));
@@ -257,7 +277,8 @@ const CustomDirective kManualDirective{.name = "manual_computation",
                                        .print_attribute = print_manual_axes,
                                        .whole = true,
                                        .argument_shardings = kIn,
-                                       .result_shardings = kOut};
+                                       .result_shardings = kOut,
+                                       .normalize = sort_manual_axes};
 
 const CustomDirective kNamedDirective{.name = "named_computation",
                                       .attributes = {},

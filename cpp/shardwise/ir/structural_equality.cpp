@@ -39,7 +39,7 @@ class Comparison {
     auto sharding_of = [](const Function& f, size_t i) {
       return i < f.result_shardings.size() ? f.result_shardings[i] : ShardingId{};
     };
-    if (a.name != b.name || a.is_public != b.is_public || !region(a.body, b.body)) return false;
+    if (a.name != b.name || a.is_public() != b.is_public() || !region(a.body, b.body)) return false;
     for (size_t i = 0; i < results; ++i) {
       if (!shardings(sharding_of(a, i), sharding_of(b, i))) return false;
     }

@@ -26,22 +26,34 @@ TextReader::TextReader(std::string_view source, Module& module) : SdyCursor(sour
   find_aliases();
 }
 
-// An alias is defined at the start of a line, before or behind its uses.
+// An alias is defined at the start of a line, before or behind its uses: #name = …, or !name = … for a type. It is
+// known by its name with the mark.
 void TextReader::find_aliases() {
-  const SdyCursor saved = *this;
-  for (size_t start = text.substr(0, 1) == "#" ? 0 : text.find("\n#"); start != std::string_view::npos;
-       start = text.find("\n#", start + 1)) {
-    pos = start + (text[start] == '#' ? 1 : 2);
+  const size_t saved = pos;
+  for (size_t mark = text.find_first_of("#!"); mark != std::string_view::npos;
+       mark = text.find_first_of("#!", mark + 1)) {
+    const size_t before = text.find_last_not_of(" \t", mark == 0 ? 0 : mark - 1);
+    if (mark > 0 && before != std::string_view::npos && text[before] != '\n') continue;
+    pos = mark + 1;
     const std::string_view name = take_suffix_id();
-    if (!name.empty() && take("=")) aliases_.emplace(name, pos);
+    if (!name.empty() && take("=")) aliases_.emplace(text.substr(mark, name.size() + 1), pos);
   }
-  pos = saved.pos;
+  pos = saved;
 }
 
 size_t TextReader::enter_alias(size_t start, std::string_view name) const {
-  const auto it = aliases_.find(name);
-  if (it == aliases_.end()) fail_at(start, "an alias must be defined in the text", "#" + std::string(name));
+  const std::string_view marked = text.substr(start, name.size() + 1);
+  const auto it = aliases_.find(marked);
+  if (it == aliases_.end()) fail_at(start, "an alias must be defined in the text", marked);
   return it->second;
+}
+
+bool TextReader::at_alias_name() {
+  if (!peek("#")) return false;
+  const size_t start = pos++;
+  const bool is_alias = !take_suffix_id().empty() && (pos >= text.size() || text[pos] != '<');
+  pos = start;
+  return is_alias;
 }
 
 // Aliases of aliases could stand for a text that grows exponentially.
@@ -125,6 +137,14 @@ void TextReader::fail_with(size_t position, const std::string& message) const {
 
 // ---- types ---------------------------------------------------------------------------------------------------------
 
+size_t TextReader::type_alias_length(size_t start) {
+  if (start >= text.size() || text[start] != '!') return 0;
+  pos = start + 1;
+  const size_t length = take_suffix_id().size();
+  pos = start;
+  return length;
+}
+
 TypeId TextReader::parse_type() {
   skip_space();
   const size_t end = text.find('>', pos);
@@ -143,6 +163,11 @@ TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
   const std::string_view word = peek("!") ? std::string_view() : take_word();
   if (word.empty() && take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
+  if (word.empty() && aliases_.contains(text.substr(start, 1 + type_alias_length(start)))) {
+    const Nesting nesting(*this);
+    pos = start + 1;
+    return at_alias(start, take_suffix_id(), [&] { return parse_type(); });
+  }
   if (word != "tensor") {
     pos = start;
     fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>, or !stablehlo.token", found(),
@@ -164,8 +189,7 @@ TypeId TextReader::parse_type_at_cursor() {
       fail_at(start, "a tensor must have less than 2^56 elements in 256 dims");
     if (size != 0) elements *= size;
     type.shape.push_back(size);
-    if (pos >= text.size() || text[pos] != 'x') fail_here("expected 'x' between the dims and the element type");
-    ++pos;
+    if (!take("x")) fail_here("expected 'x' between the dims and the element type");
   }
   type.dtype = parse_dtype();
   if (peek(",")) fail_here("a tensor type has no encoding");
@@ -300,7 +324,7 @@ void TextReader::find_later_meshes() {
     try {
       std::string name = take_symbol();
       expect("=", "behind the name of a mesh");
-      later_meshes_->push_back(std::make_shared<const Mesh>(parse_mesh(*this, std::move(name))));
+      later_meshes_->push_back(std::make_shared<const Mesh>(parse_mesh_value(name)));
     } catch (const Error&) {
       continue;
     }
@@ -308,10 +332,39 @@ void TextReader::find_later_meshes() {
   pos = saved;
 }
 
+Mesh TextReader::parse_mesh_value(const std::string& name) {
+  return through_alias([&] {
+    if (at_alias_name()) return parse_mesh_value(name);
+    take("#sdy.mesh");
+    return located(pos, [&] { return parse_mesh(*this, name); });
+  });
+}
+
 ShardingId TextReader::parse_sharding_id() {
-  skip_space();
-  const size_t start = pos;
-  return located(start, [&] { return context().intern(parse_sharding(*this, mesh_lookup())); });
+  return through_alias([&] {
+    if (at_alias_name()) return parse_sharding_id();
+    return located(pos, [&] { return context().intern(parse_sharding(*this, mesh_lookup())); });
+  });
+}
+
+std::vector<ShardingId> TextReader::parse_shardings_per_value() {
+  return through_alias([&]() -> std::vector<ShardingId> {
+    if (at_alias_name()) return parse_shardings_per_value();
+    std::vector<ShardingId> shardings;
+    if (!take("#sdy.sharding_per_value")) {
+      fail_here("the shardings of an op must be one for each result", "write #sdy.sharding_per_value<[<@mesh, […]>]>");
+    }
+    expect("<", "before the shardings of several values");
+    expect("[", "before the shardings of several values");
+    if (!take("]")) {
+      do {
+        shardings.push_back(parse_sharding_id());
+      } while (take(","));
+      if (!take("]")) fail_here("expected ',' or ']' after the sharding of a value");
+    }
+    expect(">", "after the shardings of several values");
+    return shardings;
+  });
 }
 
 }  // namespace shardwise

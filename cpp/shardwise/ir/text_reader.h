@@ -51,7 +51,9 @@ class TextReader : public SdyCursor {
 
   // ---- locations, aliases, shardings
   LocId parse_optional_location();  // loc(...), or none
-  ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding
+  ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding, or an alias of that
+  std::vector<ShardingId> parse_shardings_per_value();  // #sdy.sharding_per_value<[…]>, or an alias
+  Mesh parse_mesh_value(const std::string& name);       // <["x"=4]>, with or without #sdy.mesh, or an alias
   MeshLookup mesh_lookup();         // a mesh may be declared behind its uses
   // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
   template <class Body>
@@ -94,9 +96,19 @@ class TextReader : public SdyCursor {
 
  private:
   void find_aliases();
+  // At an alias: `body` at what it means. Else `body` here.
+  template <class Body>
+  auto through_alias(Body&& body) {
+    const Nesting nesting(*this);
+    if (!at_alias_name()) return body();
+    const size_t start = pos++;
+    return at_alias(start, take_suffix_id(), std::forward<Body>(body));
+  }
+  bool at_alias_name();  // '#' and a name without a '<' behind it
   size_t enter_alias(size_t start, std::string_view name) const;
   void leave_alias(size_t start, size_t length);
   TypeId parse_type_at_cursor();
+  size_t type_alias_length(size_t start);  // of the name behind a '!'
   LocId parse_location();
   LocId parse_location_list(std::string_view close);
   LocId parse_location_alias();

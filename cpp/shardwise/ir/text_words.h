@@ -23,4 +23,6 @@ inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // refused
 
+inline constexpr std::string_view kVisibilities[] = {"", "public", "private", "nested"};  // by Visibility
+
 }  // namespace shardwise::text_words

@@ -122,6 +122,15 @@ std::optional<int> Mesh::find_axis(std::string_view name) const {
   return std::nullopt;
 }
 
+void Mesh::expect_runnable(std::string_view operation) const {
+  if (device_count_ <= kMostDevicesToRun) return;
+  fail<MeshError>(operation,
+                  "a mesh must have at most " + std::to_string(kMostDevicesToRun) +
+                      " devices, whose shards are all kept in this process",
+                  std::to_string(device_count_) + " devices of " + text(),
+                  "for a larger mesh only compile the program: sw.jit(f).lower(...).compile()");
+}
+
 int64_t Mesh::device_at(int64_t logical_index) const {
   if (logical_index < 0 || logical_index >= device_count_) {
     fail<MeshError>("mesh " + reference(), "a logical index must be from 0 to " + std::to_string(device_count_ - 1),

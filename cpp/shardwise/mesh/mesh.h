@@ -49,6 +49,9 @@ class Mesh {
 
   int64_t device_count() const { return device_count_; }  // 1 without axes
   const Dims& device_ids() const { return device_ids_; }  // empty: id = logical index
+  // A run keeps the shards of every device in one process. MeshError, for `operation`, on a mesh of more devices.
+  static constexpr int64_t kMostDevicesToRun = int64_t{1} << 20;
+  void expect_runnable(std::string_view operation) const;
   bool is_maximal() const { return axes_.empty() && !device_ids_.empty(); }
   bool is_empty() const { return axes_.empty() && device_ids_.empty(); }
 

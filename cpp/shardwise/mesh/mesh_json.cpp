@@ -73,22 +73,13 @@ class Node {
   std::string path_;
 };
 
-// Of "[id] parse error at line 1, column 2: reason; last read: 'bytes'" only the reason: the position is ours to say,
-// and the bytes may be no text at all.
-std::string reason(const Json::parse_error& error) {
-  std::string what = error.what();
-  what.erase(std::min(what.find("; last read"), what.size()));
-  const size_t start = what.find(": ");
-  return start == std::string::npos ? what : what.substr(start + 2);
-}
-
 Json parse_document(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    throw ParseError(error_message("JSON", "expected a JSON document", reason(error), {}), cursor.line(at),
+    throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}), cursor.line(at),
                      cursor.column(at));
   } catch (const Json::out_of_range& error) {
     const SdyCursor cursor(text);
@@ -216,6 +207,12 @@ std::string sharding_to_json(const TensorSharding& sharding) {
 TensorSharding sharding_from_json(std::string_view json) {
   const Json document = parse_document(json);
   return sharding_from(Node(document, ""));
+}
+
+std::string reason_of_json_error(std::string_view what) {
+  std::string_view reason = what.substr(0, what.find("; last read"));
+  const size_t start = reason.find(": ");
+  return std::string(start == std::string_view::npos ? reason : reason.substr(start + 2));
 }
 
 size_t place_of_large_number(std::string_view json, std::string_view what) {

@@ -10,7 +10,6 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view kShardingPrefix = "#sdy.sharding";
-constexpr std::string_view kPerValuePrefix = "#sdy.sharding_per_value";
 
 // Calls `item` for each element up to `close`; `open` is already taken.
 template <class F>
@@ -179,17 +178,6 @@ TensorSharding parse_sharding(SdyCursor& cursor, const MeshLookup& find_mesh) {
   return parse_bare(cursor, find_mesh);
 }
 
-std::vector<TensorSharding> parse_sharding_per_value(SdyCursor& cursor, const MeshLookup& find_mesh) {
-  std::vector<TensorSharding> shardings;
-  cursor.take(kPerValuePrefix);
-  cursor.expect("<", "before the shardings of several values");
-  cursor.expect("[", "before the shardings of several values");
-  parse_items(cursor, "]", "after the sharding of a value",
-              [&] { shardings.push_back(parse_bare(cursor, find_mesh)); });
-  cursor.expect(">", "after the shardings of several values");
-  return shardings;
-}
-
 TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh) {
   check_internal(mesh != nullptr, "a short sharding was parsed without a mesh");
   TensorSharding sharding;
@@ -255,7 +243,7 @@ std::string bare_text(const TensorSharding& sharding) {
 std::string text(const TensorSharding& sharding) { return std::string(kShardingPrefix) + bare_text(sharding); }
 
 std::string per_value_text(const std::vector<TensorSharding>& shardings) {
-  std::string text = std::string(kPerValuePrefix) + "<[";
+  std::string text = "#sdy.sharding_per_value<[";
   for (size_t i = 0; i < shardings.size(); ++i) text += (i ? ", " : "") + bare_text(shardings[i]);
   return text + "]>";
 }

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/dim_checks.h"
+#include "shardwise/ops/dot_algorithm.h"
 #include "shardwise/ops/layout.h"
 
 namespace shardwise {
@@ -49,6 +50,7 @@ NumberClass number_class(DType dtype) {
 void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
   op.attr<StructAttr>("dot_dimension_numbers");
+  expect_one_precision(op);
   const DotDims dims = dot_dims(op.attrs());
   const TensorType& lhs = op.operand(0);
   const TensorType& rhs = op.operand(1);
@@ -196,6 +198,7 @@ constexpr OpDef kDotGeneral{
     .cost = cost_dot_general,
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,
+    .verify_runnable = verify_dot_algorithm,
     .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
     .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",
     .traits = {.linear = Linear::kEach, .linear_reducers = reducer_bit(Reducer::kSum)},

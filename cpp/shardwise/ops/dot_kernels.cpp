@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cblas.h>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/dot.h"
+#include "shardwise/ops/dot_algorithm.h"
 #include "shardwise/ops/strided_kernels.h"
 
 namespace shardwise {
@@ -21,6 +23,8 @@ const bool kOneBlasThread = [] {
 constexpr int64_t kParallelFlops = 1 << 22;  // a product below that runs on one thread
 constexpr int64_t kMaxPieces = 8;            // a product is cut by its shape, so that threads change no bits
 constexpr int64_t kPieceRows = 256;          // each piece packs the other operand anew: 128 rows cost a fifth more
+
+constexpr int64_t kSumGrain = int64_t{1} << 16;
 
 // One operand as a stack of matrices: `rows` are the free dims of lhs or the contracting dims of rhs. Strides in bytes.
 struct Matrices {
@@ -184,12 +188,6 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
   }
 }
 
-// The dtype to compute in: the wider of operands and result, at least float32.
-DType computed_in(DType operand, DType result) {
-  if (!is_float(operand)) return result;
-  return operand == DType::kF64 || result == DType::kF64 ? DType::kF64 : DType::kF32;
-}
-
 void check_size(const OpView& op, const Product& product) {
   constexpr int64_t kLimit = std::numeric_limits<blasint>::max();
   if (std::max({product.m, product.n, product.k}) <= kLimit) return;
@@ -197,24 +195,11 @@ void check_size(const OpView& op, const Product& product) {
                    str(op.operand_type(0).text(), " and ", op.operand_type(1).text()), "shard or split these dims");
 }
 
-}  // namespace
-
-std::string_view blas_core_name() { return openblas_get_corename(); }
-
-void kernel_dot_general(KernelContext& context) {
-  const OpView op = context.op();
-  const DotDims dims = dot_dims(op.attrs());
-  const DType dtype = computed_in(op.operand_type(0).dtype, op.result_type().dtype);
-  const NdArray lhs = converted(context, context.operand(0), dtype);
-  const NdArray rhs = converted(context, context.operand(1), dtype);
-  const NdArray result = context.allocate_result();
+// One product of two operands of the dtype of `result`, which it overwrites.
+void multiply_into(KernelContext& context, const DotDims& dims, const NdArray& lhs, const NdArray& rhs,
+                   const NdArray& result) {
   const Dims lhs_free = dims.lhs_free(lhs.ndim()), rhs_free = dims.rhs_free(rhs.ndim());
-  if (result.size() == 0) return;
-  const bool own_loop = !is_float(dtype);
-  if (lhs.size() == 0) {  // nothing to sum
-    std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
-    return;
-  }
+  const bool own_loop = !is_float(result.dtype());
   Product product{matrices(context, lhs, dims.lhs_batching, lhs_free, dims.lhs_contracting, own_loop),
                   matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, rhs_free, own_loop),
                   1,
@@ -225,9 +210,50 @@ void kernel_dot_general(KernelContext& context) {
   product.n = product.rhs.columns;
   product.k = product.lhs.columns;
   product.batch = result.size() / (product.m * product.n);
-  check_size(op, product);
+  check_size(context.op(), product);
+  multiply_items(context, product, result);
+}
+
+// The sum of several products of parts, the leading one last. An infinity or NaN in an operand makes the others NaN:
+// the leading one alone has the result.
+void multiply_parts(KernelContext& context, const DotDims& dims, const DotAlgorithm& algorithm,
+                    const std::vector<NdArray>& lhs, const std::vector<NdArray>& rhs, const NdArray& result) {
+  const NdArray part = NdArray::empty(result.dtype(), result.shape());
+  std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
+  const auto* added = reinterpret_cast<const float*>(part.data());
+  auto* sum = reinterpret_cast<float*>(result.data());
+  for (const auto& [left, right] : algorithm.products) {
+    multiply_into(context, dims, lhs[static_cast<size_t>(left)], rhs[static_cast<size_t>(right)], part);
+    const bool is_leading = left + right == 0;
+    context.parallel_for(part.size(), kSumGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum[i] = (is_leading && std::isnan(sum[i]) ? 0 : sum[i]) + added[i];
+    });
+  }
+}
+
+}  // namespace
+
+std::string_view blas_core_name() { return openblas_get_corename(); }
+
+void kernel_dot_general(KernelContext& context) {
+  const OpView op = context.op();
+  const DotAlgorithm algorithm = dot_algorithm(op);
+  const NdArray result = context.allocate_result();
+  if (result.size() == 0) return;
+  if (context.operand(0).size() == 0) {  // nothing to sum
+    std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
+    return;
+  }
+  const DotDims dims = dot_dims(op.attrs());
+  const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), algorithm);
+  const std::vector<NdArray> rhs = dot_parts(context, context.operand(1), algorithm);
+  const DType dtype = algorithm.accumulation;
   const NdArray target = dtype == result.dtype() ? result : NdArray::empty(dtype, result.shape());
-  multiply_items(context, product, target);
+  if (algorithm.products.size() == 1) {
+    multiply_into(context, dims, lhs[0], rhs[0], target);
+  } else {
+    multiply_parts(context, dims, algorithm, lhs, rhs, target);
+  }
   if (target.data() != result.data()) convert_into(context, result, target);
 }
 

@@ -107,7 +107,7 @@ class CallExpander {
     std::vector<Function> kept;
     const std::string main = module_.main().name;
     for (const Function& function : module_.functions) {
-      if (function.is_public || function.name == main || !called.contains(function.name)) kept.push_back(function);
+      if (function.is_public() || function.name == main || !called.contains(function.name)) kept.push_back(function);
     }
     for (const Function& function : kept) expand(function.body);
     module_.functions = std::move(kept);
@@ -292,7 +292,10 @@ class Outliner {
   std::string name_of(OpId id) const { return module_.attrs(id).get<std::string>("name"); }
 
   void call(OpId id, RegionId region) {
-    Function function{.name = name_of(id), .is_public = false, .body = module_.regions(id)[0], .result_shardings = {}};
+    Function function{.name = name_of(id),
+                      .visibility = Visibility::kPrivate,
+                      .body = module_.regions(id)[0],
+                      .result_shardings = {}};
     for (const ValueId result : results_of(module_, id)) {
       function.result_shardings.push_back(module_.value(result).sharding);
     }

@@ -29,6 +29,16 @@ constexpr std::array kPipeline{
     kInlineCalls, kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
+void check_attributes(const OpView& op) {
+  if (op.def().verify_runnable == nullptr) return;
+  try {
+    op.def().verify_runnable(op);
+  } catch (Error& error) {
+    error.at(op.module().context().location_text(op.loc()));
+    throw;
+  }
+}
+
 // Texts hold ops and dtypes that can be propagated and not run.
 void check_runnable_region(const Module& module, RegionId region) {
   const auto check_type = [&](ValueId value, LocId loc) {
@@ -48,6 +58,7 @@ void check_runnable_region(const Module& module, RegionId region) {
       error.at(module.context().location_text(op.loc()));
       throw error;
     }
+    check_attributes(op);
     for (size_t i = 0; i < op.result_count(); ++i) check_type(op.result(i), op.loc());
     for (const RegionId inner : op.regions()) check_runnable_region(module, inner);
   }

@@ -134,7 +134,13 @@ NdArray pooled_empty(DType dtype, Dims shape) {
                      "use a smaller shape");
   }
   const SizeClass size = size_class(is_empty ? 0 : static_cast<uint64_t>(bytes));
-  std::shared_ptr<void> memory(store().take(size), [size](void* p) { store().give(p, size); });
+  void* taken = nullptr;
+  try {
+    taken = store().take(size);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemoryError("array", str(dtype, shape), bytes);
+  }
+  std::shared_ptr<void> memory(taken, [size](void* p) { store().give(p, size); });
   auto* data = static_cast<std::byte*>(memory.get());
   Dims strides = row_major_strides(shape, item_size(dtype));
   return {dtype, std::move(shape), std::move(strides), data, std::move(memory)};

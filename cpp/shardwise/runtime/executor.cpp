@@ -92,6 +92,7 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
 }
 
 std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> arguments, const RunOptions& options) const {
+  mesh_->expect_runnable("run");
   if (arguments.size() != arguments_.size()) {
     fail<ShapeError>("run", str("the program takes ", arguments_.size(), " arguments"), str(arguments.size()));
   }

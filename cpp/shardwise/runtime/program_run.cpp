@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <new>
 #include <numeric>
 
-#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
@@ -108,11 +109,26 @@ void ProgramRun::execute() {
     if (options_.between_ops) options_.between_ops();
     try {
       run_step(step);
+    } catch (const OutOfMemoryError& error) {
+      fail_out_of_memory(step, error);
+    } catch (const std::bad_alloc&) {
+      fail_out_of_memory(step, OutOfMemoryError({}, {}, 0));
     } catch (Error& error) {
       error.at(module_.context().location_text(module_.op(step.op).loc));
       throw;
     }
   }
+}
+
+// The buffer is of the op's results, of all devices that hold different ones, or something that the kernel needs.
+void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const {
+  const OpView op(module_, step.op);
+  std::string results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.append(i > 0 ? ", " : "").append(op.result_type(i).text());
+  if (const int64_t count = product(step.axes); count > 1) results += str(" for each of ", count, " devices");
+  OutOfMemoryError named = error.named(op.name(), results);
+  named.at(module_.context().location_text(op.loc()));
+  throw named;
 }
 
 void ProgramRun::run_step(const Step& step) {

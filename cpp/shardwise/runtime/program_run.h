@@ -14,6 +14,7 @@
 
 #include <chrono>
 
+#include "shardwise/base/error.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/plan.h"
 
@@ -30,6 +31,7 @@ class ProgramRun {
 
  private:
   void run_step(const Step& step);
+  [[noreturn]] void fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const;
   void run_kernel(const Step& step);
   bool run_merged(const Step& step);
   void run_fused(const Step& step);

@@ -158,6 +158,7 @@ NdArray ShardedArray::padded_shard(int64_t device) const {
 NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device)); }
 
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks, PaddingFill fill) {
+  sharding.mesh->expect_runnable("array");
   const Dims local = local_shape(sharding, array.shape(), blocks);
   AxisList axes = varying_axes(sharding);
   if (sharding.unreduced.empty() && is_even(sharding, array.shape(), local)) {

@@ -4,7 +4,7 @@ Exceptions
 """
 from __future__ import annotations
 import typing
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError', 'set_handled_traceback']
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'OutOfMemoryError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError', 'set_handled_traceback']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -38,6 +38,10 @@ class UnsupportedError(Error, TypeError):
 class InternalError(Error, RuntimeError):
     """
     A bug in shardwise.
+    """
+class OutOfMemoryError(Error, MemoryError):
+    """
+    A buffer that does not fit into memory.
     """
 class ShardingWarning(UserWarning):
     """

@@ -5,7 +5,7 @@ Meshes, axes, shardings
 from __future__ import annotations
 import collections.abc
 import typing
-__all__: list[str] = ['Mesh', 'Sharding', 'algebra']
+__all__: list[str] = ['MOST_DEVICES_TO_RUN', 'Mesh', 'Sharding', 'algebra']
 class Mesh:
     @staticmethod
     def from_json(arg0: str) -> Mesh:
@@ -23,6 +23,8 @@ class Mesh:
     def __repr__(self) -> str:
         ...
     def device_at(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int:
+        ...
+    def expect_runnable(self, arg0: str) -> None:
         ...
     def logical_index(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int:
         ...
@@ -107,3 +109,4 @@ class Sharding:
         ...
 def algebra(arg0: Mesh, arg1: str, arg2: typing.Any, arg3: typing.Any) -> typing.Any:
     ...
+MOST_DEVICES_TO_RUN: int = 1048576

@@ -35,7 +35,13 @@ from .call import (
     native_struct,
     specs_per_leaf,
 )
-from .options import UNSPECIFIED_OPTIONS, JitOptions, both_ways, check_disjoint, propagation_choices
+from .options import (
+    UNSPECIFIED_OPTIONS,
+    JitOptions,
+    both_ways,
+    check_disjoint,
+    propagation_choices,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

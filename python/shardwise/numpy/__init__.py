@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from ..errors import DTypeError, message
 from ..tracing import Tracer
 from . import (  # noqa: F401
@@ -85,7 +86,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
         DTypeError: a dtype that programs cannot hold.
     """
     refuse("astype", device=(device, None))
-    wanted = np.dtype(dtype)
+    wanted = as_dtype("astype", dtype)
     if wanted.kind in "cOSUVMm" and wanted.name != "bfloat16":
         raise DTypeError(message("astype", "the dtype must be of real numbers", wanted))
     return convert(x, wanted.newbyteorder("="))

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import dtype_name, numpy_dtype
-from ..errors import ShapeError, message, shown
+from ..errors import Error, ShapeError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._promote import is_float
 from ._unsupported import unsupported_option
@@ -73,7 +73,14 @@ def splat(trace: Trace, value: Any, shape: Shape, dtype: DType) -> Tracer:
         element = np.array(value, dtype)
     except OverflowError as error:
         raise OverflowError(message("constant", f"a number must fit {dtype.name}", value, str(error))) from None
-    return trace.constant(np.ndarray(shape, dtype, element, 0, (0,) * len(shape)))
+    try:
+        array = np.ndarray(shape, dtype, element, 0, (0,) * len(shape))
+    except ValueError:  # NumPy counts the elements, although one is in memory
+        got = f"{dtype.name}{list(shape)}"
+        raise ShapeError(
+            message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape")
+        ) from None
+    return trace.constant(array)
 
 
 def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> Tracer:
@@ -252,11 +259,24 @@ def reduce_by(
     return [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]
 
 
+def static_integer(function: str, name: str, value: Any, least: int, most: int) -> int:
+    """An option that must be an integer in ``[least, most]``. Raises TypeError, or ShapeError outside."""
+    try:
+        index = int(value.__index__())
+    except Error:  # of a traced value, which must be known
+        raise
+    except (AttributeError, TypeError):
+        raise TypeError(message(function, f"{name} must be an integer", shown(value))) from None
+    if not least <= index <= most:
+        raise ShapeError(message(function, f"{name} must be in [{least}, {most}]", index))
+    return index
+
+
 def normalize_axis(function: str, axis: Any, ndim: int) -> int:
     """``axis`` counted from the front. Raises ShapeError outside ``[-ndim, ndim)``."""
     try:
         index = axis.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise TypeError(message(function, "an axis must be an integer", shown(axis))) from None
     if not -ndim <= index < ndim:
         raise ShapeError(message(function, f"an axis of {ndim} dims must be in [{-ndim}, {ndim})", index))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..advice import conversion_error
+from ..dtypes import as_dtype
 from ..tracing import Tracer, current_trace
 from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
 from ._registry import implements
@@ -19,7 +20,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, order: Any, subok: Any,
     refuse(function, order=(order, "K"), subok=(subok, True), device=(device, None))
     trace = common_trace((a, value))
     like = a if isinstance(a, Tracer) else np.asarray(a)
-    dtype = like.dtype if dtype is None else np.dtype(dtype)
+    dtype = like.dtype if dtype is None else as_dtype("np.full_like", dtype)
     shape = like.shape if shape is None else (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
     if isinstance(value, Tracer):
         return broadcast(convert(value, dtype), shape)

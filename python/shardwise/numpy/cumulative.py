@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message, sentence
 from ..tracing import Tracer
 from ._primitives import convert, normalize_axis, prefix, refuse, reshape, splat
@@ -41,7 +42,7 @@ def _flattened(function: str, x: Any, axis: Any) -> tuple[Any, int]:
 
 def _cumulative(function: str, op: str, x: Any, axis: Any, dtype: Any) -> Any:
     x, axis = _flattened(function, x, axis)
-    return _running(x, op, axis, sum_dtype(x.dtype) if dtype is None else np.dtype(dtype))
+    return _running(x, op, axis, sum_dtype(x.dtype) if dtype is None else as_dtype(function, dtype))
 
 
 @implements("cumsum")

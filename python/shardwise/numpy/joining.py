@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..advice import conversion_error
+from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._primitives import (
@@ -29,6 +30,7 @@ from ._primitives import (
     reshape,
     reverse,
     slice_,
+    static_integer,
 )
 from ._promote import result_dtype
 from ._registry import implements
@@ -68,7 +70,7 @@ def concatenate(
     """``numpy.concatenate``. Raises ShapeError when another dim than ``axis`` differs."""
     refuse("concatenate", out=(out, None), casting=(casting, "same_kind"))
     trace, parts = _lifted("np.concatenate", arrays)
-    dtype = result_dtype(*[x.dtype for x in parts]) if dtype is None else np.dtype(dtype)
+    dtype = result_dtype(*[x.dtype for x in parts]) if dtype is None else as_dtype("np.concatenate", dtype)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
     dim = normalize_axis("np.concatenate", axis, parts[0].ndim)
@@ -275,16 +277,17 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     dim = normalize_axis("np.repeat", axis, a.ndim)
     counts = np.asarray(repeats)
     if counts.size == 1:
-        count = int(counts.reshape(()))
+        count = static_integer("np.repeat", "repeats", counts.item(), 0, _MOST_REPEATS)
         shape = (*a.shape[: dim + 1], count, *a.shape[dim + 1 :])
         wide = broadcast_dims(a, shape, [i + (i > dim) for i in range(a.ndim)])
         return reshape(wide, (*a.shape[:dim], a.shape[dim] * count, *a.shape[dim + 1 :]))
     if counts.shape != (a.shape[dim],):
         raise ShapeError(message("np.repeat", f"repeats must be one number or {a.shape[dim]}", counts.shape))
-    parts = [repeat(_part(a, dim, i, i + 1), int(count), dim) for i, count in enumerate(counts)]
+    parts = [repeat(_part(a, dim, i, i + 1), count, dim) for i, count in enumerate(counts)]
     return _joined(a._trace, parts, dim)
 
 
+_MOST_REPEATS = 2**56 - 1  # what a program's array may have of elements
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_name
+from ..dtypes import as_dtype, dtype_name
 from ..errors import DTypeError, ShapeError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
@@ -139,7 +139,7 @@ def view(a: Any, dtype: Any) -> Any:
     Raises:
         DTypeError: a dtype of another width, or bits that would be no boolean.
     """
-    wanted = np.dtype(dtype).newbyteorder("=")
+    wanted = as_dtype("view", dtype).newbyteorder("=")
     dtype_name(wanted)
     if wanted == a.dtype:
         return a
@@ -157,9 +157,9 @@ def transpose_(a: Any, axes: Any = None) -> Tracer:
     """``numpy.transpose``."""
     if axes is None:
         return transpose(a, range(a.ndim)[::-1])
-    order = normalize_axes("np.transpose", tuple(axes), a.ndim)
+    order = normalize_axes("np.transpose", tuple(axes) if np.iterable(axes) else axes, a.ndim)
     if len(order) != a.ndim:
-        raise ShapeError(message("np.transpose", f"axes must name all {a.ndim} dims", tuple(axes)))
+        raise ShapeError(message("np.transpose", f"axes must name all {a.ndim} dims", axes))
     return transpose(a, order)
 
 

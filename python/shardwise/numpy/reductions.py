@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, sentence
 from ..tracing import Tracer
 from ._primitives import (
@@ -63,7 +64,7 @@ def _accumulate(
     function: str, x: Any, op: str, neutral: int, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
 ) -> Any:
     x = _filled(function, x, where, neutral)
-    dtype = sum_dtype(x.dtype) if dtype is None else np.dtype(dtype)
+    dtype = sum_dtype(x.dtype) if dtype is None else as_dtype(function, dtype)
     axes = normalize_axes(function, axis, x.ndim)
     # 16-bit floats are summed in float32 and rounded once.
     wide = np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
@@ -192,7 +193,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The dtype that a mean is computed in, and the one it has."""
     if dtype is not None:
-        asked = np.dtype(dtype)
+        asked = as_dtype("np.mean", dtype)
         return (np.dtype(np.float32), asked) if is_float(asked) and asked.itemsize < 4 else (asked, asked)
     if not is_float(x.dtype):
         return np.dtype(np.float64), np.dtype(np.float64)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message
 from ..tracing import Tracer
 from ._primitives import (
@@ -26,6 +27,7 @@ from ._primitives import (
     shape_of,
     slice_,
     splat,
+    static_integer,
     transpose,
     truth,
 )
@@ -103,10 +105,14 @@ def _finfo(dtype: np.dtype[Any]) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
+_MOST_DECIMALS = 308  # beyond it the power of ten is infinite
+
+
 @implements("round", "around")
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``numpy.round``: to the nearest even; integers stay."""
     refuse("round", out=(out, None))
+    decimals = static_integer("np.round", "decimals", decimals, -_MOST_DECIMALS, _MOST_DECIMALS)
     if not is_float(a.dtype):
         if decimals < 0 or a.dtype.kind == "b":
             got = f"decimals={decimals} of {a.dtype.name}"
@@ -172,11 +178,15 @@ def triu(m: Any, k: int = 0) -> Any:
     return _triangle("np.triu", m, "GE", k)
 
 
+_MOST_OFFSET = 2**56
+
+
 def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> Any:
     """The square whose main diagonal is wanted, its two dims last."""
     dim1, dim2 = normalize_axis(function, axis1, a.ndim), normalize_axis(function, axis2, a.ndim)
     if dim1 == dim2:
         raise ShapeError(message(function, "axes must differ", (axis1, axis2)))
+    offset = static_integer(function, "offset", offset, -_MOST_OFFSET, _MOST_OFFSET)
     moved = transpose(a, [i for i in range(a.ndim) if i not in (dim1, dim2)] + [dim1, dim2])
     start, limit = [0] * a.ndim, list(moved.shape)
     start[-1], start[-2] = (offset, 0) if offset >= 0 else (0, -offset)
@@ -208,7 +218,7 @@ def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any =
     """``numpy.trace``."""
     refuse("trace", out=(out, None))
     square = _square_part("np.trace", a, offset, axis1, axis2)
-    wide = convert(square, sum_dtype(a.dtype) if dtype is None else np.dtype(dtype))
+    wide = convert(square, sum_dtype(a.dtype) if dtype is None else as_dtype("np.trace", dtype))
     return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_name, is_float
+from ..dtypes import as_dtype, dtype_name, is_float
 from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 
@@ -35,7 +35,7 @@ def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
 
 def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """``dtype`` if programs have floats of it. Raises DTypeError."""
-    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    found = as_dtype(function, dtype).newbyteorder("=")
     if not is_float(found):
         raise DTypeError(message(function, "dtype must be floating", found, "draw floats and convert them with astype"))
     dtype_name(found)
@@ -44,7 +44,7 @@ def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 def integer_dtype(function: str, dtype: Any, kinds: str = "iu") -> np.dtype[Any]:
     """``dtype`` if it is an integer one of these kinds. Raises DTypeError."""
-    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    found = as_dtype(function, dtype).newbyteorder("=")
     if found.kind not in kinds:
         wanted = "an integer dtype" if kinds == "iu" else "an unsigned integer dtype"
         raise DTypeError(message(function, f"dtype must be {wanted}", found, "convert the result with astype"))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, is_one_of, message
 from ..numpy._primitives import normalize_axis
 from ..traceback_filtering import entry_point
 from ..tracing import WeakTracer
@@ -41,7 +41,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     array([ True, False])
     """
     key = check_key("random.bernoulli", key)
-    if mode not in ("low", "high"):
+    if not is_one_of(mode, ("low", "high")):
         raise ValueError(message("random.bernoulli", "mode must be 'low' or 'high'", repr(mode)))
     probability = _floating("random.bernoulli", "p", p)
     if isinstance(p, (float, np.generic)) and not 0 <= float(p) <= 1:
@@ -84,6 +84,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: 
         raise ShapeError(message("random.categorical", "logits must have a dim", "a scalar", "give one a choice"))
     dim = normalize_axis("random.categorical", axis, len(sizes))
     count = sizes.pop(dim)
+    if not count:
+        raise ShapeError(message("random.categorical", f"axis {axis} must have a choice", list(logits.shape)))
     if shape is not None:
         drawn = shape_with("random.categorical", shape, logits=np.broadcast_to(np.empty(()), sizes))
         prefix, sizes = drawn[: len(drawn) - len(sizes)], list(drawn[len(drawn) - len(sizes) :])

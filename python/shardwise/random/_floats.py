@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import message
+from ..errors import is_one_of, message
 from ..traceback_filtering import entry_point
 from ._arguments import checked_shape, float_dtype, parameter, shape_with
 from ._erf_inv import erf, erf_inv
@@ -183,7 +183,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low"
     key = check_key("random.gumbel", key)
     found = float_dtype("random.gumbel", dtype)
     sizes = checked_shape("random.gumbel", shape)
-    if mode not in ("low", "high"):
+    if not is_one_of(mode, ("low", "high")):
         raise ValueError(message("random.gumbel", "mode must be 'low' or 'high'", repr(mode)))
     tiny, one = np.array(_SMALLEST[found.name], found), np.ones((), found)
     if mode == "low":

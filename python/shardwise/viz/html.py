@@ -73,7 +73,8 @@ def mesh_html(mesh: Mesh) -> str:
     """
     sizes, names = mesh.axis_sizes, mesh.axis_names
     rows, columns = (1, 1, *sizes)[-2:]
-    outer = list(itertools.islice(itertools.product(*map(range, sizes[:-2])), _MOST_PANELS))
+    leading = [range(min(size, _MOST_PANELS)) for size in sizes[:-2]]  # no more panels of any axis can be drawn
+    outer = list(itertools.islice(itertools.product(*leading), _MOST_PANELS))
     panels = []
     for coordinates in outer:
         title = ", ".join(f"{name}={c}" for name, c in zip(names, coordinates))

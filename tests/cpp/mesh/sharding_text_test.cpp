@@ -70,17 +70,6 @@ TEST(ShardingText, NormalisesOrderAndSum) {
             R"([], replicated={"c"}, unreduced={"d"})");
 }
 
-TEST(ShardingText, PerValue) {
-  constexpr std::string_view kText = R"(#sdy.sharding_per_value<[<@mesh, [{"a"}]>, <@mesh, [{?}, {}]>]>)";
-  SdyCursor cursor(kText);
-  const auto shardings = parse_sharding_per_value(cursor, find_mesh);
-  ASSERT_EQ(shardings.size(), 2u);
-  EXPECT_EQ(cursor.pos, kText.size());
-  EXPECT_EQ(per_value_text(shardings), kText);
-  SdyCursor none("<[]>");
-  EXPECT_TRUE(parse_sharding_per_value(none, find_mesh).empty());
-}
-
 TEST(ShardingText, LeavesTheCursorBehindIt) {
   SdyCursor cursor(R"(x = #sdy.sharding<@mesh, [{"a"}]>, y)", 4);
   parse_sharding(cursor, find_mesh);

@@ -113,7 +113,7 @@ class TestGraph {
  public:
   TestGraph() : module_((register_ops(), std::make_shared<Context>())) {
     module_.functions.push_back(
-        {.name = "main", .is_public = true, .body = module_.add_region(), .result_shardings = {}});
+        {.name = "main", .visibility = Visibility::kPublic, .body = module_.add_region(), .result_shardings = {}});
   }
   Module& module() { return module_; }
   Builder builder() { return {module_, module_.main().body}; }
