@@ -31,8 +31,8 @@ nlohmann::json parse_json(std::string_view text) {
   } catch (const nlohmann::json::parse_error& error) {
     const size_t end = std::min(error.byte == 0 ? size_t{0} : error.byte - 1, text.size());
     const SdyCursor cursor(text);
-    throw ParseError(error_message("program", "must be JSON", reason_of_json_error(error.what()), {}),
-                     cursor.line(end), cursor.column(end));
+    throw ParseError(error_message("program", "must be JSON", reason_of_json_error(error.what()), {}), cursor.line(end),
+                     cursor.column(end));
   } catch (const nlohmann::json::out_of_range& error) {
     const SdyCursor cursor(text);
     const size_t at = place_of_large_number(text, error.what());

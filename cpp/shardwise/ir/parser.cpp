@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <unordered_set>
 
@@ -32,9 +33,7 @@ struct FunctionSyntax {
 
 constexpr std::array kVisibilities{Visibility::kPublic, Visibility::kPrivate, Visibility::kNested};
 
-std::string_view word_of(Visibility visibility) {
-  return text_words::kVisibilities[static_cast<size_t>(visibility)];
-}
+std::string_view word_of(Visibility visibility) { return text_words::kVisibilities[static_cast<size_t>(visibility)]; }
 
 class ModuleParser : public OpParser {
  public:
@@ -257,9 +256,9 @@ class ModuleParser : public OpParser {
     FunctionSyntax function;
     function.start = start;
     const size_t scope = open_scope();
-    for (Visibility visibility : kVisibilities) {
-      if (take_keyword(word_of(visibility))) function.visibility = visibility;
-    }
+    const auto* written =
+        std::ranges::find_if(kVisibilities, [&](Visibility each) { return take_keyword(word_of(each)); });
+    if (written != kVisibilities.end()) function.visibility = *written;
     function.name = take_symbol();
     function_ = symbol_text(function.name);
     function.body = module().add_region();
@@ -364,7 +363,8 @@ class ModuleParser : public OpParser {
     if (!syntax.results.empty() && syntax.results.size() != results.size()) {
       fail_at(syntax.start, str("@", syntax.name, ": there must be attributes for each result"));
     }
-    Function function{.name = syntax.name, .visibility = syntax.visibility, .body = syntax.body, .result_shardings = {}};
+    Function function{
+        .name = syntax.name, .visibility = syntax.visibility, .body = syntax.body, .result_shardings = {}};
     function.result_shardings.resize(results.size());
     for (size_t i = 0; i < syntax.results.size(); ++i) {
       const ShardingId sharding = syntax.results[i].sharding;

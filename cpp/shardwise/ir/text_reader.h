@@ -54,7 +54,7 @@ class TextReader : public SdyCursor {
   ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding, or an alias of that
   std::vector<ShardingId> parse_shardings_per_value();  // #sdy.sharding_per_value<[…]>, or an alias
   Mesh parse_mesh_value(const std::string& name);       // <["x"=4]>, with or without #sdy.mesh, or an alias
-  MeshLookup mesh_lookup();         // a mesh may be declared behind its uses
+  MeshLookup mesh_lookup();                             // a mesh may be declared behind its uses
   // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
   template <class Body>
   auto at_alias(size_t start, std::string_view name, Body&& body) {

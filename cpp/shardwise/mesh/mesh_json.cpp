@@ -79,8 +79,8 @@ Json parse_document(std::string_view text) {
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}), cursor.line(at),
-                     cursor.column(at));
+    throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}),
+                     cursor.line(at), cursor.column(at));
   } catch (const Json::out_of_range& error) {
     const SdyCursor cursor(text);
     const size_t at = place_of_large_number(text, error.what());

@@ -25,8 +25,8 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// Of what the JSON library says, "[id] parse error at line 1, column 2: reason; last read: 'bytes'", only the reason: the
-// position is ours to give, and the bytes may be no text at all.
+// Of what the JSON library says, "[id] parse error at line 1, column 2: reason; last read: 'bytes'", only the reason:
+// the position is ours to give, and the bytes may be no text at all.
 std::string reason_of_json_error(std::string_view what);
 
 // Where the number stands that is too large for any JSON value; `what` is the reader's message, which quotes it.

@@ -32,9 +32,9 @@ using MeshLookup = std::function<MeshPtr(std::string_view name)>;
 // At the cursor, which ends up behind the text.
 Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name);                    // <["x"=2]>
 TensorSharding parse_sharding(SdyCursor& cursor, const MeshLookup& find_mesh);  // with or without #sdy.sharding
-TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh);  // [{"x"}, {}], replicated={"y"}
-std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor);            // {"x", "y":(1)2}
-RawAxisRef parse_axis(SdyCursor& cursor);                              // "y":(1)2
+TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh);           // [{"x"}, {}], replicated={"y"}
+std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor);                     // {"x", "y":(1)2}
+RawAxisRef parse_axis(SdyCursor& cursor);                                       // "y":(1)2
 
 // Of a whole text.
 Mesh parse_mesh(std::string_view text, std::string symbol_name = {});

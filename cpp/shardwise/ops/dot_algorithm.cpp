@@ -64,8 +64,7 @@ bool matches(const Attrs& fields, const Known& known) {
          imprecise != nullptr && !*imprecise;
 }
 
-[[noreturn]] void refuse(const OpView& op, std::string_view must_hold, std::string_view got,
-                         std::string_view way_out) {
+[[noreturn]] void refuse(const OpView& op, std::string_view must_hold, std::string_view got, std::string_view way_out) {
   fail<UnsupportedError>(op.name(), must_hold, got, way_out);
 }
 
