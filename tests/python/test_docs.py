@@ -128,7 +128,7 @@ def test_the_tables_of_numpy_functions_are_complete() -> None:
     assert [name for name in public_api.module_names("numpy") if f"`np.{name}`" not in tables] == []
     assert "| `np.take` |" in tables
     (row,) = re.findall(r"^\| `np.sum` \|.*$", tables, re.MULTILINE)
-    assert row == "| `np.sum` | Sum of array elements over a given axis. | `out`, `where` |"
+    assert row.startswith("| `np.sum` | Sum of array elements over a given axis. | `out`")
 
 
 _X = np.ones((4, 4))
@@ -171,10 +171,7 @@ def test_unsupported_parameters_are_refused() -> None:
 
 
 def test_the_switches_of_the_compiled_code_are_listed() -> None:
-    table = public_api.switches()
-    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [
-        "SHARDWISE_LOG",
-        "SHARDWISE_DUMP_DIR",
-        "SHARDWISE_VERIFY",
-        "SHARDWISE_THREADS",
-    ]
+    listed = re.findall(r"^\| `(\w+)`", public_api.switches(), re.MULTILINE)
+    settings = (pages.ROOT / "cpp" / "shardwise" / "base" / "settings.h").read_text()
+    assert listed == list(dict.fromkeys(re.findall(r"^//   (SHARDWISE_\w+)", settings, re.MULTILINE)))
+    assert len(listed) >= 4
