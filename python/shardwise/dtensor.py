@@ -188,8 +188,7 @@ def distribute_tensor(
     """Place a tensor on a mesh: :func:`shardwise.device_put` with placements.
 
     Args:
-        tensor: a NumPy array, a number or an :class:`Array`. In a traced function, a traced value, which is
-            constrained.
+        tensor: a NumPy array, a number or an :class:`Array`; in a traced function, a traced value to constrain.
         device_mesh: the mesh. Default: the mesh of :func:`shardwise.set_mesh`, or of the program.
         placements: one per axis of the mesh. Default: replicated.
 
