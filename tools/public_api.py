@@ -85,7 +85,7 @@ def reference(modules: str) -> str:
             owner = importlib.import_module(f"shardwise.{module}")
             own = [name for name in owner.__all__ if getattr(sw, name, None) is not getattr(owner, name)]
             lines += [_directive(f"shardwise.{module}.{name}", getattr(owner, name)) for name in own]
-    return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
+    return "```{eval-rst}\n" + "\n".join(lines) + "```\n" if lines else ""
 
 
 def referenced_names(text: str) -> set[str]:
