@@ -178,7 +178,7 @@ class Program:
         return explanation_of(self._compiled, name, bool(counterfactual))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
+        """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
         return self._call_flat(self._leaves(args, kwargs))
 
     def run(self, *args: Any, faithful: bool = False, poison: bool = False, **kwargs: Any) -> Any:
