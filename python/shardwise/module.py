@@ -89,7 +89,7 @@ class Module:
         return type(self)(step(self._core), self._options, self._origin and self._origin.then(step))
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
-        """The text of the program. ``locations`` appends ``loc(...)``; ``generic`` uses MLIR's generic form."""
+        """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
         return self._core.text(locations=locations, generic=generic)
 
     def to_json(self) -> str:
@@ -98,7 +98,7 @@ class Module:
 
     @classmethod
     def from_json(cls, text: str) -> Module:
-        """Read the module that :meth:`to_json` wrote. Raises ParseError for other text and for newer versions."""
+        """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
         return Module(_core.ir.module_from_json(text))
 
     def sharding_rules(self) -> list[tuple[str, str]]:

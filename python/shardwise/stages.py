@@ -66,7 +66,7 @@ class Traced(Module):
 
     @property
     def out_info(self) -> Any:
-        """The shapes and dtypes of the results, as a tree of :class:`ShapeDtypeStruct`."""
+        """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
         return unflatten(
             self.out_tree,
             [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in self._core.result_types],
@@ -141,7 +141,7 @@ class Program:
 
     @property
     def output_shardings(self) -> Any:
-        """The shardings of the results, as the tree of the results."""
+        """The sharding of every result, as the tree of results."""
         return unflatten(self._traced.out_tree, [NamedSharding._wrap(s) for s in self._compiled.result_shardings])
 
     def as_text(self, kind: str = "local", *, locations: bool = False, generic: bool = False) -> str:
