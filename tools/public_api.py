@@ -51,13 +51,13 @@ def public_names() -> list[str]:
 
 
 def home_of(name: str) -> str:
-    """The module below ``shardwise`` whose ``__all__`` has a top-level name."""
+    """The module below ``shardwise`` whose ``__all__`` has a top-level name: ``placement``, ``numpy.updates``."""
     value = getattr(sw, name)
     for path in sorted(sys.modules):
         module = sys.modules[path]
         is_public = path.startswith("shardwise.") and name in getattr(module, "__all__", ())
         if is_public and getattr(module, name) is value:
-            return path.removeprefix("shardwise.").partition(".")[0]
+            return path.removeprefix("shardwise.")
     return ""
 
 
@@ -73,16 +73,19 @@ def _directive(qualified: str, value: Any) -> str:
 
 
 def reference(modules: str) -> str:
-    """Markdown that documents the public names of these modules: top-level ones, then those of a public submodule."""
+    """Markdown that documents the public names of these modules: top-level ones, then those of public submodules.
+
+    NumPy's own functions in ``shardwise.numpy`` are in :func:`numpy_tables`.
+    """
     lines = []
     for module in modules.split():
-        names = [name for name in top_level_names() if home_of(name) == module]
+        names = [name for name in top_level_names() if f"{home_of(name)}.".startswith(f"{module}.")]
         lines += [_directive(f"shardwise.{name}", getattr(sw, name)) for name in names]
-        if module in public_modules():
+        if module in public_modules() and module != "numpy":
             owner = importlib.import_module(f"shardwise.{module}")
             own = [name for name in owner.__all__ if getattr(sw, name, None) is not getattr(owner, name)]
             lines += [_directive(f"shardwise.{module}.{name}", getattr(owner, name)) for name in own]
-    return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
+    return "```{eval-rst}\n" + "\n".join(lines) + "```\n" if lines else ""
 
 
 def referenced_names(text: str) -> set[str]:
@@ -174,7 +177,7 @@ def numpy_tables() -> str:
 
 # ---- in pages --------------------------------------------------------------------------------------------------------
 
-_DIRECTIVE = re.compile(r"^```\{(public|numpy-functions|switches)\} ?(.*)\n```$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^```\{(public|numpy-functions|switches|gradient-conventions)\} ?(.*)\n```$", re.MULTILINE)
 _SETTINGS = Path(__file__).resolve().parents[1] / "cpp" / "shardwise" / "base" / "settings.cpp"
 
 
@@ -185,12 +188,22 @@ def switches() -> str:
     return "| variable | default | effect |\n|---|---|---|\n" + "\n".join(lines) + "\n"
 
 
+def gradient_conventions() -> str:
+    """The differences from JAX's gradients, from the table that the tests use."""
+    sys.path.insert(0, str(_SETTINGS.parents[3] / "tests" / "python"))
+    conventions = importlib.import_module("gradient_conventions").CONVENTIONS
+    names = [", ".join(f"`np.{name.replace('-', '.')}`" for name in each.names) or "all" for each in conventions]
+    rows = [f"| {functions} | {each.reason} |" for functions, each in zip(names, conventions)]
+    return "| functions | difference from JAX |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
 def expand(text: str) -> str:
     """The text of a page with generated Markdown in place of its placeholders."""
     made: dict[str, Callable[[str], str]] = {
         "public": reference,
         "numpy-functions": lambda _: numpy_tables(),
         "switches": lambda _: switches(),
+        "gradient-conventions": lambda _: gradient_conventions(),
     }
     return _DIRECTIVE.sub(lambda found: made[found[1]](found[2]), text)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a value is sharded as it is: what ``program.why("h")`` returns.
+"""Explanations of shardings: the result of ``program.why("h")``.
 
-For every axis the annotation that it comes from and the ops between; for every axis that a neighbour has and the value
-has not, what it lost to and by which rule; on request, what would happen without an annotation. Data first: dataclasses
-with ``to_dict()`` and ``to_json()``; prose, ``rich`` and HTML are views of them.
+For each axis of a value: the annotation that it comes from, and the ops in between. For each axis that a neighbor has
+and the value does not: what it lost to, and the rule that decided. On request: the sharding without each annotation.
+The explanations are dataclasses with ``to_dict()`` and ``to_json()``; text, ``rich`` and HTML are views of them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def _at(location: str) -> str:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What a user said: about an argument, a result of the program, or by an op such as ``sdy.sharding_constraint``.
+    """An annotation: on an argument, on a result, or by an op such as ``sdy.sharding_constraint``.
 
-    ``name`` is that of the annotated value, where it has one.
+    ``name`` is the name of the annotated value, or "".
     """
 
     origin: str
@@ -56,7 +56,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class AxisExplanation:
-    """Where one axis of a sharding comes from: the annotation, and the ops between, nearest to it first."""
+    """Where one axis of a sharding comes from: the annotation, and the path of ops from it to the value."""
 
     axis: str
     dim: int
@@ -84,10 +84,13 @@ class AxisExplanation:
 
 @dataclass(frozen=True)
 class LostAxis:
-    """An axis that a neighbour has on the same factor and that this value did not get.
+    """An axis that a neighbor has on the same factor, and that this value did not get.
 
-    ``rule`` is what decided; ``winner`` the axes that are in its place, with their origins; ``closed_by`` the
-    annotation that closed the dim or lists the axis as replicated; ``value`` what a text calls the results of ``op``.
+    Attributes:
+        rule: the rule that decided.
+        winner: the axes that the value has instead, with their origins.
+        closed_by: the annotation that closed the dim, or that lists the axis as replicated.
+        value: the name of the results of ``op`` in the text.
     """
 
     axis: str
@@ -117,9 +120,12 @@ class LostAxis:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What propagation gives without one annotation: the value's sharding, and how many others change with it.
+    """The result of propagation without one annotation.
 
-    ``sharding`` is "" where it would have none, which a level of propagation, as ``"propagate_basic"``, leaves so.
+    Attributes:
+        without: the annotation.
+        sharding: the sharding of the value; "" if a single level of propagation leaves it without one.
+        others: the number of other values whose shardings change.
     """
 
     without: Annotation
@@ -136,11 +142,13 @@ class Counterfactual:
 class ValueExplanation:
     """One value of a program: its type, its sharding, and the reasons.
 
-    ``op`` made it, as its result ``index``; "" for an argument. ``suggestion`` is a sharding that, as an annotation of
-    a value that nothing splits, would split it; ``to_change`` is the annotation that the value has already, in the
-    place of which it would have to be. ``called_at`` is where the calls are that it is in, the outermost first.
-    ``counterfactuals`` are there when asked for; ``kept`` are then the annotations that decide, too, and that no
-    program can do without, each with the reason.
+    Attributes:
+        op: the op that defines the value, as its result number ``index``; "" for an argument.
+        suggestion: for an unsharded value, an annotation that would split it.
+        to_change: the existing annotation that ``suggestion`` would replace.
+        called_at: the locations of the calls around the value, outermost first.
+        counterfactuals: on request, the sharding without each annotation that is involved.
+        kept: the annotations that are involved and that no program can omit, each with the reason.
     """
 
     name: str
@@ -167,7 +175,7 @@ class ValueExplanation:
 
     @property
     def title(self) -> str:
-        """Its name, or what it is to its op."""
+        """The name of the value, or its position among the results of its op."""
         return self.name or f"result {self.index} of {self.op}"
 
     def _lines(self) -> Lines:
@@ -289,7 +297,7 @@ def _plain_fields(data: Any, short: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Why the values that were asked about are sharded as they are: one for a name, several for an op or a line.
+    """The explanations of one or more values: the result of ``program.why(...)``.
 
     >>> step = {"name": "stablehlo.tanh", "location": "train.py:10", "from": "operand 0", "to": "result 0"}
     >>> axis = dict(axis='"data"', dim=0, origin="argument x", location="train.py:8", path=[step])
@@ -305,15 +313,15 @@ class Explanation:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
-        """The explanation from the extension's dicts, one per value; ``name`` is what was asked for."""
+        """Make an explanation from the dicts of the compiled core, one per value; ``name`` is the question."""
         reader = _Reader()
         return cls(name, tuple(_value_of(row, reader) for row in rows))
 
     def to_dict(self) -> dict[str, Any]:
         """``{"name": …, "values": [{…}, …]}``.
 
-        Of the long paths of what won, and of several values, there are the ends and ``"left_out"``, how many steps are
-        between. The one value that a question is about has its whole paths.
+        Long paths are shortened to their ends, with the number of omitted steps in ``"left_out"``. The paths of a
+        single value are complete, except those of axes that it lost to.
         """
         data: dict[str, Any] = _plain(self)
         return data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reverse-mode gradients, as part of the program that is being recorded."""
+"""Reverse-mode gradients, as part of the program that is being traced."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ __all__ = ["grad", "value_and_grad"]
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns ``(fun(...), gradient)``; with ``has_aux``, ``((value, aux), gradient)``.
+    """Make a function that returns the value and the gradient of ``fun``, as in JAX.
 
     Args:
-        fun: returns a scalar of a floating dtype.
-        argnums: the positional arguments, trees of floating arrays, to differentiate by.
+        fun: a function that returns a scalar of a floating dtype.
+        argnums: the position or positions of the arguments to differentiate with respect to: trees of floating arrays.
+        has_aux: ``fun`` returns ``(value, aux)``.
+
+    Returns:
+        A function that returns ``(value, gradient)``; with ``has_aux``, ``((value, aux), gradient)``. The gradient has
+        the tree of the argument; if ``argnums`` is a sequence, it is a tuple of gradients.
 
     Raises:
-        ShapeError: ``fun`` returns no scalar. DTypeError: an integer result or argument.
+        ShapeError: ``fun`` does not return a scalar.
+        DTypeError: the result, or an argument to differentiate, is not floating.
 
-    Ops without derivative (comparisons, rounding, integer ops, …) contribute none. Inside :func:`shardwise.jit` the
-    gradient is recorded in the same program; outside it runs as a program of its own on the arguments' mesh.
+    Ops without a derivative (comparisons, rounding, integer ops) contribute zero. Inside :func:`shardwise.jit`, the
+    gradient is part of the same program. Outside, it runs as a program of its own, on the mesh of the arguments.
     """
     if not callable(fun):
         raise TypeError(message("grad", "takes a function", repr(fun)))
@@ -69,7 +75,9 @@ def value_and_grad(
 
 @entry_point
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The gradient of a scalar function; see :func:`value_and_grad`. With ``has_aux``, ``(gradient, aux)``.
+    """Make a function that returns the gradient of a scalar function, as in JAX.
+
+    The arguments are those of :func:`value_and_grad`. With ``has_aux``, the result is ``(gradient, aux)``.
 
     >>> import shardwise as sw
     >>> f = sw.jit(grad(lambda x: (x * x).sum()), mesh=sw.Mesh({"d": 2}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manual regions: functions of the local parts of arrays, inside a program that is partitioned automatically."""
+"""Manual regions: functions of local shards, inside a program that is partitioned automatically."""
 
 from __future__ import annotations
 
@@ -31,26 +31,28 @@ def manual(
     out_specs: Any = None,
     axes: Iterable[str] | None = None,
 ) -> Callable[..., Any]:
-    """``fun`` on the local part of its arguments along some mesh axes, partitioned automatically along the others.
+    """Call ``fun`` on local shards along some mesh axes; the other axes are partitioned automatically.
 
-    In each dim the manual axes of a spec come first: ``fun`` sees 1/n of the dim for n devices along them. Propagation
-    shards what ``fun`` records along the other axes, and links it with the outside. Programs with manual regions are
-    recorded, propagated and printed; they do not run yet.
+    In each dim, the manual axes of a spec come first: ``fun`` sees 1/n of the dim for n devices along them. Propagation
+    handles the other axes, also inside ``fun``. Programs with manual regions are traced, propagated and printed; they
+    do not run yet.
 
     Args:
-        fun: takes and returns trees of arrays of local shapes.
-        mesh: default: the program's mesh.
+        fun: a function of trees of arrays with local shapes.
+        mesh: the mesh. Default: the program's mesh.
         in_specs: a prefix tree of specs for the positional arguments; None is ``P()``.
-        out_specs: the same for the result.
-        axes: the manual axes; default: all axes of the mesh.
+        out_specs: a prefix tree of specs for the result; None is ``P()``.
+        axes: the manual axes. Default: all axes of the mesh.
 
     Returns:
-        A function of arrays of global shapes.
+        A function of arrays with global shapes.
 
     Raises:
-        ShardingError: specs that do not fit, axes that the mesh has not, that a region around has taken, or that stand
-            behind others in a dim. ShapeError: a dim that the manual axes do not divide. MeshError: another mesh than
-            the program's. UnsupportedError: when the program is compiled.
+        ShardingError: specs do not fit; the mesh does not have an axis; an axis is already manual in an outer region;
+            or a manual axis follows another axis in a dim.
+        ShapeError: the manual axes do not divide a dim.
+        MeshError: the mesh is not the program's.
+        UnsupportedError: when the program is compiled.
 
     Source: Shardy's `sdy.manual_computation`; `jax.shard_map`.
 
@@ -98,10 +100,15 @@ def shard_map(
     axis_names: Iterable[str] = frozenset(),
     check_vma: bool = True,
 ) -> Callable[..., Any]:
-    """JAX's name for :func:`manual`; no ``axis_names`` means all of them. Without ``f`` it is a decorator.
+    """JAX's name for :func:`manual`. Without ``f``, it is a decorator.
 
-    ``check_vma`` is there for programs of JAX, and asks for nothing: that values which ``out_specs`` call the same on
-    all devices are so is never checked.
+    Args:
+        f: a function of trees of arrays with local shapes.
+        out_specs: as in :func:`manual`.
+        in_specs: as in :func:`manual`.
+        mesh: as in :func:`manual`.
+        axis_names: the manual axes. Default: all axes of the mesh.
+        check_vma: ignored. Whether values that ``out_specs`` declare equal on all devices are equal is never checked.
 
     Raises:
         ShardingError, ShapeError, MeshError: as :func:`manual`.

@@ -79,9 +79,9 @@ def text_options(locations: Any, generic: Any) -> dict[str, bool]:
 
 @entry_points
 class Module:
-    """A program at some stage; ``str(module)`` is its text. Made by :func:`parse`, or by recording a function.
+    """A program at some stage, made by :func:`parse` or by tracing a function. ``str(module)`` is its text.
 
-    Two modules are equal when their structure is: the same ops, operands, attributes, types and shardings.
+    Two modules are equal if they have the same ops, operands, attributes, types and shardings.
     """
 
     __slots__ = ("_core", "_options", "_origin")
@@ -102,7 +102,7 @@ class Module:
         return self._core.text(**text_options(locations, generic))
 
     def to_json(self) -> str:
-        """``{"format": "shardwise", "version": 1, "stablehlo": …}``; :meth:`from_json` reads it back."""
+        """JSON text ``{"format": "shardwise", "version": 1, "stablehlo": …}``, for :meth:`from_json`."""
         return self._core.to_json()
 
     @classmethod
@@ -112,7 +112,7 @@ class Module:
         return Module(_core.ir.module_from_json(text))
 
     def sharding_rules(self) -> list[tuple[str, str]]:
-        """The name of every op of main and its sharding rule, "" where it has none.
+        """The name and the sharding rule of every op of main; "" for an op without a rule.
 
         >>> text = "func.func @main(%x: tensor<4x2xf32>) -> tensor<8xf32> {" \\
         ...        "%0 = stablehlo.reshape %x : (tensor<4x2xf32>) -> tensor<8xf32> return %0 : tensor<8xf32> }"
@@ -141,18 +141,18 @@ class Module:
         strict_divisible: bool | None = None,
         conservative: bool | None = None,
     ) -> Module:
-        """The program with a sharding for every value, as the compiler gives it: all dims are closed.
+        """Propagate shardings to every value, as the compiler does. All dims of the result are closed.
 
-        What is not given is as :func:`jit` was told for this program; for a text, its default.
+        Options that are None have the values that :func:`jit` got for this program; for parsed text, the defaults.
 
         Args:
-            strategy: how conflicts are settled: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only what
-                all tensors of an op agree on.
+            strategy: how conflicts are resolved: ``"aggressive"``, each tensor takes the axes that it can; ``"basic"``,
+                only axes on which all tensors of an op agree propagate.
             strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
-            conservative: propagate only what asks for no exchange and no part of an axis.
+            conservative: propagate whole axes only, and nothing along dims whose elements move between devices.
 
         Raises:
-            ShardingError: no such strategy, or shardings that do not fit.
+            ShardingError: an unknown strategy, or shardings that do not fit.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -174,23 +174,23 @@ class Module:
         strict_divisible: bool | None = None,
         counterfactual: bool = False,
     ) -> Explanation:
-        """Where shardings come from, as :meth:`Program.why` says it.
+        """Explain where shardings come from, like :meth:`Program.why`.
 
-        Of a module that was propagated, by :meth:`propagate` or :meth:`run`, the last propagation is explained; any
-        other is propagated for it.
+        For a module that :meth:`propagate` or :meth:`run` propagated, this explains the last propagation. Any other
+        module is propagated first.
 
         Args:
-            name: a value's in the text that was parsed, ``"%0"`` or ``"%r#1"``, or a given one; where functions of the
-                text share a name, ``"@f %0"``, which has a value for every call of ``@f``; an op,
-                ``"dot_general[0]"``; or a line, ``"train.py:12"``: of the source that ``loc(...)`` tells, of the text
-                itself where it tells none.
-            strategy, conservative, strict_divisible: as of :meth:`propagate`; of a module that was propagated they are
-                known.
-            counterfactual: say what would happen without each annotation, too.
+            name: one of: a value in the parsed text, ``"%0"`` or ``"%r#1"``; if several functions use the name,
+                ``"@f %0"``, which matches a value per call of ``@f``; a name given by :func:`shardwise.name`; an op,
+                ``"dot_general[0]"``; or a line, ``"train.py:12"``, of the source in ``loc(...)``, or of the text if it
+                has none.
+            strategy, conservative, strict_divisible: as in :meth:`propagate`. For a propagated module, they must be
+                those of its propagation.
+            counterfactual: also propagate without each annotation, and report the difference.
 
         Raises:
-            KeyError: nothing of the program is called so, or values of several functions are.
-            ShardingError: no such strategy, or another one than the module was propagated with.
+            KeyError: nothing has this name, or values of several functions have it.
+            ShardingError: an unknown strategy, or not the one that the module was propagated with.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -226,17 +226,16 @@ class Module:
         strict_divisible: bool | None = None,
         conservative: bool | None = None,
     ) -> Module:
-        """The program after these passes, one after another; ``shardwise opt --help`` lists them.
+        """Run passes one after another, and return the resulting program. ``shardwise opt --help`` lists the passes.
 
         Args:
-            passes: names; ``-`` and ``_`` mean the same in them.
-            strategy, strict_divisible, conservative: as of :meth:`propagate`. The passes that are one level of
-                propagation, such as ``"propagate_basic"``, have a strategy in their name.
-                What none of the passes reads is refused.
+            passes: names of passes; ``-`` and ``_`` are equivalent in names.
+            strategy, strict_divisible, conservative: as in :meth:`propagate`. An option that none of the passes reads
+                is an error. Passes for one level of propagation have the strategy in their name: ``"propagate_basic"``.
 
         Raises:
-            ShardingError: a name that no pass has, or shardings that a pass cannot work with. ShapeError, DTypeError,
-                UnsupportedError: an op that the pass cannot work with.
+            ShardingError: an unknown pass, or shardings that a pass does not support.
+            ShapeError, DTypeError, UnsupportedError: an op that a pass does not support.
 
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
         <module of 0 ops>
@@ -258,18 +257,21 @@ class Module:
         return Module(Propagation(passes, how)(self._core), self._options, origin)
 
     def with_sharding_rule(self, op: str, rule: ShardingRule | str, *, index: int | None = None) -> Self:
-        """The program with a rule of yours on ops: propagation follows it in place of the ops' own.
+        """Replace the sharding rule of ops by your own, for propagation.
 
-        What the ops compute does not change, so a rule can lead to other shardings, never to other numbers.
+        The rule changes shardings, never numbers: the ops compute the same.
 
         Args:
-            op: the name of ops, such as ``"stablehlo.dot_general"`` or ``"dot_general"``, or the target of custom
-                calls; ``"dot_general[0]"`` is the first of them, as :meth:`why` has it.
-            rule: made by :func:`sharding_rule`, or its text.
-            index: which of these ops, counted from 0 in the order of the text; all of them unless given.
+            op: the name of ops, ``"stablehlo.dot_general"`` or ``"dot_general"``, or the target of custom calls.
+                ``"dot_general[0]"`` is the first of them, as in :meth:`why`.
+            rule: the result of :func:`sharding_rule`, or its text.
+            index: the number of one of these ops, from 0 in the order of the text. Default: all of them.
+
+        Returns:
+            The program with the rule.
 
         Raises:
-            ShardingError: no such op, or shapes that the rule does not fit.
+            ShardingError: no op has this name, or the rule does not fit its shapes.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -292,7 +294,7 @@ class Module:
         return self._changed(lambda core: core.with_sharding_rules(rules))
 
     def verify(self) -> None:
-        """Check every op, type and sharding; raises the error of the first thing wrong."""
+        """Check every op, type and sharding. Raises the first error."""
         self._core.verify()
 
     def __eq__(self, other: object) -> bool:
@@ -337,15 +339,15 @@ def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
 
 @entry_point
 def parse(text: str, filename: str = "") -> Module:
-    """Read a program: MLIR's generic form, or StableHLO's pretty forms as JAX prints them, with ``sdy`` attributes.
+    """Parse a program: MLIR's generic form, or StableHLO's pretty form as JAX prints it, with ``sdy`` attributes.
 
     Args:
         text: the program.
-        filename: where it was read: ops without ``loc(...)`` are said to be at ``filename:line``, in errors of passes
-            as in :meth:`Module.why`, which says ``program text:line`` without it.
+        filename: the file name for locations. In errors and in :meth:`Module.why`, ops without ``loc(...)`` are at
+            ``filename:line``, or at ``program text:line`` without a file name.
 
     Raises:
-        ParseError: malformed text, an unknown op, or an op that does not check; with ``.line`` and ``.column``.
+        ParseError: malformed text, an unknown op, or an op that fails verification; with ``.line`` and ``.column``.
 
     Source: the StableHLO specification; Shardy's attributes.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharding rules that users write for ops: which dims of operands and results belong together.
+"""Sharding rules that users write for ops: how the dims of operands and results are related.
 
 >>> rule = sharding_rule("... i j, ... j k -> ... i k", reduction="j")
 >>> rule.text([(2, 8, 4), (2, 4, 16)], [(2, 8, 16)])
@@ -73,7 +73,7 @@ def _check_shapes(name: str, shapes: Any) -> None:
 
 
 class ShardingRule:
-    """A rule by names of factors; :meth:`text` gives Shardy's form for shapes. Made by :func:`sharding_rule`."""
+    """A sharding rule with named factors, made by :func:`sharding_rule`. :meth:`text` is its form for given shapes."""
 
     __slots__ = ("_lists", "_operands", "_results", "_sizes", "_written")
 
@@ -109,7 +109,7 @@ class ShardingRule:
         """Shardy's attribute for an op of these shapes.
 
         Raises:
-            ShardingError: shapes with other numbers of tensors or dims, or with sizes that do not multiply.
+            ShardingError: the number of tensors or dims does not fit, or sizes do not multiply.
         """
         _check_shapes("operand_shapes", operand_shapes)
         _check_shapes("result_shapes", result_shapes)
@@ -228,22 +228,22 @@ def sharding_rule(
     blocked: Factors = (),
     **sizes: int,
 ) -> ShardingRule:
-    """A sharding rule in the notation of einsum, as JAX's ``custom_partitioning`` takes it.
+    """Make a sharding rule from einsum notation, as for JAX's ``custom_partitioning``.
 
-    A name is a factor: dims with the same factor are sharded alike. Where their sizes differ, as those of an op that
-    slices do, the smaller one counts. Leading ``...`` (or ``...1``, ``...2``, for others) stands for any number of
-    dims; ``(h d)`` is a dim of several factors, the major one first.
+    Each name is a factor, and dims with the same factor are sharded alike. If their sizes differ, as in slicing ops,
+    the smaller size is used. Leading ``...`` (or ``...1``, ``...2``, for different groups) matches any number of dims;
+    ``(h d)`` is a dim of several factors, major to minor.
 
     Args:
-        rule: ``"... i j, ... j k -> ... i k"``.
-        reduction: factors that are summed away: sharding them leaves a pending sum. A string of names, or a sequence.
-        need_replication: factors that must be whole when the op runs.
-        permutation: factors that may be sharded at the price of an exchange with neighbours.
-        blocked: factors along which no sharding is propagated.
-        sizes: of factors that are only in brackets; all but one in each bracket.
+        rule: the rule, such as ``"... i j, ... j k -> ... i k"``.
+        reduction: factors that the op sums over: a split one leaves a pending sum. A string of names, or a sequence.
+        need_replication: factors that must be replicated when the op runs.
+        permutation: factors that may be split, but then need communication between neighbors.
+        blocked: factors along which shardings do not propagate.
+        sizes: the sizes of factors that occur only in brackets; all but one in each bracket.
 
     Raises:
-        ShardingError: a text that is no rule, and names that are not in it.
+        ShardingError: malformed text, or names that are not in the rule.
 
     Source: Shardy's ``op_sharding_rule``; JAX's ``SdyShardingRule``.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of a program: recorded, lowered, compiled. The names are JAX's."""
+"""The stages of a program: traced, lowered, compiled. The names are JAX's."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _KINDS = ("global", "propagated", "resharded", "local")
 
 @entry_points
 class Traced(Module):
-    """A recorded function: the global program before partitioning, with all that a :class:`Module` can do.
+    """A traced function: the global program before partitioning. It has all methods of :class:`Module`.
 
-    So what cannot be run yet, a manual region for one, can be propagated and explained:
+    So programs that do not run yet, such as those with manual regions, can be propagated and explained:
 
     >>> import shardwise as sw
     >>> mesh = sw.Mesh({"x": 2, "y": 4})
@@ -97,7 +97,7 @@ class Traced(Module):
         return unflatten(self.out_tree, arrays[:count])
 
     def lower(self) -> Lowered:
-        """The program, ready to be partitioned."""
+        """Lower the program: the next stage, ready to be compiled."""
         return Lowered(self)
 
     @property
@@ -121,7 +121,7 @@ class Traced(Module):
 
 @entry_points
 class Lowered(Module):
-    """A program ready to be partitioned for its mesh, with all that a :class:`Module` can do."""
+    """A program that is ready to be compiled for its mesh. It has all methods of :class:`Module`."""
 
     __slots__ = ("_traced",)
 
@@ -135,7 +135,7 @@ class Lowered(Module):
         return Lowered(self._traced._changed(step))
 
     def compile(self) -> Program:
-        """Propagate shardings, insert and plan reshards, and localise: one SPMD program."""
+        """Compile the program: propagate shardings, insert collectives, and make the program of one device."""
         return Program(self._traced)
 
     def __repr__(self) -> str:
@@ -144,10 +144,10 @@ class Lowered(Module):
 
 @entry_points
 class Program:
-    """One SPMD program for the devices of a mesh: call it, read it, ask it.
+    """A compiled program for the devices of a mesh: call it to run it.
 
-    ``as_text(kind)`` shows a stage, ``collectives()`` every communication with its reason, ``why(name)`` where a
-    sharding comes from.
+    ``as_text(kind)`` prints a stage, ``collectives()`` lists all communication with its causes, and ``why(name)``
+    explains a sharding.
     """
 
     def __init__(self, traced: Traced) -> None:
@@ -161,23 +161,23 @@ class Program:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Time of each compiler pass in seconds."""
+        """The time of each compiler pass in seconds."""
         return dict(self._compiled.seconds)
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the passes counted: op visits, search states, …"""
+        """Counts of the compiler passes, such as op visits and search states."""
         return dict(self._compiled.counters)
 
     @property
     def op_count(self) -> int:
-        """How many ops the program of one device has."""
+        """The number of ops in the program of one device."""
         local: _core.ir.Module = self._compiled.stages["local"]
         return local.op_count
 
     @property
     def input_shardings(self) -> list[NamedSharding]:
-        """The sharding of every argument leaf, in order."""
+        """The shardings of all argument leaves, in order."""
         return [NamedSharding._wrap(s) for s in self._compiled.argument_shardings[: len(self._traced.in_avals)]]
 
     @property
@@ -188,7 +188,7 @@ class Program:
         return unflatten(tree, [NamedSharding._wrap(s) for s in shardings])
 
     def as_text(self, kind: str = "local", *, locations: bool = False, generic: bool = False) -> str:
-        """The program's text at a stage.
+        """The text of the program at a stage.
 
         Args:
             kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
@@ -211,17 +211,16 @@ class Program:
         return promotions_of(stage.op_values())
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
-        """Where shardings come from: every axis with its annotation and the ops between, and what lost and why.
+        """Explain where shardings come from: each axis with its annotation and the ops in between, and what lost.
 
         Args:
-            name: a value's, given by :func:`shardwise.name`, an argument's, or the variable that a result was stored
-                to; an op, ``"dot_general"`` for all of them and ``"dot_general[0]"`` for the first; or a line of your
+            name: one of: a name given by :func:`shardwise.name`; an argument; the variable that a result was assigned
+                to; an op, ``"dot_general"`` for all of them or ``"dot_general[0]"`` for the first; or a line of your
                 source, ``"train.py:12"``.
-            counterfactual: propagate again without each annotation that has to do with the value, and say what it would
-                be sharded like then.
+            counterfactual: also propagate without each annotation that is involved, and report the difference.
 
         Raises:
-            KeyError: nothing of the program is called so.
+            KeyError: nothing in the program has this name.
         """
         check_question(name, counterfactual)
         return explanation_of(self._compiled, name, bool(counterfactual))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vectorising maps: a function of one example as a function of many, op by op."""
+"""Vectorization: turn a function of one example into a function of many examples, op by op."""
 
 from __future__ import annotations
 
@@ -23,15 +23,21 @@ __all__ = ["vmap"]
 
 @entry_point
 def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """``fun`` over a new dim of its arguments, as in JAX: no loop, each op takes the dim in.
+    """Vectorize ``fun`` over a dim of its arguments, as in JAX. There is no loop: each op gets a batch dim.
 
     Args:
-        fun: takes and returns trees of arrays, for one example.
-        in_axes: the dim of each positional argument to map over, None for what all examples share; a prefix tree.
-        out_axes: where the new dim stands in the results; a prefix tree. None for a result that no example changes.
+        fun: a function of trees of arrays, for one example.
+        in_axes: a prefix tree: the dim of each positional argument to map over, or None for arguments that all examples
+            share.
+        out_axes: a prefix tree: the position of the new dim in each result, or None for results that do not depend on
+            the example.
+
+    Returns:
+        A function of arrays with the batch dim.
 
     Raises:
-        ShapeError: mapped dims of different sizes, no mapped argument, no such dim, or axes that fit no argument.
+        ShapeError: mapped dims have different sizes, no argument is mapped, a dim does not exist, or the axes are not a
+            prefix of the arguments.
 
     >>> import shardwise as sw
     >>> rows = sw.jit(vmap(lambda x, w: (x * w).sum(), in_axes=(0, None)), mesh=sw.Mesh({"d": 2}))

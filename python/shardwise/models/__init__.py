@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models as plain NumPy functions: GShard's Mixture-of-Experts layer and the Transformer around it.
 
-Every function takes NumPy arrays, traced values and sharded arrays. ``axes`` names the mesh axes of the annotations;
-without it, or outside :func:`shardwise.jit`, the functions are NumPy and nothing else. Parameters are dicts of arrays.
+Every function takes NumPy arrays, traced values and sharded arrays. ``axes`` names the mesh axes for annotations.
+Without it, or outside of :func:`shardwise.jit`, the functions are plain NumPy. Parameters are dicts of arrays.
 
 >>> import numpy as np, shardwise as sw
 >>> from shardwise import models

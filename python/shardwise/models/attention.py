@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention of every token of a sequence to the others, in several heads."""
+"""Multi-head self-attention."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def attention(params: dict[str, Any], x: Any, *, causal: bool = False, axes: Axe
     """Multi-head self-attention.
 
     Args:
-        params: ``query``, ``key``, ``value`` (M, N, D) for N heads of D, and ``output`` (N, D, M).
-        x: (G, S, M): every group is one sequence.
-        causal: a token sees itself and those before it.
-        axes: ``groups`` splits G; ``hidden`` splits the heads; the weights are replicated otherwise.
+        params: ``query``, ``key`` and ``value`` (M, N, D) for N heads of size D, and ``output`` (N, D, M).
+        x: (G, S, M); each group is one sequence.
+        causal: each token attends only to itself and to earlier tokens.
+        axes: ``groups`` splits G, and ``hidden`` splits the heads. Otherwise, the weights are replicated.
 
     Returns:
-        (G, S, M), in ``x``'s dtype.
+        (G, S, M), in the dtype of ``x``.
 
     Raises:
-        ShapeError: shapes that do not fit each other.
+        ShapeError: the shapes do not fit each other.
 
     Source: GShard, section 2.1; Vaswani et al. 2017, section 3.2.
     """

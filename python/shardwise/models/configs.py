@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is made of, and how it lies on a mesh: sizes that are checked before anything is traced.
+"""Configurations of models: their sizes, and the mesh axes of their dims. Sizes are checked before tracing.
 
 >>> config = MoEConfig(experts=8, model_dim=16, hidden_dim=32)
 >>> config.capacity_for(16)
@@ -35,12 +35,12 @@ def message(subject: str, must_hold: str, got: object = None, way_out: str = "")
 
 @dataclass(frozen=True)
 class Axes:
-    """The mesh axes of a model's dims; None leaves a dim without annotation.
+    """The mesh axes that split the dims of a model. None leaves a dim without an annotation.
 
     Attributes:
-        groups: split the groups of tokens (Algorithm 2's G): data parallelism.
-        experts: split the experts (E). On the same axes as ``groups``, the change from one to the other is an AllToAll.
-        hidden: split hidden units and attention heads, as well: tensor parallelism inside an expert and a layer.
+        groups: split the groups of tokens (G in Algorithm 2): data parallelism.
+        experts: split the experts (E). With the same axes as ``groups``, an all-to-all changes one into the other.
+        hidden: also split hidden units and attention heads: tensor parallelism inside an expert and a layer.
 
     >>> axes_of("x")
     Axes(groups='x', experts='x', hidden=None)
@@ -52,7 +52,7 @@ class Axes:
 
     @property
     def annotated(self) -> bool:
-        """Whether any dim has axes."""
+        """Whether any dim has an annotation."""
         return any(axes is not None for axes in (self.groups, self.experts, self.hidden))
 
 
@@ -75,19 +75,19 @@ def _positive(what: str, **sizes: Any) -> None:
 
 @dataclass(frozen=True)
 class MoEConfig:
-    """A layer of experts behind a gate.
+    """The configuration of a Mixture-of-Experts layer.
 
     Attributes:
-        experts: how many feed-forward networks (E).
+        experts: the number of experts, which are feed-forward networks (E).
         model_dim: the width of a token (M).
         hidden_dim: the width inside an expert (H).
-        top_k: how many experts a token is sent to: 2 (GShard) or 1 (Switch Transformer).
-        capacity_factor: room of an expert for one group, in multiples of its fair share ``top_k * S / E``.
-        capacity: that room in tokens (C); None computes it from the factor.
+        top_k: the number of experts per token: 2 (GShard) or 1 (Switch Transformer).
+        capacity_factor: the capacity of an expert for one group, in multiples of its fair share ``top_k * S / E``.
+        capacity: the capacity in tokens (C). None computes it from the factor.
 
     Raises:
-        ShapeError: a size below 1, fewer experts than ``top_k``. ValueError: another ``top_k``, a factor that is not
-            positive.
+        ShapeError: a size below 1, or fewer experts than ``top_k``.
+        ValueError: another ``top_k``, or a factor that is not positive.
 
     Source: GShard, section 2.2.
     """
@@ -113,7 +113,7 @@ class MoEConfig:
             raise ValueError(message(what, "capacity_factor must be a positive number", repr(self.capacity_factor)))
 
     def capacity_for(self, group_size: int) -> int:
-        """Tokens of a group that an expert takes: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``."""
+        """The capacity of an expert for one group: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``."""
         _positive("capacity_for", group_size=group_size)
         if self.capacity is not None:
             return self.capacity
@@ -121,7 +121,7 @@ class MoEConfig:
         return max(1, math.ceil(round(self.top_k * group_size * self.capacity_factor / self.experts, 9)))
 
     def check_mesh(self, mesh: Mesh | None, axes: Axes) -> None:
-        """Raise ShapeError where the devices of ``axes.experts`` do not divide the experts."""
+        """Raise ShapeError if the devices along ``axes.experts`` do not divide the experts."""
         if mesh is None or axes.experts is None:
             return
         names = (axes.experts,) if isinstance(axes.experts, str) else axes.experts
@@ -139,16 +139,17 @@ class MoEConfig:
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """A decoder that predicts the next token, in which every other feed-forward layer is a layer of experts.
+    """The configuration of a decoder that predicts the next token. Every other feed-forward layer is an MoE layer.
 
     Attributes:
-        layers: pairs of attention and feed-forward; the last is one of experts, so is every second before it.
-        moe: the layers of experts; its sizes are also those of the dense layers.
-        heads, head_dim: of attention.
-        vocabulary: how many tokens there are; 256 for bytes.
-        length: tokens in a sequence; a sequence is a group (S).
-        aux_weight: what the auxiliary loss adds where all experts are used alike; unequal use adds more.
-        causal: whether a token sees only itself and those before it.
+        layers: the number of pairs of attention and feed-forward. The last pair has an MoE layer, and so does every
+            second pair before it.
+        moe: the configuration of the MoE layers; the dense layers have the same sizes.
+        heads, head_dim: the number and the size of attention heads.
+        vocabulary: the number of different tokens; 256 for bytes.
+        length: the number of tokens in a sequence (S); each sequence is a group.
+        aux_weight: the contribution of the auxiliary loss under even load of the experts; uneven load adds more.
+        causal: each token attends only to itself and to earlier tokens.
 
     Raises:
         ShapeError: a size below 1. ValueError: a negative weight.
@@ -177,28 +178,28 @@ class TransformerConfig:
     def gshard(
         cls, experts: int = 2048, layers: int = 36, length: int = 128, *, vocabulary: int = 32000, **moe: Any
     ) -> TransformerConfig:
-        """A size of the paper's table 1: 600B is (2048, 36), 1T is (2048, 60); other sizes as in its appendix A.2."""
+        """A model of the paper's table 1: 600B is (2048, 36), 1T is (2048, 60). Other sizes follow appendix A.2."""
         layer = MoEConfig(experts, 1024, 8192, **moe)
         return cls(layers, layer, heads=16, head_dim=128, vocabulary=vocabulary, length=length)
 
     def is_moe(self, layer: int) -> bool:
-        """Whether the feed-forward part of this layer is one of experts."""
+        """Whether the feed-forward part of this layer is an MoE layer."""
         return (self.layers - 1 - layer) % 2 == 0
 
     @property
     def aux_factor(self) -> float:
-        """The factor of the auxiliary loss (k in section 2.2): that loss is 1/E² where all experts are used alike."""
+        """The factor of the auxiliary loss (k in section 2.2). The loss itself is 1/E² under even load."""
         return self.aux_weight * self.moe.experts**2
 
     @property
     def moe_layers(self) -> int:
-        """How many layers have experts."""
+        """The number of MoE layers."""
         return (self.layers + 1) // 2
 
     def parameter_counts(self) -> dict[str, int]:
-        """Numbers of parameters by kind: ``L/2 · E · 2MH`` in experts, and what every device holds.
+        """The number of parameters by kind: ``L/2 · E · 2MH`` in experts, and those that every device holds.
 
-        Source: GShard, table 1 and appendix A.2; layer norms and positions, which it leaves out, are here.
+        Source: GShard, table 1 and appendix A.2, plus layer norms and positions, which the paper omits.
         """
         moe, width = self.moe, self.moe.model_dim
         matrices = 2 * width * moe.hidden_dim
@@ -212,7 +213,7 @@ class TransformerConfig:
         }
 
     def parameter_bytes_per_device(self, devices: int, itemsize: int = 4) -> int:
-        """Bytes of parameters on each of ``devices`` devices that split the experts and replicate the rest."""
+        """The bytes of parameters per device if ``devices`` devices split the experts and replicate the rest."""
         counts = self.parameter_counts()
         experts = counts.pop("experts")
         if self.moe.experts % devices:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of the models: their shapes, and random values to start from.
+"""Initial parameters of the models.
 
 >>> params = init_feed_forward(np.random.default_rng(0), model_dim=4, hidden_dim=8)
 >>> {name: array.shape for name, array in params.items()}
@@ -107,38 +107,38 @@ def _drawn(weights: Any, source: Any, dtype: Any) -> Any:
 
 
 def init_attention(source: Any, model_dim: int, heads: int, head_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.attention`, from a NumPy Generator or a key of :mod:`shardwise.random`."""
+    """Make parameters for :func:`shardwise.models.attention`, from a NumPy Generator or a key."""
     return _drawn(_attention(model_dim, heads, head_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_feed_forward(source: Any, model_dim: int, hidden_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.feed_forward`, from a NumPy Generator or a key."""
+    """Make parameters for :func:`shardwise.models.feed_forward`, from a NumPy Generator or a key."""
     return _drawn(_feed_forward(model_dim, hidden_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_moe(source: Any, config: MoEConfig, dtype: Any = np.float32) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.moe_layer`, from a NumPy Generator or a key."""
+    """Make parameters for :func:`shardwise.models.moe_layer`, from a NumPy Generator or a key."""
     return _drawn(_moe(config), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_layer_norm(model_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.layer_norm`: ones and zeros."""
+    """Make parameters for :func:`shardwise.models.layer_norm`: ones and zeros."""
     return {"scale": np.ones(model_dim, dtype), "bias": np.zeros(model_dim, dtype)}
 
 
 def init_embedding(
     source: Any, vocabulary: int, length: int, model_dim: int, dtype: Any = np.float32
 ) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.embedding`, from a NumPy Generator or a key."""
+    """Make parameters for :func:`shardwise.models.embedding`, from a NumPy Generator or a key."""
     return _drawn(_embedding(vocabulary, length, model_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_transformer(source: Any, config: TransformerConfig, dtype: Any = np.float32) -> dict[str, Any]:
-    """Parameters of :func:`shardwise.models.transformer`: ``embedding``, a list of ``blocks``, ``norm``.
+    """Make parameters for :func:`shardwise.models.transformer`: ``embedding``, a list of ``blocks``, and ``norm``.
 
     Args:
         source: a NumPy Generator, or a key of :mod:`shardwise.random`.
-        config: the sizes.
+        config: the configuration.
         dtype: a floating dtype.
     """
     return _drawn(_transformer(config), source, dtype)  # type: ignore[no-any-return]
@@ -147,9 +147,9 @@ def init_transformer(source: Any, config: TransformerConfig, dtype: Any = np.flo
 def transformer_shapes(
     config: TransformerConfig, dtype: Any = np.float32, struct: Callable[[Any, Any], Any] = ShapeDtypeStruct
 ) -> dict[str, Any]:
-    """The tree of :func:`init_transformer` as shapes without data, to compile models that no machine here could hold.
+    """The tree of :func:`init_transformer` as shapes without data, to compile models that do not fit into memory.
 
-    ``struct`` makes one leaf of a shape and a dtype.
+    ``struct`` makes a leaf from a shape and a dtype.
     """
     leaves, tree = flatten(_transformer(config))
     return unflatten(tree, [struct(w.shape, dtype) for w in leaves])  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small parts of a Transformer, as NumPy functions; parameters are dicts of arrays.
+"""The basic layers of a Transformer, as NumPy functions with dicts of arrays as parameters.
 
-Shapes are named by letters: G groups (sequences), S tokens of a group, M width, H hidden units, V vocabulary.
+Letters in shapes: G groups (sequences), S tokens of a group, M width, H hidden units, V vocabulary.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ __all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot"
 
 
 def split_dim(x: Any, dim: int, axes: AxisNames) -> Any:
-    """``x`` with dim ``dim`` split over ``axes``; None annotates nothing."""
+    """Split dim ``dim`` of ``x`` over ``axes``; None adds no annotation."""
     return x if axes is None else split(x, dim, axes)
 
 
 def replicate_weight(x: Any, axes: Axes) -> Any:
-    """``x`` replicated, as GShard's non-expert weights are, where the model is annotated at all."""
+    """Replicate a non-expert weight, if the model is annotated."""
     return replicate(x) if axes.annotated else x
 
 
 def shard_weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
-    """``x`` with these axes of its dims, all closed, where the model is annotated at all."""
+    """Shard a weight over these axes, with all dims closed, if the model is annotated."""
     return shard(x, PartitionSpec(*dims)) if axes.annotated else x
 
 
 def einsum(subscripts: str, *operands: Any) -> Any:
-    """``np.einsum`` by matrix products where NumPy can."""
+    """``np.einsum`` by matrix products where NumPy supports them."""
     return np.einsum(subscripts, *operands, optimize=True)
 
 
 def one_hot(indices: Any, size: int) -> Any:
-    """Which of ``size`` places each index means: bool, with a new last dim of ``size``; none for an index outside.
+    """One-hot encode indices: bool, with a new last dim of ``size``. An index out of range gives a row of False.
 
     >>> one_hot(np.array([2, 0, 5]), 3).astype(int)
     array([[0, 0, 1],
@@ -49,7 +49,7 @@ def one_hot(indices: Any, size: int) -> Any:
 
 
 def softmax(x: Any) -> Any:
-    """``exp(x) / sum(exp(x))`` over the last dim, without overflow.
+    """Softmax over the last dim: ``exp(x) / sum(exp(x))``, without overflow.
 
     >>> softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
@@ -59,12 +59,12 @@ def softmax(x: Any) -> Any:
 
 
 def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None, epsilon: float = 1e-6) -> Any:
-    """Each token minus its mean, divided by its deviation, times ``scale`` plus ``bias``.
+    """Layer normalization: subtract the mean of each token, divide by its deviation, then scale and shift.
 
     Args:
         params: ``scale`` and ``bias``, both (M,).
         x: (..., M), floating.
-        axes: any replicates the parameters.
+        axes: if given, the parameters are replicated.
         epsilon: added to the variance.
     """
     axes = axes_of(axes)
@@ -75,12 +75,12 @@ def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None,
 
 
 def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None) -> Any:
-    """``relu(x @ wi) @ wo``.
+    """A feed-forward layer: ``relu(x @ wi) @ wo``.
 
     Args:
         params: ``wi`` (M, H) and ``wo`` (H, M).
         x: (G, S, M).
-        axes: ``hidden`` splits H; everything else of the weights is replicated.
+        axes: ``hidden`` splits H. Otherwise, the weights are replicated.
     """
     axes = axes_of(axes)
     wi = shard_weight(params["wi"], axes, None, axes.hidden)
@@ -90,12 +90,12 @@ def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = Non
 
 
 def embedding(params: dict[str, Any], tokens: Any, *, axes: Axes | AxisNames = None) -> Any:
-    """A vector for every token and its place: ``table[tokens] + positions``.
+    """Embed tokens and their positions: ``table[tokens] + positions``.
 
     Args:
         params: ``table`` (V, M) and ``positions`` (at least S, M).
         tokens: (G, S), integers below V.
-        axes: ``groups`` splits the result; the table is replicated.
+        axes: ``groups`` splits the result, and the table is replicated.
     """
     axes = axes_of(axes)
     table, positions = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
@@ -104,7 +104,7 @@ def embedding(params: dict[str, Any], tokens: Any, *, axes: Axes | AxisNames = N
 
 
 def cross_entropy(logits: Any, targets: Any) -> Any:
-    """The mean over all tokens of ``-log softmax(logits)[target]``.
+    """Cross-entropy: the mean over all tokens of ``-log softmax(logits)[target]``.
 
     Args:
         logits: (..., V), floating.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """GShard's position-wise Mixture-of-Experts layer: Algorithm 1 (the gate) and Algorithm 2 (the layer).
 
-Shapes are named by the paper's letters: G groups, S tokens of a group, E experts, C room of an expert for one group,
+The letters in shapes are the paper's: G groups, S tokens of a group, E experts, C capacity of an expert for one group,
 M width of a token, H hidden units of an expert.
 
-    dispatch  (G, S, E, C)   1 where token s of group g goes to place c of expert e
-    combine   (G, S, E, C)   the weight of that expert's answer
+    dispatch  (G, S, E, C)   1 where token s of group g goes to slot c of expert e
+    combine   (G, S, E, C)   the weight of that expert's output
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ __all__ = ["Gating", "gate_margins", "moe_layer", "top_gating"]
 
 
 class Gating(NamedTuple):
-    """What the gate decided.
+    """The result of the gate.
 
     Attributes:
-        combine: (G, S, E, C), floating: weights of the answers.
-        dispatch: (G, S, E, C), bool: where each token goes.
+        combine: (G, S, E, C), floating: the weights of the expert outputs.
+        dispatch: (G, S, E, C), bool: the experts and slots that each token goes to.
         aux: (G,), floating: the auxiliary loss of each group.
-        statistics: ``gates`` (G, S, E); ``experts`` and ``kept`` (G, S, top_k): which experts a token chose, and which
-            took it; ``tokens_per_expert`` (G, E): how many they took; ``dropped`` (G,): tokens that no expert took.
+        statistics: ``gates`` (G, S, E); ``experts`` and ``kept`` (G, S, top_k): the experts that each token chose, and
+            whether they accepted it; ``tokens_per_expert`` (G, E): the number of accepted tokens; ``dropped`` (G,): the
+            number of tokens that no expert accepted.
     """
 
     combine: Any
@@ -54,22 +55,22 @@ class _Choice(NamedTuple):
 
 
 def top_gating(gates: Any, config: MoEConfig, random: Any = None) -> Gating:
-    """Algorithm 1 for all groups at once: to which experts each token goes, and what their answers weigh.
+    """Algorithm 1 for all groups at once: route each token to experts, and compute the weights of their outputs.
 
     Args:
         gates: (G, S, E), the softmax of the gate's logits.
-        config: ``top_k`` and the capacity are used.
-        random: decides whether a token goes to its second expert, which it does with probability ``2 * g2`` (lines 17
-            and 19): a key of :mod:`shardwise.random`, or numbers from [0, 1) of shape (G, S). None: it always does.
+        config: the configuration; only ``top_k`` and the capacity are used.
+        random: decides whether a token goes to its second expert, with probability ``2 * g2`` (lines 17 and 19): a key
+            of :mod:`shardwise.random`, or numbers from [0, 1) of shape (G, S). None: every token goes there.
 
-    Places are given in the order of the tokens, first choices before second ones; a token that finds its expert full is
-    not sent there (lines 8 and 19). With ``top_k=2`` the two gates are normalised to the sum 1 (lines 6 and 16); with
-    ``top_k=1`` the gate itself is the weight, as in the Switch Transformer: normalised, it would have no gradient.
+    Slots are assigned in the order of the tokens, first choices before second choices. If an expert is full, the token
+    does not go there (lines 8 and 19). With ``top_k=2``, the two gates are normalized to sum 1 (lines 6 and 16). With
+    ``top_k=1``, the gate itself is the weight, as in the Switch Transformer, because a normalized gate has no gradient.
 
     Raises:
-        ShapeError: shapes that do not fit.
+        ShapeError: the shapes do not fit.
 
-    Source: GShard, Algorithm 1; lines are its.
+    Source: GShard, Algorithm 1; line numbers refer to it.
 
     >>> gates = np.array([[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]])
     >>> gating = top_gating(gates, MoEConfig(experts=2, model_dim=1, hidden_dim=1, top_k=1, capacity=1))
@@ -147,10 +148,10 @@ def _check_gates(gates: Any, config: MoEConfig) -> None:
 
 
 def gate_margins(statistics: dict[str, Any], random: Any = None) -> Any:
-    """How far each token's gates are from another choice of experts: (G, S).
+    """The margin by which each token's gates decide for its experts: (G, S).
 
-    A change of the gates by less than half of it changes neither the experts of the token nor, with the ``random`` that
-    routed it, whether the second one is asked.
+    Changing the gates by less than half of the margin does not change the experts of the token. With the ``random``
+    that routed it, it does not change the use of the second expert either.
     """
     gates, experts = statistics["gates"], statistics["experts"]
     rest, ordered = gates, []
@@ -177,26 +178,26 @@ def moe_layer(
     axes: Axes | AxisNames = None,
     random: Any = None,
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """Algorithm 2: each token's experts answer, and the answers are added by weight.
+    """A Mixture-of-Experts layer (Algorithm 2): the weighted sum of the outputs of each token's experts.
 
     Args:
         params: ``gate`` (M, E), ``wi`` (E, M, H), ``wo`` (E, H, M).
         x: (G, S, M), floating.
-        config: the sizes; ``x`` and ``params`` must fit them.
-        axes: one name or a tuple of names for both groups and experts, or :class:`Axes`; None annotates nothing.
+        config: the configuration; ``x`` and ``params`` must have its sizes.
+        axes: one name or a tuple of names for both groups and experts, or :class:`Axes`. None adds no annotations.
         random: as in :func:`top_gating`.
 
     Returns:
-        The output (G, S, M) in ``x``'s dtype; the auxiliary loss of each group (G,); the statistics of
-        :class:`Gating`. A token that no expert took has the output 0, for the residual connection to pass on.
+        The output (G, S, M) in the dtype of ``x``; the auxiliary loss of each group (G,); and the statistics of
+        :class:`Gating`. The output is 0 for tokens that no expert accepts, so a residual connection keeps their values.
 
     Raises:
-        ShapeError: shapes that do not fit; experts that the devices of their axes do not divide.
+        ShapeError: the shapes do not fit, or the devices along the axes do not divide the experts.
 
-    With ``axes``, tokens are split by group and experts by expert, and between the two lie the only exchanges, an
-    AllToAll to the experts and one back. Dtypes below float32 are gated in float32.
+    With ``axes``, tokens are split by group and weights by expert. The only communication is an all-to-all to the
+    experts and one back. The gate of dtypes below float32 is computed in float32.
 
-    Source: GShard, Algorithm 2 and section 3.2; lines are Algorithm 2's.
+    Source: GShard, Algorithm 2 and section 3.2; line numbers refer to Algorithm 2.
     """
     axes = axes_of(axes)
     _check_layer(params, x, config, axes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of a model with experts, compared: rounding may send a token whose gates are nearly equal elsewhere."""
+"""Compare the routing of two runs: rounding may reroute a token whose gates are nearly equal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["RoutingComparison", "compare_routing"]
 
 @dataclass(frozen=True, eq=False)
 class RoutingComparison:
-    """Which tokens two runs sent to the same experts.
+    """The tokens that two runs sent to the same experts.
 
     Attributes:
-        same: (G, S) bool; whether every layer of experts routed the token alike in both runs.
-        disagreements: how many tokens were not.
-        largest_margin: of those, where they first went apart, the gate margin that decided; 0 without any.
+        same: (G, S) bool; whether every MoE layer routed the token to the same experts in both runs.
+        disagreements: the number of other tokens.
+        largest_margin: the largest gate margin at which one of them was first routed differently; 0 without any.
     """
 
     same: np.ndarray
@@ -33,8 +33,9 @@ def compare_routing(
     """Compare the routing of two runs of the same model on the same tokens.
 
     Args:
-        found, expected: the statistics of every layer of experts, of which ``experts`` and ``kept`` are read.
-        margins: called only where the runs disagree; the :func:`gate_margins` (G, S) of every layer of one run.
+        found, expected: the statistics of every MoE layer; ``experts`` and ``kept`` are used.
+        margins: a function that returns the :func:`gate_margins` (G, S) of every layer of one run. It is called only if
+            the runs disagree.
 
     >>> at = {"experts": np.array([[[0], [1]]]), "kept": np.ones((1, 2, 1), bool)}
     >>> other = {**at, "experts": np.array([[[0], [0]]])}

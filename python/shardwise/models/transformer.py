@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GShard's sparse Transformer as a next-token predictor: attention and, in turn, dense layers and layers of experts."""
+"""GShard's sparse Transformer as a next-token predictor: attention, and alternating dense and MoE layers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def transformer_block(
     axes: Axes | AxisNames = None,
     random: Any = None,
 ) -> tuple[Any, Any, dict[str, Any] | None]:
-    """``x + attention(norm(x))``, then the same with a layer of experts (``params["moe"]``) or a dense one.
+    """One block: ``x + attention(norm(x))``, then the same with an MoE layer (``params["moe"]``) or a dense layer.
 
     Args:
         params: one of the ``blocks`` of :func:`init_transformer`.
         x: (G, S, M).
-        config: the sizes.
+        config: the configuration.
         axes: as in :func:`moe_layer`.
         random: as in :func:`top_gating`.
 
     Returns:
-        (G, S, M); the auxiliary loss (G,) and the statistics of the experts, both None in a dense block.
+        The output (G, S, M); the auxiliary loss (G,) and the statistics of the MoE layer, both None in a dense block.
 
     Source: GShard, figure 3 (layer norms before each part instead of after it).
     """
@@ -58,21 +58,21 @@ def transformer(
     axes: Axes | AxisNames = None,
     random: Any = None,
 ) -> tuple[Any, Any, list[dict[str, Any]]]:
-    """Logits of the token that follows each token.
+    """Predict the logits of the next token for each token.
 
     Args:
-        params: of :func:`init_transformer`.
-        tokens: (G, S), integers below ``config.vocabulary``; every sequence is a group of the experts' layers.
-        config: the sizes; S may be below ``config.length``.
-        axes: as in :func:`moe_layer`; what is not an expert's is replicated, or split by group.
-        random: a key, or numbers from [0, 1) of shape (``config.moe_layers``, G, S); None: no random routing.
+        params: the result of :func:`init_transformer`.
+        tokens: (G, S), integers below ``config.vocabulary``; each sequence is a group of the MoE layers.
+        config: the configuration; S may be smaller than ``config.length``.
+        axes: as in :func:`moe_layer`. Other weights are replicated, and other values are split by group.
+        random: a key, or numbers from [0, 1) of shape (``config.moe_layers``, G, S). None: no random routing.
 
     Returns:
-        Logits (G, S, V); the auxiliary loss, a scalar: the mean over groups and layers of experts; a list of the
-        statistics of those layers.
+        The logits (G, S, V); the auxiliary loss, a scalar: the mean over groups and MoE layers; and a list of the
+        statistics of these layers.
 
     Raises:
-        ShapeError: tokens or numbers that do not fit.
+        ShapeError: the shapes of tokens or random numbers do not fit.
     """
     axes = axes_of(axes)
     if len(tokens.shape) != 2 or tokens.shape[1] > config.length:
@@ -103,16 +103,16 @@ def next_token_loss(
     axes: Axes | AxisNames = None,
     random: Any = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """The mean cross-entropy of each next token plus ``config.aux_factor`` times the auxiliary loss.
+    """The training loss: the mean cross-entropy of the next tokens plus ``config.aux_factor`` times the auxiliary loss.
 
     Args:
-        params: of :func:`init_transformer`.
+        params: the result of :func:`init_transformer`.
         tokens: (G, S + 1), integers; the last S are the targets.
         config, axes, random: as in :func:`transformer`.
 
     Returns:
-        The loss, and a dict of its parts: ``cross_entropy``, ``aux``, and per layer of experts a list of
-        ``tokens_per_expert`` and of ``dropped``.
+        The loss, and a dict with ``cross_entropy`` and ``aux``, and with ``tokens_per_expert`` and ``dropped`` as lists
+        over the MoE layers.
 
     Source: GShard, section 2.2 (L = nll + k * aux).
     """

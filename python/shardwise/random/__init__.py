@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers as functions of a key and of each element's index: the same on every mesh, for every sharding.
+"""Random numbers that depend on a key and on the index of each element: the same on every mesh, for every sharding.
 
-A key is ``uint32[2]``. The numbers are those of ``jax.random`` for the same key (Threefry-2x32, partitionable), and so
-are names, arguments and defaults; default dtypes are JAX's without 64-bit mode. While a program is recorded, drawing is
-a hundred integer operations on the global index, which every device does for its own block: no communication, and no
-state. Outside a program the same functions compute with NumPy and give NumPy arrays.
+A key is ``uint32[2]``. Names, arguments, defaults and numbers are those of ``jax.random`` (Threefry-2x32,
+partitionable), and default dtypes are JAX's without 64-bit mode. In a traced function, each device computes the numbers
+of its own shard by about a hundred integer operations per element, without communication and without state. Outside,
+the same functions compute with NumPy and return NumPy arrays.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws by given probabilities."""
+"""Random booleans and choices with given probabilities."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["bernoulli", "categorical"]
 
 @entry_point
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
-    """True with probability ``p``.
+    """Random booleans that are True with probability ``p``.
 
     Args:
-        key: uint32[2].
+        key: a key, uint32[2].
         p: a float or an array of floats that broadcasts to ``shape``.
-        shape: of the result; None for that of ``p``.
-        mode: ``"low"``, or ``"high"`` for twice the random bits, where ``p`` is below 1e-6.
+        shape: the shape of the result; None for the shape of ``p``.
+        mode: ``"low"``, or ``"high"`` for twice the random bits, which matters where ``p`` is below 1e-6.
 
     Returns:
         Booleans, equal to ``jax.random.bernoulli``.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a ``p`` that is not floating. ValueError: a number ``p``
-        outside [0, 1], an unknown mode.
+        ShapeError, DTypeError: not a key, a negative size, or a ``p`` that is not floating.
+        ValueError: a number ``p`` outside of [0, 1], or an unknown mode.
 
     >>> from shardwise.random import PRNGKey
     >>> bernoulli(PRNGKey(0), 0.95, (2,))
@@ -57,20 +57,20 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
 
 @entry_point
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: str = "low") -> Any:
-    """Indices along ``axis``, each with the probability that softmax gives to its logit.
+    """Random indices along ``axis``, each with the probability that softmax gives to its logit.
 
     Args:
-        key: uint32[2].
-        logits: floating; logarithms of probabilities up to a constant.
-        axis: along which the logits of one draw stand.
-        shape: of the result, to whose last dims the other dims of ``logits`` broadcast; None for these dims.
+        key: a key, uint32[2].
+        logits: floating; the logarithms of the probabilities, up to a constant.
+        axis: the axis that holds the logits of one draw.
+        shape: the shape of the result; the other dims of ``logits`` broadcast to its last dims. None for these dims.
         mode: ``"low"`` or ``"high"``, as in :func:`gumbel`.
 
     Returns:
-        int64; the choices of ``jax.random.categorical`` (with replacement).
+        int64 indices: the choices of ``jax.random.categorical``, with replacement.
 
     Raises:
-        ShapeError, DTypeError: no key, no such axis, a shape that does not fit, logits that are not floating.
+        ShapeError, DTypeError: not a key, a missing axis, a shape that does not fit, or logits that are not floating.
         ValueError: an unknown mode.
 
     >>> from shardwise.random import PRNGKey

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating numbers of a distribution: the random bits of an element as a number in [0, 1), and functions of it."""
+"""Random floats: the random bits of each element as a number in [0, 1), and functions of it."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ def _unit(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
 
 @entry_point
 def uniform(key: Any, shape: Any = (), dtype: Any = np.float32, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
-    """Numbers that are equally likely everywhere in [minval, maxval).
+    """Uniformly distributed random numbers in [minval, maxval).
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         dtype: float16, bfloat16, float32 or float64.
-        minval: a number or an array that broadcasts to ``shape``; gradients go through.
-        maxval: the same.
+        minval: a number or an array that broadcasts to ``shape``; it is differentiable.
+        maxval: like ``minval``.
 
     Returns:
-        Equal to ``jax.random.uniform``, bit by bit, on every mesh.
+        Numbers equal to ``jax.random.uniform``, bit for bit, on every mesh.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating, bounds that do not fit.
+        ShapeError, DTypeError: not a key, a negative size, a dtype that is not floating, or bounds that do not
+            broadcast to the shape.
 
     >>> from shardwise.random import PRNGKey
     >>> uniform(PRNGKey(0), (2,))
@@ -70,20 +71,20 @@ def uniform_in(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: Any,
 
 @entry_point
 def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
-    """Numbers of the standard normal distribution: mean 0, variance 1.
+    """Random numbers from the standard normal distribution: mean 0, variance 1.
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         dtype: float16, bfloat16, float32 or float64.
 
     Returns:
-        Those of ``jax.random.normal`` up to a few units of the last place, and equal on every mesh.
+        Numbers equal to ``jax.random.normal`` within a few units in the last place, and the same on every mesh.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating.
+        ShapeError, DTypeError: not a key, a negative size, or a dtype that is not floating.
 
-    Source: the inverse distribution function of uniform numbers, by Giles' polynomials.
+    Source: the inverse distribution function of uniform numbers, with Giles' polynomials.
 
     >>> from shardwise.random import PRNGKey
     >>> normal(PRNGKey(0), (2,)).round(4)
@@ -103,20 +104,21 @@ def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
 
 @entry_point
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = np.float32) -> Any:
-    """Numbers of the standard normal distribution, given that they lie between ``lower`` and ``upper``.
+    """Random numbers from the standard normal distribution, truncated to the interval (``lower``, ``upper``).
 
     Args:
-        key: uint32[2].
-        lower: a number or an array that broadcasts to ``shape``; gradients go through.
-        upper: the same.
-        shape: of the result; None for that of the bounds.
+        key: a key, uint32[2].
+        lower: a number or an array that broadcasts to ``shape``; it is differentiable.
+        upper: like ``lower``.
+        shape: the shape of the result; None for the shape of the bounds.
         dtype: float16, bfloat16, float32 or float64.
 
     Returns:
-        Those of ``jax.random.truncated_normal`` up to a few units of the last place.
+        Numbers equal to ``jax.random.truncated_normal`` within a few units in the last place.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating, bounds that do not fit.
+        ShapeError, DTypeError: not a key, a negative size, a dtype that is not floating, or bounds that do not
+            broadcast to the shape.
 
     >>> from shardwise.random import PRNGKey
     >>> bool(np.all(abs(truncated_normal(PRNGKey(0), -2.0, 2.0, (1000,))) < 2))
@@ -137,18 +139,18 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 
 @entry_point
 def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
-    """Numbers of the exponential distribution of mean 1.
+    """Random numbers from the exponential distribution with mean 1.
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         dtype: float16, bfloat16, float32 or float64.
 
     Returns:
-        Those of ``jax.random.exponential`` up to a few units of the last place.
+        Numbers equal to ``jax.random.exponential`` within a few units in the last place.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating.
+        ShapeError, DTypeError: not a key, a negative size, or a dtype that is not floating.
 
     >>> from shardwise.random import PRNGKey
     >>> exponential(PRNGKey(0), (2,)).round(4)
@@ -162,19 +164,20 @@ def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
 
 @entry_point
 def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low") -> Any:
-    """Numbers of the Gumbel distribution: with them the largest of ``logits + gumbel`` is a draw from softmax.
+    """Random numbers from the Gumbel distribution: ``argmax(logits + gumbel)`` is a draw from softmax.
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         dtype: float16, bfloat16, float32 or float64.
-        mode: ``"low"``, or ``"high"`` for twice the random bits, so that float32 reaches beyond 16.
+        mode: ``"low"``, or ``"high"`` for twice the random bits, with which float32 results can exceed 16.
 
     Returns:
-        Those of ``jax.random.gumbel`` up to a few units of the last place.
+        Numbers equal to ``jax.random.gumbel`` within a few units in the last place.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not floating. ValueError: an unknown mode.
+        ShapeError, DTypeError: not a key, a negative size, or a dtype that is not floating.
+        ValueError: an unknown mode.
 
     >>> from shardwise.random import PRNGKey
     >>> gumbel(PRNGKey(0), (2,)).round(4)

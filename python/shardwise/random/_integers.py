@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random bits, and integers made of them."""
+"""Random bits and integers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
     """Random bits as unsigned integers.
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         dtype: uint8, uint16, uint32 or uint64.
 
     Returns:
-        Equal to ``jax.random.bits``, bit by bit, on every mesh.
+        Unsigned integers equal to ``jax.random.bits``, bit for bit, on every mesh.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, a dtype that is not unsigned.
+        ShapeError, DTypeError: not a key, a negative size, or a dtype that is not unsigned.
 
     >>> from shardwise.random import PRNGKey
     >>> bits(PRNGKey(0), (3,), np.uint8)
@@ -53,21 +53,21 @@ def joined(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
 
 @entry_point
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int32) -> Any:
-    """Integers in [minval, maxval).
+    """Random integers in [minval, maxval).
 
     Args:
-        key: uint32[2].
-        shape: of the result.
+        key: a key, uint32[2].
+        shape: the shape of the result.
         minval: an integer or an array of integers that broadcasts to ``shape``.
-        maxval: the same; where it is not above ``minval``, the result is ``minval``.
-        dtype: of the result, an integer one; bounds are limited to its range.
+        maxval: an integer or an array like ``minval``. Where it is not above ``minval``, the result is ``minval``.
+        dtype: the integer dtype of the result; bounds are clipped to its range.
 
     Returns:
-        Equal to ``jax.random.randint``: the remainder of twice the dtype's bits, which favours small numbers by less
-        than (maxval - minval) / 2^32 of their probability.
+        Integers equal to ``jax.random.randint``: the remainder of twice the dtype's bits. The probability of small
+        numbers is too large by a factor of less than 1 + (maxval - minval) / 2^32.
 
     Raises:
-        ShapeError, DTypeError: no key, a negative size, bounds or a dtype that are not integer.
+        ShapeError, DTypeError: not a key, a negative size, or bounds or a dtype that are not integer.
 
     >>> from shardwise.random import PRNGKey
     >>> randint(PRNGKey(0), (5,), 0, 10)

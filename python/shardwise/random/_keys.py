@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys: two uint32 words that stand for a stream of random numbers. Nothing is ever drawn twice, or remembered."""
+"""Keys: two uint32 words that determine a stream of random numbers. Drawing does not change a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UINT32 = np.dtype(np.uint32)
 
 @entry_point
 def key(seed: Any) -> Any:
-    """A key from a seed: the high and the low word of the integer, as ``jax.random.PRNGKey`` of 64 bits.
+    """Make a key from a seed: the high and the low word of the integer, like ``jax.random.PRNGKey`` with 64 bits.
 
     Args:
         seed: a Python int of at most 64 bits, or an integer scalar, which may be traced.
@@ -32,7 +32,9 @@ def key(seed: Any) -> Any:
         uint32[2].
 
     Raises:
-        DTypeError: a seed that is no integer. ShapeError: an array of seeds. OverflowError: more than 64 bits.
+        DTypeError: the seed is not an integer.
+        ShapeError: an array of seeds.
+        OverflowError: the seed has more than 64 bits.
 
     >>> key(2**32 + 7)
     array([1, 7], dtype=uint32)
@@ -52,7 +54,7 @@ def key(seed: Any) -> Any:
 
 @entry_point
 def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
-    """The same as :func:`key`: keys are raw arrays here.
+    """The same as :func:`key`, because keys are plain arrays.
 
     >>> PRNGKey(7)
     array([0, 7], dtype=uint32)
@@ -62,17 +64,17 @@ def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
 
 @entry_point
 def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
-    """New keys from one, whose streams are independent of each other and of it.
+    """Split a key into new keys with independent streams.
 
     Args:
-        key: uint32[2].
-        num: how many, or the shape of an array of keys.
+        key: a key, uint32[2].
+        num: the number of keys, or the shape of an array of keys.
 
     Returns:
-        uint32[num, 2]; equal to ``jax.random.split``.
+        uint32[num, 2], equal to ``jax.random.split``.
 
     Raises:
-        ShapeError, DTypeError: no key, or a negative number.
+        ShapeError, DTypeError: not a key, or a negative number.
 
     >>> split(PRNGKey(0))
     array([[1797259609, 2579123966],
@@ -95,18 +97,18 @@ def _split_known(key: Any, shape: tuple[int, ...]) -> Any:
 
 @entry_point
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and a number: of a step, a layer, an expert.
+    """Make a new key from a key and a number, such as the number of a step or a layer.
 
     Args:
-        key: uint32[2].
-        data: an integer scalar, taken modulo 2^32 if it is an array; it may be traced.
+        key: a key, uint32[2].
+        data: an integer scalar, which may be traced. An array scalar is taken modulo 2^32.
 
     Returns:
-        uint32[2]; equal to ``jax.random.fold_in``.
+        uint32[2], equal to ``jax.random.fold_in``.
 
     Raises:
-        ShapeError, DTypeError: no key, or data that is no integer scalar. OverflowError: a Python int that uint32
-        cannot hold.
+        ShapeError, DTypeError: not a key, or data that is not an integer scalar.
+        OverflowError: a Python int that does not fit uint32.
 
     >>> fold_in(PRNGKey(0), 7)
     array([2716826189,  292468403], dtype=uint32)
