@@ -15,7 +15,7 @@ from .errors import UnsupportedError, message
 from .tracing import Tracer, current_trace, refuse_escaped
 from .trees import flatten, unflatten
 
-__all__ = ["DebugPrint", "print", "visualize_array_sharding"]
+__all__ = ["print", "visualize_array_sharding"]
 
 
 def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:

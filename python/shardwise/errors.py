@@ -128,7 +128,7 @@ def naming(place: str) -> Iterator[None]:
 def sentence(text: str, way_out: str = "") -> str:
     """Compose the text of an error that is one statement: ``text; way_out (at file:line)``."""
     file, line = _ir.current_location()
-    text = f"{text}; {way_out}" if way_out else text
+    text = _ADDRESS.sub("", f"{text}; {way_out}" if way_out else text)
     return f"{text} (at {_ir.place_text(file, line)})" if file else text
 
 

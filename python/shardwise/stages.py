@@ -88,7 +88,7 @@ class Traced(Module):
             [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in types],
         )
 
-    def results_of(self, arrays: list[Any]) -> Any:
+    def _results_of(self, arrays: list[Any]) -> Any:
         """The tree of results of a run; what the program prints is behind them, and is printed."""
         count = self.out_tree.num_leaves
         printed = iter(arrays[count:])
@@ -101,15 +101,15 @@ class Traced(Module):
         return Lowered(self)
 
     @property
-    def coarsest_floats(self) -> list[str | None]:
+    def _coarsest_floats(self) -> list[str | None]:
         """For each result leaf, the float dtype with the fewest significand bits among the values behind it."""
         return list(self._core.coarsest_floats)
 
-    def run_unpartitioned(self, leaves: list[Any]) -> Any:
+    def _run_unpartitioned(self, leaves: list[Any]) -> Any:
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
         arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
         arrays += [np.asarray(array) for array in self._hoisted]
-        return self.results_of(_core.runtime.run_unpartitioned(self._core, arrays))
+        return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))
 
     def _with_names(self, name: str) -> Any:
         """A recorded value has the names of the user's source; those of the text are on request."""
@@ -279,7 +279,7 @@ class Program:
         for i in donated:
             if isinstance(leaves[i], Array):
                 leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
-        return self._traced.results_of([Array(result) for result in results])
+        return self._traced._results_of([Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):

@@ -85,13 +85,13 @@ def assert_matches_unpartitioned(
     options = {name: value for name, value in given.items() if not any(value is none for none in unspecified)}
     # The arguments are used in each mode, so that none is donated.
     jitted = jitted_with(fn, {**options, "donate_argnums": (), "donate_argnames": ()})
-    traced, leaves = jitted.traced_call(args, kwargs)
+    traced, leaves = jitted._traced_call(args, kwargs)
     program = traced.lower().compile()
-    reference = _Reference(jitted.plain_function, as_numpy(args), as_numpy(kwargs), program.mesh)
+    reference = _Reference(jitted._plain_function, as_numpy(args), as_numpy(kwargs), program.mesh)
     expected = reference.run()
     want, tree = flatten(expected)
     exact = _only_moves(program)
-    bounds = [_Bound(rtol, atol, exact, name) for name in traced.coarsest_floats]
+    bounds = [_Bound(rtol, atol, exact, name) for name in traced._coarsest_floats]
     for mode in _MODES:
         results, found_tree = flatten(program._call_flat(leaves, **mode))
         if found_tree != tree:

@@ -23,6 +23,7 @@ from typing import Any
 import optree
 
 from . import trees
+from .errors import message, shown
 from .tree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 __all__ = [
@@ -49,6 +50,30 @@ _IsLeaf = Callable[[Any], bool]
 _MISSING: Any = object()
 
 
+def _flattened(what: str, tree: Any, is_leaf: _IsLeaf | None) -> tuple[list[Any], Any]:
+    if is_leaf is not None and not callable(is_leaf):
+        raise TypeError(message(f"tree.{what}", "is_leaf must be a function of one argument", shown(is_leaf)))
+    return trees.flatten(tree, is_leaf)
+
+
+def _function(what: str, f: Any) -> None:
+    if not callable(f):
+        raise TypeError(message(f"tree.{what}", "takes a function", shown(f)))
+
+
+def _structure(what: str, treedef: Any) -> None:
+    if not isinstance(treedef, optree.PyTreeSpec):
+        way_out = "get one with tree.structure(x)"
+        raise TypeError(message(f"tree.{what}", "takes the structure of a tree", shown(treedef), way_out))
+
+
+def _listed(what: str, items: Any) -> list[Any]:
+    try:
+        return list(items)
+    except TypeError:
+        raise TypeError(message(f"tree.{what}", "takes a sequence", shown(items))) from None
+
+
 def flatten(tree: Any, is_leaf: _IsLeaf | None = None) -> tuple[list[Any], Any]:
     """The leaves of ``tree`` and its structure. What ``is_leaf`` is true for is a leaf.
 
@@ -56,22 +81,23 @@ def flatten(tree: Any, is_leaf: _IsLeaf | None = None) -> tuple[list[Any], Any]:
     >>> leaves, unflatten(structure, [20, 10])
     ([2, 1], {'a': (20, None), 'b': 10})
     """
-    return trees.flatten(tree, is_leaf)
+    return _flattened("flatten", tree, is_leaf)
 
 
 def unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves; ValueError for another number of leaves."""
-    return trees.unflatten(treedef, leaves)
+    _structure("unflatten", treedef)
+    return trees.unflatten(treedef, _listed("unflatten", leaves))
 
 
 def leaves(tree: Any, is_leaf: _IsLeaf | None = None) -> list[Any]:
     """The leaves of ``tree``, in the order of :func:`flatten`."""
-    return trees.flatten(tree, is_leaf)[0]
+    return _flattened("leaves", tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: _IsLeaf | None = None) -> Any:
     """The structure of ``tree``; hashable, and equal for trees that differ only in their leaves."""
-    return trees.flatten(tree, is_leaf)[1]
+    return _flattened("structure", tree, is_leaf)[1]
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = None) -> Any:
@@ -83,7 +109,8 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = 
     >>> map(lambda w, g: w - g, {"w": 3, "b": 2}, {"w": 1, "b": 1})
     {'w': 2, 'b': 1}
     """
-    found, treedef = trees.flatten(tree, is_leaf)
+    _function("map", f)
+    found, treedef = _flattened("map", tree, is_leaf)
     return trees.unflatten(treedef, builtins.map(f, found, *builtins.map(treedef.flatten_up_to, rest)))
 
 
@@ -98,13 +125,18 @@ def reduce(
     >>> reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]}, 0)
     6
     """
+    _function("reduce", function)
     initial = () if initializer is _MISSING else (initializer,)
     return functools.reduce(function, leaves(tree, is_leaf), *initial)
 
 
 def all(tree: Any, *, is_leaf: _IsLeaf | None = None) -> bool:
     """Whether every leaf is true."""
-    return builtins.all(leaves(tree, is_leaf))
+    found = _flattened("all", tree, is_leaf)[0]
+    for leaf in found:
+        if getattr(leaf, "size", 1) != 1:
+            raise ValueError(message("tree.all", "leaves must be single truth values", shown(leaf), "reduce them"))
+    return builtins.all(found)
 
 
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) -> Any:
@@ -116,7 +148,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) 
     >>> broadcast({"a": 1, "b": 2}, {"a": ("x", "y"), "b": "z"})
     {'a': (1, 1), 'b': 2}
     """
-    found, treedef = trees.flatten(prefix_tree, is_leaf)
+    found, treedef = _flattened("broadcast", prefix_tree, is_leaf)
     subtrees = treedef.flatten_up_to(full_tree)
     filled = [map(lambda _, leaf=leaf: leaf, subtree, is_leaf=is_leaf) for leaf, subtree in zip(found, subtrees)]
     return trees.unflatten(treedef, filled)
@@ -131,8 +163,10 @@ def transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) 
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
     """
+    _structure("transpose", outer_treedef)
     if inner_treedef is None:
         inner_treedef = structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    _structure("transpose", inner_treedef)
     return optree.tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose)
 
 
@@ -144,7 +178,7 @@ def flatten_with_path(tree: Any, is_leaf: _IsLeaf | None = None) -> tuple[list[t
     >>> flatten_with_path({"w": [7]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 7)]
     """
-    found, treedef = trees.flatten(tree, is_leaf)
+    found, treedef = _flattened("flatten_with_path", tree, is_leaf)
     return list(zip(trees.leaf_paths(tree, is_leaf), found)), treedef
 
 
@@ -159,11 +193,12 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf
     >>> map_with_path(lambda path, x: f"{keystr(path)}={x}", {"w": [7]})
     {'w': ["['w'][0]=7"]}
     """
-    found, treedef = trees.flatten(tree, is_leaf)
+    _function("map_with_path", f)
+    found, treedef = _flattened("map_with_path", tree, is_leaf)
     columns = [trees.leaf_paths(tree, is_leaf), found, *builtins.map(treedef.flatten_up_to, rest)]
     return trees.unflatten(treedef, builtins.map(f, *columns))
 
 
 def keystr(keys: Iterable[Any]) -> str:
     """A path as text: ``['layers'][0].w``. In JAX it is `jax.tree_util.keystr`."""
-    return "".join(builtins.map(str, keys))
+    return "".join(builtins.map(str, _listed("keystr", keys)))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import optree
 
-from .errors import message
+from .errors import message, shown
 from .interop.jax_objects import node_of_jax, unflattened_by_jax
 from .partition_spec import PartitionSpec
 from .sharding import NamedSharding, native
@@ -262,6 +262,10 @@ def _checked_fields(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the data and of the static fields."""
     what = "register_dataclass"
+    for option, names in {"data_fields": data_fields, "meta_fields": meta_fields, "drop_fields": drop_fields}.items():
+        is_listed = isinstance(names, (tuple, list, set, frozenset)) and all(isinstance(n, str) for n in names)
+        if names is not None and not is_listed:
+            raise TypeError(message(what, f"{option} must be a sequence of names", shown(names)))
     if (data_fields is None) != (meta_fields is None):
         got = f"data_fields={data_fields!r}, meta_fields={meta_fields!r}"
         raise TypeError(message(what, "data_fields and meta_fields must be given together", got))

@@ -61,10 +61,10 @@ def is_ours(function: Any) -> bool:
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     modules: dict[str, ModuleType] = {
         "sw": sw, "sw.dtensor": shardwise.dtensor, "sw.random": shardwise.random, "sw.testing": shardwise.testing,
-        "sw.layouts": sw.layouts,
+        "sw.layouts": sw.layouts, "sw.tree": sw.tree, "sw.debug": sw.debug,
     }  # fmt: skip
     for prefix, module in modules.items():
-        for name in module.__all__:
+        for name in (*module.__all__, *getattr(module, "_NOT_STARRED", ())):
             if callable(value := getattr(module, name)) and is_ours(value):
                 yield f"{prefix}.{name}", value
     for prefix, value in instances().items():

@@ -134,7 +134,7 @@ def manual_around(lines: list[str], at: int) -> set[str]:
             depth = indent(line)
             found |= manual_of(line)
         if depth <= indent(line) and "func.func" in line:
-            (function,) = re.findall(r"func\.func \w+ (@[\w.]+)\(", line)
+            (function,) = re.findall(r"func\.func (?:\w+ )?(@[\w.]+)\(", line)
             calls = [i for i, other in enumerate(lines) if re.search(rf"call {re.escape(function)}\(", other)]
             return found.union(*(manual_around(lines, call) for call in calls))
     return found

@@ -93,7 +93,7 @@ def test_a_sharding_that_does_not_fit_the_mesh_or_array_is_refused(spec: Any, nd
         NamedSharding(MESH, spec).core(ndim)
 
 
-@pytest.mark.parametrize("text", ["", "[", '[{"x"]', "x", '[{"x"}] trailing', '[{"x"}, replicated={"y"}'])
+@pytest.mark.parametrize("text", ["", "[", '[{"x"]', "[x", '[{"x"}] trailing', '[{"x"}, replicated={"y"}'])
 def test_malformed_text_is_a_parse_error_with_a_place(text: str) -> None:
     with pytest.raises(sw.ParseError) as caught:
         NamedSharding(MESH, text)

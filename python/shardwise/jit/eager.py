@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..array import Array
-from ..errors import TracerConversionError
+from ..errors import ShapeError, TracerConversionError, message
 from ..mesh import Mesh
-from ..numpy._registry import CHECKS, FUNCTIONS
+from ..numpy._registry import CHECKS, FUNCTIONS, function_name
 from ..tracing import Tracer, current_trace
 from ..tree_registry import typed
 from ..trees import flatten, leaf_names, unflatten
@@ -50,6 +50,9 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     written = _numpy_output(function, kwargs)
     if written is not None:  # `total += a` of a NumPy array
         result = eager_call(function, args, {name: value for name, value in kwargs.items() if name != "out"})
+        if np.broadcast_shapes(written.shape, result.shape) != written.shape:
+            rule = f"out= must have the shape of the result, {result.shape}"
+            raise ShapeError(message(function_name(function), rule, written.shape))
         np.copyto(written, np.asarray(result), casting="same_kind")
         return written
     if function in (np.shape, np.ndim, np.size):
@@ -178,8 +181,8 @@ def run_as_program(
     arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
     if reference is None:
         return programs[key](*arrays)
-    traced, traced_leaves = programs[key].traced_call(tuple(arrays), {})
-    return traced.run_unpartitioned(traced_leaves)
+    traced, traced_leaves = programs[key]._traced_call(tuple(arrays), {})
+    return traced._run_unpartitioned(traced_leaves)
 
 
 def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
@@ -204,5 +207,5 @@ def stated_options_of(fun: Any) -> JitOptions:
 def jitted_with(fun: Callable[..., Any], options: Mapping[str, Any]) -> JitFunction:
     """``fun`` as a jitted function with these options; unspecified ones are those of a jit that it has already."""
     if isinstance(fun, JitFunction):
-        return fun.with_options(**options)
+        return fun._with_options(**options)
     return JitFunction(fun, **{**stated_options_of(fun), **options})

@@ -217,17 +217,17 @@ class JitFunction:
         """The recorded program, ready to be partitioned; ``.compile()`` does that."""
         return self.trace(*args, **kwargs).lower()
 
-    def traced_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+    def _traced_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
         """The function recorded for these arguments, and their leaves."""
         call = self._call(args, kwargs)
         return self._trace(call, self._mesh_for(call)), call.leaves
 
     @property
-    def plain_function(self) -> Callable[..., Any]:
+    def _plain_function(self) -> Callable[..., Any]:
         """The function that was jitted."""
         return self._fun
 
-    def with_options(self, **options: Any) -> JitFunction:
+    def _with_options(self, **options: Any) -> JitFunction:
         """The same function with some options of its jit replaced."""
         return JitFunction(self._fun, **{**self._given, **options})
 

@@ -276,6 +276,8 @@ def normalize_axis(function: str, axis: Any, ndim: int) -> int:
     """``axis`` counted from the front. Raises ShapeError outside ``[-ndim, ndim)``."""
     try:
         index = axis.__index__()
+    except Error:  # of a traced value, which must be known
+        raise
     except (AttributeError, TypeError):
         raise TypeError(message(function, "an axis must be an integer", shown(axis))) from None
     if not -ndim <= index < ndim:

@@ -32,7 +32,8 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "si
 
 def sizes_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
     """A shape that is given as a number or as several; TypeError for what is no integer."""
-    sizes = tuple(shape) if np.ndim(shape) else (shape,)
+    several = isinstance(shape, (tuple, list)) or (hasattr(shape, "ndim") and shape.ndim)
+    sizes = tuple(shape) if several else (shape,)
     if not all(hasattr(size, "__index__") for size in sizes):
         way_out = "use // or int(...) to compute a size"
         raise TypeError(message(what, "sizes must be integers", shown(shape), way_out))
