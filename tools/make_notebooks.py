@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a notebook beside every tutorial: its prose, its code, and what the code prints when it runs here."""
+"""Write a notebook beside every tutorial in Markdown, and execute the other notebooks in docs/tutorials again."""
 
 from __future__ import annotations
 
@@ -30,17 +30,25 @@ def cells_of(text: str) -> list[nbformat.NotebookNode]:
 
 
 def main() -> None:
-    """Run every tutorial, and write its notebook."""
+    """Execute and write every notebook."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     for path in sorted((DOCS / "tutorials").glob("*.md")):
         notebook = new_notebook(cells=cells_of(path.read_text()))
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
-        for cell in notebook.cells:
-            cell.metadata.clear()  # times of the run
-        notebook.metadata.pop("language_info", None)
-        nbformat.write(notebook, path.with_suffix(".ipynb"))
-        print(f"written: {path.with_suffix('.ipynb')}")
+        write(notebook, path.with_suffix(".ipynb"))
+    for path in sorted((DOCS / "tutorials").glob("*.ipynb")):
+        if not path.with_suffix(".md").exists():
+            write(nbformat.read(path, as_version=4), path)
+
+
+def write(notebook: nbformat.NotebookNode, path: Path) -> None:
+    """Execute a notebook, and write it without what differs between runs."""
+    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    for cell in notebook.cells:
+        cell.metadata.clear()  # times of the run
+    notebook.metadata.pop("language_info", None)
+    nbformat.write(notebook, path)
+    print(f"written: {path}")
 
 
 if __name__ == "__main__":

@@ -130,10 +130,12 @@ def _refusals(function: Callable[..., Any], seen: set[Any]) -> list[str]:
     seen.add(function)
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function))))
     found: dict[str, None] = {}
+    tests = [node.left for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    partly_supported = {left.id for left in tests if isinstance(left, ast.Name)}  # as in `if order == "F"`
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id == "refuse":
-                found |= {keyword.arg: None for keyword in node.keywords if keyword.arg}
+                found |= {name.arg: None for name in node.keywords if name.arg and name.arg not in partly_supported}
             helper = function.__globals__.get(node.func.id)
             if inspect.isfunction(helper) and helper.__module__ == function.__module__ and helper not in seen:
                 found |= dict.fromkeys(_refusals(helper, seen))
@@ -157,6 +159,17 @@ def _aliases(name: str, function: Any) -> list[str]:
     return [name, *(alias for alias in owner.__all__ if alias != name and getattr(owner, alias) is function)]
 
 
+_TITLES = {
+    "choosing": "Choosing by conditions",
+    "counting": "Counting and histograms",
+    "lifting": "Constructors",
+    "linalg": "Products and linear algebra",
+    "nan_reductions": "Reductions that ignore NaN",
+    "numerical": "Numerical functions",
+    "numpy": "Conversion",
+}
+
+
 def numpy_tables() -> str:
     """One Markdown table per module: function, what it computes, parameters that are not supported."""
     rows: dict[str, dict[str, str]] = {}
@@ -167,12 +180,12 @@ def numpy_tables() -> str:
         rows.setdefault(module, {})[name] = f"| {names} | {summary} | {refused or '–'} |"
     parts = []
     for module in sorted(rows):
-        title = module.replace("_", " ").capitalize() if module != "linalg" else "Products and linear algebra"
+        title = _TITLES.get(module, module.replace("_", " ").capitalize())
         head = f"### {title}\n\n| function | what it computes | unsupported parameters |\n|---|---|---|\n"
         parts.append(head + "\n".join(rows[module][name] for name in sorted(rows[module])) + "\n")
     table = "\n".join(parts)
     rest = ", ".join(f"`np.{name}`" for name in module_names("numpy") if f"`np.{name}`" not in table)
-    return f"{table}\n### Constructors and constants\n\nThese make constants of the program: {rest}.\n"
+    return f"{table}\n### Constants\n\n{rest}\n"
 
 
 # ---- in pages --------------------------------------------------------------------------------------------------------
@@ -192,7 +205,8 @@ def gradient_conventions() -> str:
     """The differences from JAX's gradients, from the table that the tests use."""
     sys.path.insert(0, str(_SETTINGS.parents[3] / "tests" / "python"))
     conventions = importlib.import_module("gradient_conventions").CONVENTIONS
-    names = [", ".join(f"`np.{name.replace('-', '.')}`" for name in each.names) or "all" for each in conventions]
+    variants = [[name.removesuffix("-static").replace("-", ".") for name in each.names] for each in conventions]
+    names = [", ".join(f"`np.{name}`" for name in dict.fromkeys(group)) or "all" for group in variants]
     rows = [f"| {functions} | {each.reason} |" for functions, each in zip(names, conventions)]
     return "| functions | difference from JAX |\n|---|---|\n" + "\n".join(rows) + "\n"
 

@@ -53,6 +53,12 @@ class Annotation:
     def __str__(self) -> str:
         return f"{named(self.name, self.origin)}{_at(self.location)}"
 
+    @property
+    def origin_text(self) -> str:
+        """``annotated on argument x at train.py:8``; ``annotated by sdy.sharding_constraint at train.py:9``."""
+        is_op = "." in self.origin.partition(" ")[0]
+        return f"annotated {'by' if is_op else 'on'} {self}"
+
 
 @dataclass(frozen=True)
 class AxisExplanation:
@@ -66,11 +72,11 @@ class AxisExplanation:
     name: str = ""
 
     def _lines(self) -> Lines:
-        said = str(Annotation(self.origin, self.location, self.name))
+        annotation = Annotation(self.origin, self.location, self.name)
         if not self.path:
-            yield 0, f"dim {self.dim} is split over {self.axis}: said by {said}"
+            yield 0, f"dim {self.dim} is split over {self.axis}: {annotation.origin_text}"
             return
-        yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {said}"
+        yield 0, f"dim {self.dim} is split over {self.axis}: it comes from {annotation}"
         for step in self.path if len(self.path) <= _LONGEST else self.path[:ENDS]:
             yield 1, f"through {step}"
         if len(self.path) > _LONGEST:
@@ -107,10 +113,10 @@ class LostAxis:
         carrier = f"{named(self.value, self.op)}{_at(self.location)}"
         yield 0, f"dim {self.dim} did not get {self.axis} from {carrier}: {self.reason}"
         for axis in self.winner:
-            said = Annotation(axis.origin, axis.location, axis.name)
-            yield 1, f"it lost to {axis.axis} on dim {axis.dim}, from {said}"
+            annotation = Annotation(axis.origin, axis.location, axis.name)
+            yield 1, f"it lost to {axis.axis} on dim {axis.dim}, from {annotation}"
         if self.closed_by is not None:
-            yield 1, f"said by {self.closed_by}"
+            yield 1, self.closed_by.origin_text
         if self.rule:
             yield 1, f"rule: {self.rule}"
 

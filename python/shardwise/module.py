@@ -98,7 +98,7 @@ class Module:
         return type(self)(step(self._core), self._options, self._origin and self._origin.then(step))
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
-        """The text; ``locations`` appends ``loc(...)``, ``generic`` uses MLIR's generic form."""
+        """The text of the program. ``locations`` appends ``loc(...)``; ``generic`` uses MLIR's generic form."""
         return self._core.text(**text_options(locations, generic))
 
     def to_json(self) -> str:
@@ -107,7 +107,7 @@ class Module:
 
     @classmethod
     def from_json(cls, text: str) -> Module:
-        """The module that :meth:`to_json` wrote. Raises ParseError for anything else, and for newer versions."""
+        """Read the module that :meth:`to_json` wrote. Raises ParseError for other text and for newer versions."""
         expect_text("Module.from_json", "text", text)
         return Module(_core.ir.module_from_json(text))
 

@@ -81,7 +81,7 @@ class Traced(Module):
 
     @property
     def out_info(self) -> Any:
-        """Shape and dtype of every result, as a tree of :class:`ShapeDtypeStruct`."""
+        """The shapes and dtypes of the results, as a tree of :class:`ShapeDtypeStruct`."""
         types = self._core.result_types[: self.out_tree.num_leaves]
         return unflatten(
             self.out_tree,
@@ -182,7 +182,7 @@ class Program:
 
     @property
     def output_shardings(self) -> Any:
-        """The sharding of every result, as the tree of results."""
+        """The shardings of the results, as the tree of the results."""
         tree = self._traced.out_tree
         shardings = self._compiled.result_shardings[: tree.num_leaves]
         return unflatten(tree, [NamedSharding._wrap(s) for s in shardings])
@@ -226,7 +226,7 @@ class Program:
         return explanation_of(self._compiled, name, bool(counterfactual))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
+        """Run the program on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
         enter_call()
         try:
             return self._call_flat(self._leaves(args, kwargs))

@@ -117,50 +117,50 @@ def _is_subnormal(at: At) -> Array:
 
 CONVENTIONS = (
     Convention(
-        "JAX divides by y * y, which overflows or vanishes long before the derivative does",
+        "JAX's derivative divides by `y * y`, which overflows or underflows long before the derivative does.",
         ("divide",), _is_overflow, _quotient,
     ),
     Convention(
-        "JAX's derivative of np.hypot is NaN where the square of the larger operand overflows or vanishes",
+        "JAX's derivative is NaN where the square of the larger operand overflows or underflows.",
         ("hypot",), _is_overflow, _hypotenuse,
     ),
     Convention(
-        "JAX's derivative of np.var and np.std is NaN where squares overflow",
+        "JAX's derivative is NaN where squares overflow.",
         ("var", "std"), _is_overflow, lambda at: np.isfinite(at.ours),
     ),
     Convention(
-        "x**0.0 is 1 everywhere, so its derivative is 0; JAX computes 0 * x**-1.0, which is NaN at 0 and NaN",
+        "`x**0.0` is 1 everywhere, so its derivative is 0. JAX computes `0 * x**-1.0`, which is NaN if x is 0 or NaN.",
         ("power", "float_power"), _powers_of_zero_exponent, _is_zero,
     ),
     Convention(
-        "JAX replaces infinities by 0 in the derivatives of np.logaddexp and np.logaddexp2: (x, inf) has e**x by "
-        "x, equal infinities have (1, 1) or NaN; here the larger operand has the gradient, and equal ones share it",
+        "JAX replaces infinities by 0: the derivative at (x, inf) with respect to x is `e**x`, and at equal infinities "
+        "it is (1, 1) or NaN. Here the larger operand gets the gradient, and equal operands share it.",
         ("logaddexp", "logaddexp2"), _beyond_logarithms, _share_of_larger,
     ),
     Convention(
-        "outside the domain, where the result is NaN, the gradient is NaN; JAX's formula may be finite",
+        "Outside of the domain, where the result is NaN, the gradient is NaN. JAX's formula may be finite there.",
         ("arccosh", "float_power"), _results(lambda ours, jax: np.isnan(ours) & np.isnan(jax)),
         lambda at: np.isnan(at.ours),
     ),
     Convention(
-        "where jax.numpy gives another result than NumPy, np.modf(inf) or (-0.0)**0.5, NumPy's function is "
-        "differentiated",
+        "Where `jax.numpy` returns another result than NumPy, as for `np.modf(inf)` and `(-0.0)**0.5`, the gradient is "
+        "that of NumPy's function.",
         ("modf", "power-static"), _results(_other_value), lambda at: (at.ours == 0) | ~np.isfinite(at.ours),
     ),
     Convention(
-        "np.prod and np.cumprod multiply in any order: where one overflows or meets 0 * inf, NaN and infinities may be "
-        "at other places than in JAX",
+        "The order of multiplications is not fixed. Where a product overflows or meets `0 * inf`, NaN and infinities "
+        "may be at other elements than in JAX.",
         ("prod", "cumprod", "cumulative_prod", "multiply-accumulate"),
         lambda at: ~(np.isfinite(at.ours) & np.isfinite(at.jax)),
         lambda at: np.ones(at.ours.shape, bool),
     ),
     Convention(
-        "np.maximum.accumulate and np.minimum.accumulate share a gradient evenly among all equal elements so far, and "
-        "give none to NaN; JAX halves it at every step of its tree",
+        "All equal elements up to a position share its gradient evenly, and NaN gets none. JAX halves the gradient at "
+        "each step of its reduction tree.",
         ("maximum-accumulate", "minimum-accumulate"), lambda at: np.ones(at.ours.shape, bool), _same_total,
     ),
     Convention(
-        "subnormal numbers count, where XLA takes them for zero on CPUs; their squares vanish, as in JAX",
+        "Subnormal numbers are not treated as zero, as XLA does on CPUs. Their squares underflow, as in JAX.",
         ("divide", "power", "float_power", "arctan2"), _is_subnormal, lambda at: ~np.isfinite(at.ours),
     ),
 )  # fmt: skip

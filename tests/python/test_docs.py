@@ -177,12 +177,17 @@ def outcome(function: Any, args: Any, options: dict[str, Any]) -> Exception | No
 def test_unsupported_parameters_are_refused() -> None:
     """Each parameter that the tables call unsupported raises with some other value than the default."""
     tried = 0
-    for _, name, function, ours in public_api.numpy_functions():
-        for parameter in public_api.refused_parameters(function, ours) if ours else ():
+    for module, name, function, ours in public_api.numpy_functions():
+        if ours is None or module == "lifting":  # NumPy dispatches constructors only with like=
+            continue
+        for parameter in public_api.refused_parameters(function, ours):
             args = next((args for args in _CALLS if outcome(function, args, {}) is None), None)
             if args is not None and parameter in _VALUES:
                 found = [outcome(function, args, {parameter: value}) for value in _VALUES[parameter]]
-                assert any(isinstance(error, (sw.UnsupportedError, TypeError)) for error in found), (name, parameter)
+                assert any(isinstance(error, (sw.UnsupportedError, TypeError, ValueError)) for error in found), (
+                    name,
+                    parameter,
+                )
                 tried += 1
     assert tried > 60
 

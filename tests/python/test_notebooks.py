@@ -132,7 +132,7 @@ def shown_by(outputs: list[Any]) -> str:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_the_notebook_of_reports_shows_what_it_has_stored() -> None:
-    notebook = json.loads((ROOT / "examples" / "reports.ipynb").read_text())
+    notebook = json.loads((ROOT / "docs" / "tutorials" / "reports_in_a_notebook.ipynb").read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     outputs = executed(["".join(cell["source"]) for cell in cells])
     found = [shown_by(out) for out in outputs]

@@ -102,7 +102,7 @@ def test_explanation_reads_like_prose() -> None:
         "    through stablehlo.tanh (train.py:10): operand 0 dim 0 → result 0 dim 0, factor i, round 2, "
         "in the turn of priority 1\n"
         '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed\n'
-        "    said by argument 0 at train.py:8\n"
+        "    annotated on argument 0 at train.py:8\n"
         "    rule: closed dims take no further axes\n"
         '  dim 1 did not get "model" from dot_general at train.py:9: dim is closed\n'
         '    it lost to "data" on dim 0, from argument 0 at train.py:8\n'

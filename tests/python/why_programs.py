@@ -193,7 +193,7 @@ LOST = (
              0, '"a"', "its annotation lists the axis as replicated", "replicated axes shard no dim of the value",
              closed_by="argument %y"),
     LostCase("an annotation", add(sharded('{"a", ?}, {?}'), sharded('{?}, {"a", ?}')), "%x", 1, '"a"',
-             "the axis shards operand 0 dim 0", "what an annotation says stays", winner="argument %x"),
+             "the axis shards operand 0 dim 0", "annotations are never changed", winner="argument %x"),
     LostCase("two axes for a dim", add(sharded('{"a", ?}, {?}'), sharded('{"b", ?}, {?}')), "%x", 0, '"b"',
              'the dim is sharded along {"a"} already', IN_COMMON, winner="argument %x"),
     LostCase("two axes for a dim of the result", add(sharded('{"a", ?}, {?}'), sharded('{"b", ?}, {?}')), "%0", 0,

@@ -204,7 +204,7 @@ bool AxisJudge::taken(const Case& at, size_t t, const FactorProjection& projecti
 std::string AxisJudge::precedence(const Case& at, const std::vector<Holder>& tensors, size_t dim,
                                   const AxisRef& winner) {
   const size_t won = history_.arrival(tensors[at.own], dim, winner, history_.now());
-  if (won == history_.now()) return "what an annotation says stays";
+  if (won == history_.now()) return "annotations are never changed";
   const PropagationStep& step = history_.steps()[won];
   const ShardingRule rule = history_.project(at.op, history_.now(), at.result).rule();
   const size_t other_dim = dim_of(rule, at.other, at.factor);
