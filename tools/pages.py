@@ -20,6 +20,7 @@ import argparse
 import contextlib
 import difflib
 import io
+import linecache
 import os
 import re
 import shlex
@@ -118,6 +119,8 @@ def _python(code: str, file: str, namespace: dict[str, Any]) -> str:
         warnings.simplefilter("always")
         warnings.showwarning = show
         try:
+            # Errors quote the running expression, as they do for a file.
+            linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
             exec(compile(code, file, "exec"), namespace)
         except Exception as error:
             out.write("".join(traceback.format_exception_only(error)))

@@ -15,7 +15,7 @@ from .errors import DTypeError, ShapeError, is_one_of, message, shown
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .promotions import Promotions, promotions_of
+from .promotions import Promotions
 from .propagation_options import PropagationOptions, switch
 from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
@@ -207,8 +207,7 @@ class Program:
 
     def promotions(self) -> Promotions:
         """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""
-        stage: _core.ir.Module = self._compiled.stages["global"]
-        return promotions_of(stage.op_values())
+        return self._traced.promotions()
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
         """Explain where shardings come from: each axis with its annotation and the ops in between, and what lost.
