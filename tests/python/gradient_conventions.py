@@ -97,12 +97,15 @@ def _beyond_logarithms(at: At) -> Array:
 
 
 def _powers_of_zero_exponent(at: At) -> Array:
+    if at.name.startswith("vander"):
+        return np.isnan(at.jax)
     exponent = at.arrays[1] if len(at.arrays) == 2 else np.zeros(()) if at.name.endswith("0.0") else np.ones(())
     return np.asarray((exponent == 0) & (at.operand == 0) & np.isnan(at.jax))
 
 
-def _is_zero(at: At) -> Array:
-    return at.ours == 0
+def _is_derivative_at_zero(at: At) -> Array:
+    """0; np.vander at 0 has the finite derivative of its column x**1."""
+    return np.isfinite(at.ours) & (at.arrays[0] == 0) if at.name.startswith("vander") else at.ours == 0
 
 
 def _same_total(at: At) -> Array:
@@ -125,12 +128,13 @@ CONVENTIONS = (
         ("hypot",), _is_overflow, _hypotenuse,
     ),
     Convention(
-        "JAX's derivative is NaN where squares overflow.",
-        ("var", "std"), _is_overflow, lambda at: np.isfinite(at.ours),
+        "JAX's derivative is not finite where squares overflow.",
+        ("var", "std", "nanvar", "nanstd"), _is_overflow, lambda at: np.isfinite(at.ours),
     ),
     Convention(
-        "`x**0.0` is 1 everywhere, so its derivative is 0. JAX computes `0 * x**-1.0`, which is NaN if x is 0 or NaN.",
-        ("power", "float_power"), _powers_of_zero_exponent, _is_zero,
+        "`x**0.0` is 1 everywhere, so its derivative is 0. JAX computes `0 * x**-1.0`, which is NaN if x is 0 or NaN. "
+        "`np.vander` is made of such powers.",
+        ("power", "float_power", "vander"), _powers_of_zero_exponent, _is_derivative_at_zero,
     ),
     Convention(
         "JAX replaces infinities by 0: the derivative at (x, inf) with respect to x is `e**x`, and at equal infinities "
@@ -150,7 +154,7 @@ CONVENTIONS = (
     Convention(
         "The order of multiplications is not fixed. Where a product overflows or meets `0 * inf`, NaN and infinities "
         "may be at other elements than in JAX.",
-        ("prod", "cumprod", "cumulative_prod", "multiply-accumulate"),
+        ("prod", "cumprod", "cumulative_prod", "multiply-accumulate", "nanprod", "nancumprod", "at-multiply-twice"),
         lambda at: ~(np.isfinite(at.ours) & np.isfinite(at.jax)),
         lambda at: np.ones(at.ours.shape, bool),
     ),

@@ -12,6 +12,24 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from special_arrays import (
+    REDUCED,
+    ROWS,
+    Arrays,
+    Function,
+    Row,
+    constant,
+    finite,
+    matrices,
+    pairs,
+    rows,
+    size_one,
+    tied,
+    two_rows,
+    values,
+    weighted,
+)
+from special_rows import NUMERICAL_ROWS
 
 from shardwise.numpy import linalg
 from shardwise.numpy._registry import FUNCTIONS
@@ -21,8 +39,6 @@ from shardwise.tracing import Tracer
 DTYPES = ("float32", "float64")
 WIDE = "float32 in float64"  # XLA flushes subnormal numbers to zero; those of float32 are none in float64
 RUNS = (*DTYPES, WIDE)
-Function = Callable[..., Any]  # of a namespace and arrays
-Arrays = tuple[np.ndarray, ...]
 
 
 class Points(NamedTuple):
@@ -35,79 +51,7 @@ class Points(NamedTuple):
     in_numpy: bool = True
 
 
-# ---- values ---------------------------------------------------------------------------------------------------------
-
-
-def values(dtype: str) -> Arrays:
-    """Zeros, ones, halves, exact multiples, the smallest and the largest numbers, infinities and NaN."""
-    limits = np.finfo(dtype)
-    plain = [0.0, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 6.0, 30.0, 700.0, limits.max, np.inf]
-    near = [limits.smallest_subnormal, limits.tiny, limits.eps, 1 - limits.epsneg, 1 + limits.eps]
-    positive = np.array([*plain, *near], dtype)
-    return (np.concatenate([positive, -positive, np.array([np.nan], dtype)]),)
-
-
-def pairs(dtype: str) -> Arrays:
-    """Every value with every other."""
-    (x,) = values(dtype)
-    return np.repeat(x, len(x)), np.tile(x, len(x))
-
-
-def rows(dtype: str) -> Arrays:
-    """Rows of five: equal numbers, zeros, ties of the largest and of the smallest, infinities, NaN, large numbers."""
-    big, tiny = np.finfo(dtype).max, np.finfo(dtype).tiny
-    ordinary = [
-        [1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [0.0, -0.0, 0.0, -0.0, 0.0], [-2, -2, -2, -2, -2], [3, 1, 3, 2, 3],
-        [1, 3, 1, 2, 1], [0, 2, 3, 4, 5], [0, 2, 3, 0, 5], [2, 2, 3, 3, -3], [-1, 1, -1, 1, 0],
-    ]  # fmt: skip
-    others = [
-        [np.inf, 1, np.inf, 2, 3], [-np.inf, 1, -np.inf, 2, 3], [np.inf, -np.inf, 0, 1, 1], [np.inf] * 5,
-        [-np.inf] * 5, [np.nan, 1, np.nan, 2, 2], [0, np.nan, 0, 1, 1], [np.inf, np.nan, np.inf, 1, 1], [np.nan] * 5,
-        [big, 1, 2, big, 3], [-big, 1, 0.5, 0.25, -0.5], [tiny, tiny, 0, -tiny, tiny], [0.5, 1.5, 2.5, -0.5, -1.5],
-    ]  # fmt: skip
-    return (np.array(ordinary + others, dtype),)
-
-
-def finite(dtype: str) -> Arrays:
-    """The rows of ordinary numbers: for functions of all elements, which one NaN would fill."""
-    return (rows(dtype)[0][:10],)
-
-
-def constant(dtype: str) -> Arrays:
-    return (np.full((4, 3), 2, dtype),)
-
-
-def zeros(dtype: str) -> Arrays:
-    return (np.zeros((4, 3), dtype),)
-
-
-def tied(dtype: str) -> Arrays:
-    """A matrix whose largest and smallest numbers, row sums and column sums are tied, with a zero in it."""
-    return (np.array([[1, -1, 2], [2, 1, -1], [-1, 0, 2], [-1, 2, 1]], dtype),)
-
-
-def size_one(dtype: str) -> Arrays:
-    return (np.full((1, 1), 0, dtype),)
-
-
-def matrices(dtype: str) -> Arrays:
-    """Two matrices with zeros, infinities and NaN: products where one operand is zero and the other is not finite."""
-    x = np.array([[0, 1, -0.0], [1, 0, np.inf], [2, np.nan, 0]], dtype)
-    y = np.array([[1, np.inf, 0], [0, -0.0, 1], [np.nan, 1, -1]], dtype)
-    return x, y
-
-
-def two_rows(dtype: str) -> Arrays:
-    """Rows, and others that are equal to them at some places."""
-    (x,) = rows(dtype)
-    return x, np.roll(x, 1, axis=1)
-
-
 # ---- functions ------------------------------------------------------------------------------------------------------
-
-ROWS = (rows,)
-REDUCED = (finite, constant, zeros, tied, size_one)  # one number of each
-Row = tuple[Function, tuple[Callable[[str], Arrays], ...]]
 
 
 def _axes(name: str) -> dict[str, Row]:
@@ -164,6 +108,15 @@ def _op(name: str, *xs: Any, **attrs: Any) -> Any:
     return getattr(sys.modules["jax.lax"], name.partition(".")[2])(*xs, **attrs)
 
 
+def _times(n: Any, x: Any, places: list[int], y: Any) -> Any:
+    """Columns of ``x`` multiplied by those of ``y``; JAX has a derivative only one column after the other."""
+    if n is np:
+        return x.at[:, n.asarray(places)].multiply(y[:, : len(places)])
+    for i, place in enumerate(places):
+        x = x.at[:, place].multiply(y[:, i], unique_indices=True)
+    return x
+
+
 # What NumPy itself does not have: the other ops, and updates.
 OP_ROWS: dict[str, Row] = {
     **{
@@ -178,6 +131,13 @@ OP_ROWS: dict[str, Row] = {
     "at-set": (lambda n, x, y: x.at[:, n.asarray([0, 3])].set(y[:, :2]), (two_rows,)),
     "at-add": (lambda n, x, y: x.at[:, n.asarray([0, 0, 3])].add(y[:, :3]), (two_rows,)),
     "at-multiply": (lambda n, x, y: x.at[:, n.asarray([0, 3])].multiply(y[:, :2], unique_indices=True), (two_rows,)),
+    "at-subtract": (lambda n, x, y: x.at[:, n.asarray([0, 0, 3])].subtract(y[:, :3]), (two_rows,)),
+    "at-multiply-twice": (lambda n, x, y: _times(n, x, [0, 0, 3], y), (two_rows,)),
+    "at-divide": (lambda n, x, y: x.at[:, n.asarray([0, 3])].divide(y[:, :2], unique_indices=True), (weighted,)),
+    "at-power": (lambda n, x, y: x.at[:, n.asarray([0, 3])].power(y[:, :2] + 2, unique_indices=True), (weighted,)),
+    "at-min": (lambda n, x, y: x.at[:, n.asarray([0, 0, 3])].min(y[:, :3]), (two_rows,)),
+    "at-max": (lambda n, x, y: x.at[:, n.asarray([0, 0, 3])].max(y[:, :3]), (two_rows,)),
+    "at-mask": (lambda n, x, y: x.at[np.array([True, False] * 11 + [True])].add(y[0, 0]), (two_rows,)),
     "at-box": (lambda n, x, y: x.at[1:3, 2:].set(y[:2, :3]), (two_rows,)),
     "at-row": (lambda n, x, y: x.at[n.argmax(x[4])].set(y[0]), (two_rows,)),
     "row": (lambda n, x: x[n.argmax(x[4])], ROWS),
@@ -329,7 +289,7 @@ def ufunc_points() -> Iterator[Points]:
 def all_points() -> list[Points]:
     """Every ufunc, and every row at each of its arrays."""
     found = list(ufunc_points())
-    for name, (function, inputs) in (FUNCTION_ROWS | OPERATORS | OP_ROWS).items():
+    for name, (function, inputs) in (FUNCTION_ROWS | NUMERICAL_ROWS | OPERATORS | OP_ROWS).items():
         for arrays in inputs:
             variant = f"{name} {arrays.__name__}" if len(inputs) > 1 else name
             found.append(Points(variant, function, arrays, in_numpy=name not in OP_ROWS))
@@ -338,5 +298,5 @@ def all_points() -> list[Points]:
 
 def names_without_row() -> set[str]:
     """Functions of the registry that nothing here tries."""
-    tried = {name.partition("-")[0] for name in FUNCTION_ROWS}
+    tried = {name.partition("-")[0] for name in FUNCTION_ROWS | NUMERICAL_ROWS}
     return {registry_name(function) for function in FUNCTIONS} - tried - WITHOUT_ARRAY

@@ -170,6 +170,15 @@ def test_conventions_are_few_and_each_is_needed(jax: Any) -> None:
     assert needed == {c.reason for c in CONVENTIONS}
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sinc_is_flat_near_zero(dtype: str) -> None:
+    """Its derivative is -pi**2 * x / 3 there; in JAX it is infinite at the smallest numbers."""
+    limits = np.finfo(dtype)
+    x = np.array([0.0, -0.0, limits.smallest_subnormal, limits.tiny, limits.eps, -limits.eps], dtype)
+    gradient = np.asarray(sw.jit(sw.grad(lambda x: np.sinc(x).sum()), mesh=ONE)(x))
+    np.testing.assert_allclose(gradient, -(np.pi**2) / 3 * x, rtol=8 * limits.eps, atol=limits.tiny)
+
+
 def test_nextafter_has_no_gradient() -> None:
     (point,) = [p for p in POINTS if not p.in_jax]
     assert point.name == "nextafter"

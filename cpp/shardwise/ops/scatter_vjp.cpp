@@ -4,7 +4,7 @@
 //
 //   add        x: g                          u: read(g)
 //   replace    x: g, with zeros written      u: read(g), of the update that was written last
-//   max, min   x: g / ties where x == r      u: read(g / ties) where u == read(r)
+//   max, min   x: g / ties where x == r      u: read(g / ties) where u == read(r); none where NaN was updated
 //   multiply   x: g · Π u                    u: read(g · x · Π others), with 1 for zeros and their number counted
 #include "shardwise/base/error.h"
 #include "shardwise/ops/create.h"
@@ -53,6 +53,7 @@ class ScatterVjp {
     return builder_.create(name, operands);
   }
   ValueId equal(ValueId lhs, ValueId rhs) { return build_compare(builder_, "EQ", lhs, rhs); }
+  ValueId is_nan(ValueId value) { return build_compare(builder_, "NE", value, value); }
   ValueId zeros_like(ValueId value) { return build_zeros(builder_, TensorType(type(value))); }
   ValueId ones_like(ValueId value) {
     return build_splat(builder_, Dims(type(value).shape), scalar_of(type(value).dtype, 1));
@@ -129,17 +130,22 @@ class ScatterVjp {
     set_updates(create("stablehlo.select", {equal(last, numbers), held, zeros_like(held)}));
   }
 
+  // A NaN is equal to nothing. It counts as a tie so that one in the operand keeps the cotangent without any update.
   void of_extremum() {
     const ValueId result = context_.result(input_);
     const DType dtype = type(result).dtype;
-    const ValueId operand_hit = as_number(equal(operand(), result), dtype);
-    const ValueId update_hit = as_number(equal(updates(), read(result)), dtype);
-    const ValueId ties = scatter(operand_hit, update_hit, {Reducer::kSum});
+    const ValueId held = read(result);
+    const ValueId hit = equal(updates(), held);
+    const ValueId operand_tie =
+        as_number(create("stablehlo.or", {equal(operand(), result), is_nan(operand())}), dtype);
+    const ValueId update_tie = as_number(create("stablehlo.or", {hit, is_nan(held)}), dtype);
+    const ValueId ties = scatter(operand_tie, update_tie, {Reducer::kSum});
     const ValueId share = create("stablehlo.divide", {context_.cotangent(input_), ties});
-    const ValueId none = equal(ties, zeros_like(ties));  // a NaN is equal to nothing
+    const ValueId several = build_compare(builder_, "NE", ties, ones_like(ties));
+    const ValueId none = create("stablehlo.and", {is_nan(result), several});
     const ValueId safe = create("stablehlo.select", {none, zeros_like(share), share});
-    if (needs_operand()) set_operand(create("stablehlo.multiply", {operand_hit, safe}));
-    if (needs_updates()) set_updates(create("stablehlo.multiply", {update_hit, read(safe)}));
+    if (needs_operand()) set_operand(create("stablehlo.multiply", {operand_tie, safe}));
+    if (needs_updates()) set_updates(create("stablehlo.multiply", {as_number(hit, dtype), read(safe)}));
   }
 
   void of_product() {

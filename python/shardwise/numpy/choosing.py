@@ -7,6 +7,7 @@ np.delete(x, [0, 2], axis=1)              take of the other columns
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,21 +43,27 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @implements("piecewise")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """``numpy.piecewise``; every function is computed on all of ``x``, and chosen from."""
+    """``numpy.piecewise``; every function is computed on an array of ``x``'s shape, with 1 where another is chosen.
+
+    So a function that has no finite derivative at elements that it is not chosen for gives them no gradient, as in JAX.
+    """
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if len(funclist) == len(conditions) + 1:
-        others: Any = conditions[0]
-        for condition in conditions[1:]:
-            others = others | condition
-        conditions.append(~others)
+        conditions.append(np.logical_not(_any_of(conditions)))
     if len(funclist) != len(conditions):
         got = f"{len(conditions)} and {len(funclist)}"
         raise ShapeError(message("np.piecewise", "there must be a function for each condition", got))
     result: Any = np.zeros_like(x)
-    for condition, function in zip(conditions, funclist):
-        value = function(x, *args, **kw) if callable(function) else function
+    for i, (condition, function) in enumerate(zip(conditions, funclist)):
+        if i + 1 < len(conditions):  # the last condition that holds counts
+            condition = np.logical_and(condition, np.logical_not(_any_of(conditions[i + 1 :])))
+        value = function(np.where(condition, x, np.ones((), x.dtype)), *args, **kw) if callable(function) else function
         result = np.where(condition, operand(x._trace, value, x.dtype), result)
     return result
+
+
+def _any_of(conditions: list[Any]) -> Any:
+    return functools.reduce(np.logical_or, conditions)
 
 
 @implements("choose")

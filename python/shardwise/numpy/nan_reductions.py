@@ -135,7 +135,8 @@ def nanvar(
         return np.var(a, dtype=dtype, ddof=ddof, **options)
     result = a.dtype if dtype is None else np.dtype(dtype)
     wide = convert(a, np.dtype(np.float32) if result.itemsize < 4 else result)
-    distance = _without_nan(wide - nanmean(wide, axis, keepdims=True), 0)
+    # An infinity has the distance NaN, which stays.
+    distance = np.where(np.isnan(wide), np.asarray(0, wide.dtype), wide - nanmean(wide, axis, keepdims=True))
     freedom = convert(_count(a, options), wide.dtype) - ddof
     total: Any = np.sum(distance * distance, **options)
     quotient: Any = np.where(freedom > 0, total / np.where(freedom > 0, freedom, 1), np.nan)

@@ -82,7 +82,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         result = np.where(width == 0, np.take(values, i), np.take(values, i - 1) + (at - low) * slope)
     result = np.where(at < first, values[0] if left is None else left, result)
     result = np.where(at > last, values[-1] if right is None else right, result)
-    return np.where(np.isnan(at), at, result)
+    return result + np.where(np.isnan(at), np.nan, 0.0)  # NaN has the slope of the last line, as in JAX
 
 
 # ---- differences ----------------------------------------------------------------------------------------------------
@@ -348,11 +348,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @implements("sinc")
 def sinc(x: Any) -> Any:
-    """``numpy.sinc``: sin(pi x) / (pi x), and 1 at 0."""
+    """``numpy.sinc``: sin(pi x) / (pi x), and 1 at 0. Near 0 it is a power series, whose derivative does not cancel."""
     angle = (x if is_float(x.dtype) else convert(x, _FLOAT64)) * np.pi
-    zero = angle == 0
-    safe: Any = np.where(zero, 1, angle)
-    return np.where(zero, 1, np.sin(safe) / safe)
+    near = np.abs(angle) < 0.01
+    square: Any = np.square(np.where(near, angle, 0))
+    series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
+    safe: Any = np.where(near, 1, angle)
+    return np.where(near, series, np.sin(safe) / safe)
 
 
 @implements("fix")
@@ -428,7 +430,13 @@ def linspace(
 def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0
 ) -> Any:
-    """``numpy.logspace`` between traced bounds."""
+    """``numpy.logspace`` between traced bounds, or to a base that is an array."""
+    if shape_of(base):
+        trace = common_trace((start, stop, base))
+        parts: list[Any] = [trace.lift(nested(trace, part)) for part in (start, stop, base)]
+        ndim = max(part.ndim for part in parts)
+        start, stop, base = (np.reshape(part, (1,) * (ndim - part.ndim) + part.shape) for part in parts)
+        base = np.expand_dims(base, axis)
     exponents = np.linspace(start, stop, num, endpoint, axis=axis)
     powers: Any = np.power(base, exponents)
     return powers if dtype is None else powers.astype(dtype)
