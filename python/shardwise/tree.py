@@ -23,6 +23,8 @@ from typing import Any
 import optree
 
 from . import trees
+from .errors import message
+from .tree_differences import difference
 from .tree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 __all__ = [
@@ -78,13 +80,27 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = 
     """``f`` of each leaf of ``tree`` and what the other trees have in its place, as a tree.
 
     Raises:
-        ValueError: ``tree`` is no prefix of the other trees.
+        ValueError: ``tree`` is no prefix of another tree; it names the first place that differs.
 
     >>> map(lambda w, g: w - g, {"w": 3, "b": 2}, {"w": 1, "b": 1})
     {'w': 2, 'b': 1}
     """
     found, treedef = trees.flatten(tree, is_leaf)
-    return trees.unflatten(treedef, builtins.map(f, found, *builtins.map(treedef.flatten_up_to, rest)))
+    return trees.unflatten(treedef, builtins.map(f, found, *_subtrees("tree.map", treedef, tree, rest, is_leaf)))
+
+
+def _subtrees(what: str, treedef: Any, tree: Any, rest: tuple[Any, ...], is_leaf: _IsLeaf | None) -> list[list[Any]]:
+    """What each of the other trees has in the places of the leaves of the first one."""
+    columns = []
+    for number, other in enumerate(rest, 2):
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except ValueError:
+            trees.flatten(other)
+            found = difference(tree, other, is_leaf, f"tree {number}")
+            must_hold = "the first tree must be a prefix of the others"
+            raise ValueError(message(what, must_hold, found or None)) from None
+    return columns
 
 
 def reduce(
@@ -117,7 +133,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) 
     {'a': (1, 1), 'b': 2}
     """
     found, treedef = trees.flatten(prefix_tree, is_leaf)
-    subtrees = treedef.flatten_up_to(full_tree)
+    (subtrees,) = _subtrees("tree.broadcast", treedef, prefix_tree, (full_tree,), is_leaf)
     filled = [map(lambda _, leaf=leaf: leaf, subtree, is_leaf=is_leaf) for leaf, subtree in zip(found, subtrees)]
     return trees.unflatten(treedef, filled)
 
@@ -160,7 +176,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf
     {'w': ["['w'][0]=7"]}
     """
     found, treedef = trees.flatten(tree, is_leaf)
-    columns = [trees.leaf_paths(tree, is_leaf), found, *builtins.map(treedef.flatten_up_to, rest)]
+    columns = [trees.leaf_paths(tree, is_leaf), found, *_subtrees("tree.map_with_path", treedef, tree, rest, is_leaf)]
     return trees.unflatten(treedef, builtins.map(f, *columns))
 
 

@@ -55,8 +55,31 @@ def boolean_index() -> None:
 
 
 @row(sw.UnsupportedError, TRACED_MASK)
-def update_by_a_mask() -> None:
-    on_mesh(lambda x: x.at[x > 0].set(1)).trace(X)
+def read_of_an_update_by_a_mask() -> None:
+    on_mesh(lambda x: x.at[x > 0].get()).trace(X)
+
+
+@row(
+    sw.ShapeError,
+    r"x.at: values at a mask that is unknown during tracing must be one number, got \(8, 6\); "
+    r"use np.where\(mask, values, x\) for values of x's shape \(at",
+)
+def update_by_a_mask_with_several_values() -> None:
+    on_mesh(lambda x: x.at[x > 0].set(x)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"x.at: a mask that is unknown during tracing must be the only index, got 2 indices; "
+    r"use np.where\(mask, values, x\), with a mask that broadcasts to x \(at",
+)
+def update_by_a_mask_beside_a_slice() -> None:
+    on_mesh(lambda x: x.at[:, x[0] > 0].set(1)).trace(X)
+
+
+@row(IndexError, r"indexing: a mask of dim 0 must have shape \(8,\), got \(6,\) \(at")
+def update_by_a_mask_of_another_size() -> None:
+    on_mesh(lambda x: x.at[x[0] > 0].set(1)).trace(X)
 
 
 @row(IndexError, r"indexing: a mask of dim 1 must have shape \(6,\), got \(8,\) \(at")
