@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
-from .trees import flatten, unflatten
+from .trees import flatten, leaf_names, unflatten
 
 if TYPE_CHECKING:
     from .debug import DebugPrint
@@ -203,7 +204,16 @@ class Program:
 
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
-        return ledger_of(self._compiled.collectives())
+        return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
+
+    def _cause(self, cause: str) -> str:
+        """What caused a collective; a result inside a tree by its path: ``result[1]['w']``."""
+        number = re.fullmatch(r"result (\d+)", cause)
+        if number is None:
+            return cause
+        paths = leaf_names(unflatten(self._traced.out_tree, range(self._traced.out_tree.num_leaves)))
+        path = dict(enumerate(paths)).get(int(number[1]), "")
+        return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
     def promotions(self) -> Promotions:
         """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""

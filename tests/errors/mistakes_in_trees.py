@@ -137,7 +137,7 @@ def result_of_a_manual_region_with_text_in_it() -> None:
 @row(
     sw.DTypeError,
     r"^grad: an argument to differentiate by must be floating, got int32\[8, 6\] for params\['w'\]\[0\]; "
-    r"convert it with astype, or leave it out of argnums \(at [^)]*\)$",
+    r"convert it with astype, or take it out of params \(at [^)]*\)$",
 )
 def gradient_by_integers_in_a_tree() -> None:
     on_mesh(sw.grad(lambda x, params: x.sum(), argnums=1))(X, {"w": [N]})
@@ -244,6 +244,30 @@ def sharding_of_an_argument_over_an_unknown_axis() -> None:
 @row(sw.ShapeError, r"^vmap: in_axes must be in \[-1, 1\) for params\['b'\] of 1 dims, got 1 \(at")
 def mapped_dim_that_a_leaf_has_not() -> None:
     on_mesh(sw.vmap(lambda params: params, in_axes=1))({"b": X[0]})
+
+
+@dataclass
+class Stack:
+    w: Any
+    layers: int = 2
+
+
+@row(
+    sw.TracerConversionError,
+    r"^range: model\.layers must be static: make the field static, in a dataclass with "
+    r"field\(metadata={'static': True}\) \(at",
+)
+def loop_over_a_field() -> None:
+    on_mesh(lambda model: [model.w for _ in range(model.layers)])(Stack(X))
+
+
+@row(
+    sw.DTypeError,
+    r"^grad: an argument to differentiate by must be floating, got int64\[\] for model\.layers; "
+    r"convert it with astype, or make the field static, in a dataclass with field\(metadata={'static': True}\) \(at",
+)
+def gradient_of_a_number_in_a_field() -> None:
+    on_mesh(sw.grad(lambda model: model.w.sum()))(Stack(X))
 
 
 @row(
