@@ -109,10 +109,35 @@ def pick_from_nothing() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"np.add.at is not supported in traced functions; x.at\[index\].add\(values\) gives a new array",
+    r"np.add.at is not supported in traced functions; sw.at\(x, index\).add\(values\) returns a new array",
 )
 def added_in_place() -> None:
     on_mesh(lambda x: np.add.at(x, 0, 1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.maximum.at is not supported in traced functions; sw.at\(x, index\).max\(values\) returns a new array",
+)
+def largest_in_place() -> None:
+    on_mesh(lambda x, i: np.maximum.at(np.zeros(8), i, 1)).trace(X, N)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.fmod.at is not supported in traced functions; sw.at\(x, index\) returns new arrays, by add, subtract, "
+    r"multiply, divide, power, min, max and set \(at",
+)
+def remainder_in_place() -> None:
+    on_mesh(lambda x: np.fmod.at(x, 0, 1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.putmask is not supported in traced functions; np.where\(mask, values, x\) returns a new array \(at",
+)
+def put_by_a_mask() -> None:
+    on_mesh(lambda x: np.putmask(x, x > 0, 1)).trace(X)
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

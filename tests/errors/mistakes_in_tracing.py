@@ -379,7 +379,9 @@ def a_set_of_a_tracer() -> None:
     on_mesh(lambda x: np.setdiff1d(x, 0)).trace(X)
 
 
-@says(sw.UnsupportedError, "np.put is not supported in traced functions; x.at[index].set(values) gives a new array")
+@says(
+    sw.UnsupportedError, "np.put is not supported in traced functions; sw.at(x, index).set(values) returns a new array"
+)
 def put_into_a_tracer() -> None:
     on_mesh(lambda x: np.put(x, 0, 1)).trace(X)
 
@@ -416,7 +418,7 @@ def nonzero_of_an_array() -> None:
     np.nonzero(HELD)
 
 
-@says(sw.UnsupportedError, "np.put is not supported on sharded arrays; x.at[index].set(values) gives a new array")
+@says(sw.UnsupportedError, "np.put is not supported on sharded arrays; sw.at(x, index).set(values) returns a new array")
 def put_into_an_array() -> None:
     np.put(HELD, 0, 1)
 
