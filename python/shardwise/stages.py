@@ -22,7 +22,8 @@ from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
-from .trees import flatten, leaf_names, unflatten
+from .tree_registry import path_of
+from .trees import flatten, unflatten
 
 if TYPE_CHECKING:
     from .debug import DebugPrint
@@ -211,8 +212,8 @@ class Program:
         number = re.fullmatch(r"result (\d+)", cause)
         if number is None:
             return cause
-        paths = leaf_names(unflatten(self._traced.out_tree, range(self._traced.out_tree.num_leaves)))
-        path = dict(enumerate(paths)).get(int(number[1]), "")
+        accessors = dict(enumerate(self._traced.out_tree.accessors()))  # of no results that debug.print hides
+        path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
         return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
     def promotions(self) -> Promotions:
