@@ -24,8 +24,9 @@ from .errors import TracerBoolConversionError, TracerConversionError, Unsupporte
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
 
-__all__ = ["bool_error", "conversion_error", "in_place_error", "restored", "static_error"]
+__all__ = ["STATIC_FIELD", "bool_error", "conversion_error", "in_place_error", "restored", "static_error"]
 
+STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
 _UNKNOWN_VALUE = "this needs the value of a traced array, which is unknown during tracing"
 _AS_ARRAY = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 _OF_SIZES = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.linspace, np.indices)
@@ -71,14 +72,14 @@ def bool_error(x: Tracer) -> TracerConversionError:
     subject = _subject(site, "bool")
     function = site.value(node.func) if site is not None and isinstance(node, ast.Call) else UNKNOWN
     condition = not isinstance(node, ast.Call) or function is bool
+    instead = next((f"use {instead}" for known, instead in _OF_BOOLS.items() if function is known), "")
+    if condition:
+        instead = "use np.where(condition, a, b)"
     if not x._trace.eager:
-        found = static_error(x, subject, site, ", or use np.where(condition, a, b)" if condition else "")
+        found = static_error(x, subject, site, f", or {instead}" if instead else "")
         if found is not None:
             return TracerBoolConversionError(*found.args)
-    way_out = "use np.where(condition, a, b), or make the argument static"
-    for known, instead in _OF_BOOLS.items():
-        if function is known:
-            way_out = f"use {instead}"
+    way_out = "use np.where(condition, a, b), or make the argument static" if condition or not instead else instead
     rule = "a condition of Python's if, while, and, or must be known during tracing"
     return TracerBoolConversionError(message(subject, rule, repr(x), way_out))
 
@@ -116,6 +117,8 @@ def _must_be_static(trace: Trace, name: str) -> str:
     if name not in parameters and numbered:
         return f"argument {numbered[1]} must be static: sw.jit({shown}, static_argnums={numbered[1]})"
     if not name.isidentifier():
+        if re.search(r"\.\w+$", name):
+            return f"{name} must be static: {STATIC_FIELD}"
         leaf = re.findall(r"\w+", name)[-1]
         leaf = leaf if leaf.isidentifier() else "n"
         own = f"make it an argument of its own, and sw.jit({shown}, static_argnames={leaf!r})"

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
+from .reports import COLLECTIVE_KINDS
 from .tables import place, shown
 
 __all__ = [
@@ -380,11 +382,25 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     found = program.explain(name, counterfactual)
     if found:
         return Explanation.of(name, found)
+    below = _leaves_below(program, name, counterfactual)
+    if below:
+        return Explanation.of(name, below)
     if program.was_given(name):
         raise KeyError(f"why: {name!r} is not in the propagated program, since nothing uses it; ask for what is used")
+    if re.fullmatch(rf"({'|'.join(COLLECTIVE_KINDS)})(\[\d+\])?", name):
+        instead = "ask for the line of its row in program.collectives(), as FILE:LINE"
+        raise KeyError(f"why: values have reasons, and {name} is a collective; {instead}")
     near = difflib.get_close_matches(name, program.names(), n=5)
     hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
-    raise KeyError(f"why: no value of the program is called {name!r}{hint}")
+    quoted = name if "'" in name else repr(name)  # KeyError prints the repr of its text, with one kind of quotes
+    raise KeyError(f"why: no value of the program is called {quoted}{hint}")
+
+
+def _leaves_below(program: Any, name: str, counterfactual: bool) -> list[dict[str, Any]]:
+    """The explanations of the argument leaves of a tree: of ``params['w']`` and ``params['b']`` for ``params``."""
+    leaves = [known for known in program.names() if known.startswith((f"{name}[", f"{name}."))]
+    rows = [row for leaf in leaves for row in program.explain(leaf, counterfactual)]
+    return [row for row in rows if not row.get("op")]
 
 
 def _html(lines: list[tuple[int, str]]) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import islice
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .advice import STATIC_FIELD
 from .array import Array
 from .dtypes import is_float
 from .errors import DTypeError, ShapeError, described, message
@@ -155,9 +157,17 @@ def _floating(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], i: i
         if array is None or not is_float(array.dtype):
             name = names_of_leaves(fun, args[: i + 1])[k - len(leaves)]
             rule = "an argument to differentiate by must be floating"
-            way_out = "convert it with astype, or leave it out of argnums"
+            way_out = f"convert it with astype, or {_left_out(name)}"
             raise DTypeError(message("grad", rule, f"{described(leaf)} for {name}", way_out))
     return [trace.lift(leaf) for leaf in leaves], structure
+
+
+def _left_out(name: str) -> str:
+    """How a leaf is not differentiated by."""
+    if re.search(r"\.\w+$", name):
+        return STATIC_FIELD
+    parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
+    return "leave it out of argnums" if name == parameter else f"take it out of {parameter}"
 
 
 def _check_form(out: Any, has_aux: bool) -> None:

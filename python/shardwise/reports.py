@@ -15,7 +15,9 @@ from .errors import message
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
 from .tables import Report, format_bytes, place, shown
 
-__all__ = ["CollectiveRow", "Ledger"]
+__all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]
+
+COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from .reports import Ledger, ledger_of
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
+from .tree_registry import path_of
 from .trees import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -203,7 +205,16 @@ class Program:
 
     def collectives(self) -> Ledger:
         """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
-        return ledger_of(self._compiled.collectives())
+        return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
+
+    def _cause(self, cause: str) -> str:
+        """What caused a collective; a result inside a tree by its path: ``result[1]['w']``."""
+        number = re.fullmatch(r"result (\d+)", cause)
+        if number is None:
+            return cause
+        accessors = dict(enumerate(self._traced.out_tree.accessors()))  # of no results that debug.print hides
+        path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
+        return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
     def promotions(self) -> Promotions:
         """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""

@@ -15,17 +15,17 @@ import numpy as np
 from . import _core
 from .dtypes import is_float, numpy_dtype
 from .errors import Error, UnsupportedError, message, shown
-from .jit import jitted_with
+from .jit import JitFunction, jitted_with
 from .mesh import Mesh
+from .reports import COLLECTIVE_KINDS
 from .sharding import UNSPECIFIED
-from .stages import Program
+from .stages import Lowered, Program
 from .traceback_filtering import entry_point
 from .trees import flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned
 
 __all__ = ["assert_collectives", "assert_matches_unpartitioned"]
 
-_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
 _MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True}, {"poison": True}, {"faithful": True, "poison": True})
 _OP = re.compile(r'"?\b((?:stablehlo|chlo|sdy|shardwise)\.\w+)')
 
@@ -242,7 +242,7 @@ def _advice(bound: _Bound, dtype: np.dtype[Any]) -> str:
 
 
 @entry_point
-def assert_collectives(program: Program, *, bytes_max: float | None = None, **counts: int) -> None:
+def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts: int) -> None:
     """Assert how often a program communicates, by kind, and how much.
 
     Args:
@@ -258,11 +258,13 @@ def assert_collectives(program: Program, *, bytes_max: float | None = None, **co
     >>> f = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
     >>> assert_collectives(f.lower(np.arange(4)).compile(), all_reduce=0, bytes_max=0)
     """
-    unknown = sorted(set(counts) - set(_KINDS))
+    unknown = sorted(set(counts) - set(COLLECTIVE_KINDS))
     if unknown:
-        raise TypeError(f"assert_collectives: a kind must be one of {', '.join(_KINDS)}, got {', '.join(unknown)}")
+        must_hold = f"a kind must be one of {', '.join(COLLECTIVE_KINDS)}"
+        raise TypeError(message("assert_collectives", must_hold, ", ".join(unknown)))
     if not isinstance(program, Program):
-        raise TypeError(message("assert_collectives", "takes a compiled program", shown(program)))
+        way_out = {JitFunction: "use f.lower(*args).compile()", Lowered: "use lowered.compile()"}.get(type(program), "")
+        raise TypeError(message("assert_collectives", "takes a compiled program", shown(program), way_out))
     ledger = program.collectives()
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]

@@ -24,6 +24,7 @@ import optree
 
 from . import trees
 from .errors import message, shown
+from .tree_differences import difference
 from .tree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 __all__ = [
@@ -104,14 +105,28 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = 
     """``f`` of each leaf of ``tree`` and what the other trees have in its place, as a tree.
 
     Raises:
-        ValueError: ``tree`` is no prefix of the other trees.
+        ValueError: ``tree`` is no prefix of another tree; it names the first place that differs.
 
     >>> map(lambda w, g: w - g, {"w": 3, "b": 2}, {"w": 1, "b": 1})
     {'w': 2, 'b': 1}
     """
     _function("map", f)
     found, treedef = _flattened("map", tree, is_leaf)
-    return trees.unflatten(treedef, builtins.map(f, found, *builtins.map(treedef.flatten_up_to, rest)))
+    return trees.unflatten(treedef, builtins.map(f, found, *_subtrees("tree.map", treedef, tree, rest, is_leaf)))
+
+
+def _subtrees(what: str, treedef: Any, tree: Any, rest: tuple[Any, ...], is_leaf: _IsLeaf | None) -> list[list[Any]]:
+    """What each of the other trees has in the places of the leaves of the first one."""
+    columns = []
+    for number, other in enumerate(rest, 2):
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except ValueError:
+            trees.flatten(other)
+            found = difference(tree, other, is_leaf, f"tree {number}")
+            must_hold = "the first tree must be a prefix of the others"
+            raise ValueError(message(what, must_hold, found or None)) from None
+    return columns
 
 
 def reduce(
@@ -149,7 +164,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) 
     {'a': (1, 1), 'b': 2}
     """
     found, treedef = _flattened("broadcast", prefix_tree, is_leaf)
-    subtrees = treedef.flatten_up_to(full_tree)
+    (subtrees,) = _subtrees("tree.broadcast", treedef, prefix_tree, (full_tree,), is_leaf)
     filled = [map(lambda _, leaf=leaf: leaf, subtree, is_leaf=is_leaf) for leaf, subtree in zip(found, subtrees)]
     return trees.unflatten(treedef, filled)
 
@@ -195,7 +210,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf
     """
     _function("map_with_path", f)
     found, treedef = _flattened("map_with_path", tree, is_leaf)
-    columns = [trees.leaf_paths(tree, is_leaf), found, *builtins.map(treedef.flatten_up_to, rest)]
+    columns = [trees.leaf_paths(tree, is_leaf), found, *_subtrees("tree.map_with_path", treedef, tree, rest, is_leaf)]
     return trees.unflatten(treedef, builtins.map(f, *columns))
 
 

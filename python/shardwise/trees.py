@@ -11,6 +11,7 @@ import optree
 from .errors import ShardingError, message
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding, native
+from .tree_differences import difference
 from .tree_registry import NAMESPACE, adopt, path_of
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "leaf_names",
     "leaf_paths",
     "native_specs",
-    "prefix_and_tree",
     "unflatten",
 ]
 
@@ -61,33 +61,6 @@ def native_specs(specs: Any) -> Any:
     return unflatten(structure, map(native, leaves))
 
 
-def _shape(leaf: Any) -> str:
-    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-    return type(leaf).__name__ if shape is None else f"{dtype}{list(shape)}"
-
-
-class _Shape:
-    """A leaf of a tree in an error: ``float32[8, 6]`` in place of all its numbers."""
-
-    def __init__(self, leaf: Any) -> None:
-        self._text = _shape(leaf)
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-def _shapes(tree: Any) -> str:
-    leaves, structure = flatten(tree)
-    if structure.namespace:  # registered classes may accept only arrays in their fields
-        return ", ".join(f"{name} {_shape(leaf)}".strip() for name, leaf in zip(leaf_names(tree), leaves))
-    return repr(unflatten(structure, map(_Shape, leaves)))
-
-
-def prefix_and_tree(prefix: Any, tree: Any) -> str:
-    """What an error shows where the one is no prefix of the other."""
-    return f"{prefix!r} for {_shapes(tree)}"
-
-
 def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
     """One leaf of ``prefix`` per leaf of ``tree``; None is a leaf of the prefix. ValueError if it is no prefix."""
     flatten(tree)
@@ -109,4 +82,4 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
     except ValueError:
         way_out = "give one spec for everything below a point of the tree, or one for each leaf"
         rule = "must be a prefix of the tree it describes"
-        raise ShardingError(message(what, rule, prefix_and_tree(specs, tree), way_out)) from None
+        raise ShardingError(message(what, rule, difference(specs, tree, _is_spec), way_out)) from None

@@ -15,7 +15,8 @@ from .errors import ShapeError, message, shown
 from .jit import JitFunction, lifted_results, names_of_leaves, run_as_program
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
-from .trees import broadcast, flatten, prefix_and_tree, unflatten
+from .tree_differences import difference
+from .trees import broadcast, flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]
@@ -76,7 +77,7 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
     except ValueError:
         way_out = "give one axis for everything below a point of the tree, or one for each leaf"
         rule = f"{what} must be a prefix of the tree it describes"
-        raise ShapeError(message("vmap", rule, prefix_and_tree(axes, tree), way_out)) from None
+        raise ShapeError(message("vmap", rule, difference(axes, tree, _is_axis), way_out)) from None
     for axis in spread:
         if not _is_axis(axis):
             raise ShapeError(message("vmap", f"{what} must hold dims or None", repr(axis)))

@@ -55,8 +55,31 @@ def boolean_index() -> None:
 
 
 @row(sw.UnsupportedError, TRACED_MASK)
-def update_by_a_mask() -> None:
-    on_mesh(lambda x: x.at[x > 0].set(1)).trace(X)
+def read_of_an_update_by_a_mask() -> None:
+    on_mesh(lambda x: x.at[x > 0].get()).trace(X)
+
+
+@row(
+    sw.ShapeError,
+    r"x.at: values at a mask that is unknown during tracing must be one number, got \(8, 6\); "
+    r"use np.where\(mask, values, x\) for values of x's shape \(at",
+)
+def update_by_a_mask_with_several_values() -> None:
+    on_mesh(lambda x: x.at[x > 0].set(x)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"x.at: a mask that is unknown during tracing must be the only index, got 2 indices; "
+    r"use np.where\(mask, values, x\), with a mask that broadcasts to x \(at",
+)
+def update_by_a_mask_beside_a_slice() -> None:
+    on_mesh(lambda x: x.at[:, x[0] > 0].set(1)).trace(X)
+
+
+@row(IndexError, r"indexing: a mask of dim 0 must have shape \(8,\), got \(6,\) \(at")
+def update_by_a_mask_of_another_size() -> None:
+    on_mesh(lambda x: x.at[x[0] > 0].set(1)).trace(X)
 
 
 @row(IndexError, r"indexing: a mask of dim 1 must have shape \(6,\), got \(8,\) \(at")
@@ -86,10 +109,35 @@ def pick_from_nothing() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"np.add.at is not supported in traced functions; x.at\[index\].add\(values\) gives a new array",
+    r"np.add.at is not supported in traced functions; sw.at\(x, index\).add\(values\) returns a new array",
 )
 def added_in_place() -> None:
     on_mesh(lambda x: np.add.at(x, 0, 1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.maximum.at is not supported in traced functions; sw.at\(x, index\).max\(values\) returns a new array",
+)
+def largest_in_place() -> None:
+    on_mesh(lambda x, i: np.maximum.at(np.zeros(8), i, 1)).trace(X, N)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.fmod.at is not supported in traced functions; sw.at\(x, index\) returns new arrays, by add, subtract, "
+    r"multiply, divide, power, min, max and set \(at",
+)
+def remainder_in_place() -> None:
+    on_mesh(lambda x: np.fmod.at(x, 0, 1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.putmask is not supported in traced functions; np.where\(mask, values, x\) returns a new array \(at",
+)
+def put_by_a_mask() -> None:
+    on_mesh(lambda x: np.putmask(x, x > 0, 1)).trace(X)
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

@@ -170,9 +170,9 @@ def in_axes_for_more_arguments() -> None:
 
 @row(
     sw.ShapeError,
-    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'b': 0},\) for "
-    r"\({'a': float32\[8, 6\]},\); give one axis for everything below a point of the tree, or one for each leaf "
-    r"\(at [^)]*\)$",
+    r"^vmap: in_axes must be a prefix of the tree it describes, got a dict with key 'b' where "
+    r"the tree has a dict with key 'a', at \[0\]; give one axis for everything below a point of the tree, "
+    r"or one for each leaf \(at [^)]*\)$",
 )
 def in_axes_of_another_tree() -> None:
     on_mesh(sw.vmap(lambda x: x["a"], in_axes=({"b": 0},)))({"a": X})

@@ -284,6 +284,14 @@ def full_of_a_traced_value() -> None:
     on_mesh(lambda x: np.full(3, x[0, 0])).trace(X)
 
 
+@says(
+    sw.TracerBoolConversionError,
+    "min: argument step must be static: sw.jit(f, static_argnames='step'), or use np.minimum",
+)
+def min_of_python_and_an_argument() -> None:
+    on_mesh(lambda x, step: x * min(1.0, step / 10))(X, 3)
+
+
 @row(sw.TracerBoolConversionError, r"^max: a condition of Python's if.*, got Tracer<bool\[\]>; use np.maximum \(at")
 def max_of_python() -> None:
     on_mesh(lambda x: max(x[0, 0], x[1, 1])).trace(X)
@@ -371,7 +379,9 @@ def a_set_of_a_tracer() -> None:
     on_mesh(lambda x: np.setdiff1d(x, 0)).trace(X)
 
 
-@says(sw.UnsupportedError, "np.put is not supported in traced functions; x.at[index].set(values) gives a new array")
+@says(
+    sw.UnsupportedError, "np.put is not supported in traced functions; sw.at(x, index).set(values) returns a new array"
+)
 def put_into_a_tracer() -> None:
     on_mesh(lambda x: np.put(x, 0, 1)).trace(X)
 
@@ -408,7 +418,7 @@ def nonzero_of_an_array() -> None:
     np.nonzero(HELD)
 
 
-@says(sw.UnsupportedError, "np.put is not supported on sharded arrays; x.at[index].set(values) gives a new array")
+@says(sw.UnsupportedError, "np.put is not supported on sharded arrays; sw.at(x, index).set(values) returns a new array")
 def put_into_an_array() -> None:
     np.put(HELD, 0, 1)
 

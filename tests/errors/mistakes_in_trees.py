@@ -137,7 +137,7 @@ def result_of_a_manual_region_with_text_in_it() -> None:
 @row(
     sw.DTypeError,
     r"^grad: an argument to differentiate by must be floating, got int32\[8, 6\] for params\['w'\]\[0\]; "
-    r"convert it with astype, or leave it out of argnums \(at [^)]*\)$",
+    r"convert it with astype, or take it out of params \(at [^)]*\)$",
 )
 def gradient_by_integers_in_a_tree() -> None:
     on_mesh(sw.grad(lambda x, params: x.sum(), argnums=1))(X, {"w": [N]})
@@ -186,7 +186,7 @@ def device_put_of_a_tree_with_text() -> None:
 @row(
     sw.ShardingError,
     r"^in_shardings: must be a prefix of the tree it describes, got "
-    r"\(\(P\('data'\), P\('model'\), P\(\)\),\) for \[0\].w float32\[8, 6\], \[0\].b float32\[8, 6\]; give one spec",
+    r"a tuple of 3 where the tree has Weights, at \[0\]; give one spec",
 )
 def in_shardings_that_are_no_prefix_of_a_dataclass() -> None:
     @dataclass
@@ -246,10 +246,34 @@ def mapped_dim_that_a_leaf_has_not() -> None:
     on_mesh(sw.vmap(lambda params: params, in_axes=1))({"b": X[0]})
 
 
+@dataclass
+class Stack:
+    w: Any
+    layers: int = 2
+
+
+@row(
+    sw.TracerConversionError,
+    r"^range: model\.layers must be static: make the field static, in a dataclass with "
+    r"field\(metadata={'static': True}\) \(at",
+)
+def loop_over_a_field() -> None:
+    on_mesh(lambda model: [model.w for _ in range(model.layers)])(Stack(X))
+
+
+@row(
+    sw.DTypeError,
+    r"^grad: an argument to differentiate by must be floating, got int64\[\] for model\.layers; "
+    r"convert it with astype, or make the field static, in a dataclass with field\(metadata={'static': True}\) \(at",
+)
+def gradient_of_a_number_in_a_field() -> None:
+    on_mesh(sw.grad(lambda model: model.w.sum()))(Stack(X))
+
+
 @row(
     sw.ShapeError,
-    r"^vmap: in_axes must be a prefix of the tree it describes, got \({'w': 0},\) for "
-    r"\({'w': \[float32\[8, 6\]\], 'b': float32\[6\]},\); give one axis for everything below a point of the tree",
+    r"^vmap: in_axes must be a prefix of the tree it describes, got a dict with key 'w' where "
+    r"the tree has a dict with keys 'b', 'w', at \[0\]; give one axis for everything below a point of the tree",
 )
 def mapped_dims_that_are_no_prefix() -> None:
     on_mesh(sw.vmap(lambda params: params, in_axes=({"w": 0},)))(TREE)

@@ -23,6 +23,8 @@ def program() -> Any:
     return sw.jit(lambda x: x, mesh=MESH).lower(X).compile()
 
 
+DOUBLED = sw.jit(lambda x: x + x, mesh=MESH)
+
 ROWS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: sw.Mesh({"x"}), sw.MeshError,
      "Mesh: axes must be a mapping from names to sizes, got {'x'}; make_mesh takes sizes and names"),
@@ -118,6 +120,11 @@ ROWS: list[tuple[Callable[[], Any], type[Exception], str]] = [
      "spec: device_mesh must be a Mesh, got 3"),
     (lambda: sw.testing.assert_collectives(3), TypeError,
      "assert_collectives: takes a compiled program, got 3"),
+    (lambda: sw.testing.assert_collectives(DOUBLED), TypeError,
+     "assert_collectives: takes a compiled program, got <jit of <lambda>>; use f.lower(*args).compile()"),
+    (lambda: sw.testing.assert_collectives(DOUBLED.lower(X)), TypeError,
+     "assert_collectives: takes a compiled program, got <lowered program of 1 ops for Mesh('x': 2, 'y': 2)>; "
+     "use lowered.compile()"),
 ]  # fmt: skip
 
 

@@ -145,3 +145,38 @@ def test_a_mask_under_vmap() -> None:
     got = sw.jit(sw.vmap(lambda x: (x[COLUMNS], x.at[COLUMNS].set(1))), mesh=MESH, in_shardings=P("x"))(X)
     np.testing.assert_array_equal(np.asarray(got[0]), X[:, COLUMNS])
     np.testing.assert_array_equal(np.asarray(got[1]), np.where(COLUMNS[:, None], 1, X))
+
+
+# ---- traced masks of updates ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"])
+@pytest.mark.parametrize("spec", [None, P("x"), P("x", None, "y")])
+def test_one_value_at_a_traced_mask(how: str, spec: P | None) -> None:
+    def whole(x: Any) -> Any:
+        return getattr(sw.at(x, x > 0), how)(2.0)
+
+    def rows(x: Any) -> Any:
+        return getattr(sw.at(x, (x[:, 0, 0] > 0,)), how)(x[0, 0, 0])
+
+    program = sw.testing.assert_matches_unpartitioned(whole, X, mesh=MESH, in_shardings=(spec,))
+    assert program.collectives().by_kind() == {}
+    sw.testing.assert_matches_unpartitioned(rows, np.abs(X), mesh=MESH, in_shardings=(spec,))
+
+
+def test_gradient_of_an_update_at_a_traced_mask() -> None:
+    def loss(x: Any, value: Any) -> Any:
+        return np.sum(sw.at(x, x < 0).set(value) ** 2)
+
+    gradients = sw.grad(loss, argnums=(0, 1))
+    sw.testing.assert_matches_unpartitioned(gradients, X, np.float64(3.0), mesh=MESH, in_shardings=(P("x"), None))
+
+
+def test_an_update_of_an_array_by_its_own_mask() -> None:
+    held = sw.device_put(X, sw.NamedSharding(MESH, P("x")))
+    assert np.array_equal(np.asarray(held.at[held < 0].set(0)), np.where(X < 0, 0, X))
+
+
+def test_a_numpy_array_is_updated_at_a_traced_mask() -> None:
+    result = sw.jit(lambda m: sw.at(np.zeros(7), m).set(1), mesh=MESH)(ROWS)
+    assert np.array_equal(np.asarray(result), ROWS.astype(float))

@@ -179,6 +179,55 @@ def test_reports_call_arguments_by_their_names() -> None:
     assert [row.cause for row in ledger] == ["argument terms"]
 
 
+def test_results_in_trees_are_called_by_their_paths() -> None:
+    def step(x: Any, params: Any) -> Any:
+        return x, {"w": [params * 2]}
+
+    shardings = {"in_shardings": (None, P("data")), "out_shardings": (None, P())}
+    program = sw.jit(step, mesh=MESH, **shardings).lower(np.ones(8), np.ones(8)).compile()
+    assert [row.cause for row in program.collectives()] == ["result[1]['w'][0]"]
+    pair = sw.jit(lambda x: (x, x * 2), mesh=MESH, in_shardings=P("data"), out_shardings=(None, P()))
+    assert [row.cause for row in pair.lower(np.ones(8)).compile().collectives()] == ["result 1"]
+
+
+def test_a_tree_of_arguments_is_explained_leaf_by_leaf() -> None:
+    def step(x: Any, params: Any) -> Any:
+        return x @ params["w"]["kernel"] + params["w"]["bias"] + params["scale"] + np.float32(1)
+
+    arrays = {"w": {"kernel": np.ones((4, 6)), "bias": np.ones(6)}, "scale": np.ones(())}
+    program = sw.jit(step, mesh=MESH, in_shardings=(P("data"), P())).lower(np.ones((8, 4)), arrays).compile()
+    explained = program.why("params")
+    assert [value.name for value in explained.values] == [
+        "params['scale']", "params['w']['bias']", "params['w']['kernel']",
+    ]  # fmt: skip
+    assert repr(explained).startswith("3 values of params, at ")
+    assert [value.name for value in program.why("params['w']").values] == explained_names(program, "params['w']")
+    for name in ("para", "params['w", "stablehlo", "params['w']['kernel'][0]"):
+        with pytest.raises(KeyError, match="no value of the program is called"):
+            program.why(name)
+
+
+def explained_names(program: sw.Program, prefix: str) -> list[str]:
+    return [value.name for value in program.why("params").values if value.name.startswith(prefix)]
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather[0]"])
+def test_a_collective_is_asked_for_by_its_line(name: str) -> None:
+    expected = (
+        f"why: values have reasons, and {name} is a collective; ask for the line of its row in "
+        "program.collectives(), as FILE:LINE"
+    )
+    with pytest.raises(KeyError, match=re.escape(expected)):
+        dot_program().why(name)
+
+
+def test_an_unknown_path_is_printed_without_escapes() -> None:
+    with pytest.raises(KeyError) as caught:
+        dot_program().why("h['w']")
+    assert "\\" not in str(caught.value)
+    assert "no value of the program is called h['w']" in str(caught.value)
+
+
 def test_variable_names_the_result_of_a_call_not_its_parts() -> None:
     def f(x: Any) -> Any:
         v = np.var(x, axis=1)

@@ -147,7 +147,7 @@ def test_why_tells_what_lost_and_what_closed_it() -> None:
     assert "closes the dim" in value.lost[0].reason
 
 
-@pytest.mark.parametrize(("name", "near"), [("doubldd", "doubled"), ("shft", "shift"), ("params", "params['w']")])
+@pytest.mark.parametrize(("name", "near"), [("doubldd", "doubled"), ("shft", "shift"), ("parms", "params")])
 def test_why_of_an_unknown_name_suggests_others(name: str, near: str) -> None:
     with pytest.raises(KeyError) as caught:
         PROGRAM.why(name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -85,8 +86,45 @@ def test_map_takes_several_trees_and_prefixes() -> None:
         "y": (21, None),
     }
     assert sw.tree.map(lambda a, b: (a, b), [1, 2], [(3, 4), {"k": 5}]) == [(1, (3, 4)), (2, {"k": 5})]
-    with pytest.raises(ValueError, match="arity mismatch"):
-        sw.tree.map(lambda a, b: a, [1, 2], [1])
+
+
+@dataclass
+class Layer:
+    w: Any
+    activation: str = field(default="tanh", metadata={"static": True})
+
+
+X = np.zeros((8, 6))
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "difference"),
+    [
+        ([1, 2], ([1],), "a list of 2 where tree 2 has a list of 1"),
+        ({"w": X}, ({"w": X}, {"v": X}), "a dict with key 'w' where tree 3 has a dict with key 'v'"),
+        ([{"w": X}], ([{}],), "a dict with key 'w' where tree 2 has a dict with no keys, at [0]"),
+        ([{"w": (X,)}], ([{"w": X}],), "a tuple of 1 where tree 2 has float64[8, 6], at [0]['w']"),
+        ({"w": None}, ({"w": X},), "None where tree 2 has float64[8, 6], at ['w']"),
+        (
+            [Layer(X)],
+            ([Layer(X, "relu")],),
+            "Layer with static data ('tanh',) where tree 2 has Layer with static data ('relu',), at [0]",
+        ),
+        (
+            dict.fromkeys("abcdefghi", X),
+            (dict.fromkeys("abcdefghix", X),),
+            "a dict with keys 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', … where tree 2 has a dict with keys "
+            "'x', 'a', 'b', 'c', 'd', 'e', 'f', 'g', …",
+        ),
+    ],
+)
+def test_map_names_the_first_place_that_differs(first: Any, others: tuple[Any, ...], difference: str) -> None:
+    expected = f"the first tree must be a prefix of the others, got {difference} (at {__file__}:"
+    for what, function in (("tree.map", sw.tree.map), ("tree.map_with_path", sw.tree.map_with_path)):
+        with pytest.raises(ValueError, match="^" + re.escape(f"{what}: {expected}")):
+            function(lambda *leaves: leaves, first, *others)
+    with pytest.raises(ValueError, match=r"tree\.broadcast: the first tree must be a prefix of the others, got"):
+        sw.tree.broadcast(first, others[-1])
 
 
 def test_reduce_and_all() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..advice import STATIC_FIELD
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import is_dtype, refuse_subclass
 from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
@@ -187,7 +188,7 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
     if parameter == name:
         return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
     if re.search(r"\.\w+$", name):
-        return f"make the field static, in a dataclass with field(metadata={{'static': True}}){register}"
+        return f"{STATIC_FIELD}{register}"
     return f"take it out of {parameter}, or make it an argument of its own that is static{register}"
 
 

@@ -23,9 +23,8 @@ __all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
 _UPDATES = dict.fromkeys(
-    ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),
-    "x.at[index].set(values) gives a new array",
-)
+    ("fill_diagonal", "put", "put_along_axis"), "sw.at(x, index).set(values) returns a new array"
+) | dict.fromkeys(("copyto", "place", "putmask"), "np.where(mask, values, x) returns a new array")
 _OPTIONS = {
     "casting": "convert the operands with astype",
     "device": "leave it out, and place the array with sw.device_put",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer arrays as indices: ``x[ids]``, ``x[:, rows, columns]``, ``np.take``, ``np.take_along_axis``.
 
-    x[1:, ids]      slice [1:, :], then gather of columns: (4, 6) and (3, 2) give (3, 3, 2)
+    x[1:, ids]               slice [1:, :], then gather of columns: (4, 6) and (3, 2) give (3, 3, 2)
+    x[np.arange(4), ids]     one column of each row: rows are a batching dim, so that they stay where they are
 
 Negative numbers count from the end. A number outside raises IndexError where it is known: in arrays that are no
 tracers, and in calls on an :class:`~shardwise.Array`. A traced number outside is clamped into the dim.
@@ -50,11 +51,18 @@ class Places:
     dims: tuple[int, ...]  # of the array
     shape: tuple[int, ...]  # that the indices broadcast to
     position: int  # of the first dim of `shape` in the result
+    batching: tuple[tuple[int, int], ...] = ()  # (dim, dim of `shape`) where the index is the place along that dim
 
     @property
     def vector_dim(self) -> int:
         """The dim of ``indices`` that holds vectors; one past the last where each is a single number."""
         return len(self.shape)
+
+    @property
+    def mapped_dims(self) -> tuple[int, ...]:
+        """The dims of the array for which ``indices`` has numbers."""
+        batching = {dim for dim, _ in self.batching}
+        return tuple(dim for dim in self.dims if dim not in batching)
 
     def offset_dims(self, ndim: int) -> tuple[int, ...]:
         """The dims of the result that are no index dims, for an array of ``ndim`` dims."""
@@ -71,8 +79,10 @@ class Places:
         sizes = tuple(min(size, 1) if dim in self.dims else size for dim, size in enumerate(x.shape))
         fields = {
             "offset_dims": self.offset_dims(len(x.shape)),
-            "collapsed_slice_dims": self.dims,
-            "start_index_map": self.dims,
+            "collapsed_slice_dims": self.mapped_dims,
+            "operand_batching_dims": tuple(dim for dim, _ in self.batching),
+            "start_indices_batching_dims": tuple(along for _, along in self.batching),
+            "start_index_map": self.mapped_dims,
             "index_vector_dim": self.vector_dim,
         }
         numbers = _Struct("stablehlo.gather", {name: value for name, value in fields.items() if value})
@@ -83,8 +93,10 @@ class Places:
         """``x`` with updates combined in at the places by ``stablehlo.<combiner>``, or written if that is empty."""
         fields = {
             "update_window_dims": self.offset_dims(len(x.shape)),
-            "inserted_window_dims": self.dims,
-            "scatter_dims_to_operand_dims": self.dims,
+            "inserted_window_dims": self.mapped_dims,
+            "input_batching_dims": tuple(dim for dim, _ in self.batching),
+            "scatter_indices_batching_dims": tuple(along for _, along in self.batching),
+            "scatter_dims_to_operand_dims": self.mapped_dims,
             "index_vector_dim": self.vector_dim,
         }
         numbers = _Struct("stablehlo.scatter", {name: value for name, value in fields.items() if value})
@@ -131,18 +143,41 @@ def places_of(x: Tracer, items: list[Any]) -> Places:
     found = [(dim, item) for dim, item in enumerate(i for i in items if i is not None) if not isinstance(item, slice)]
     shape = broadcast_shape("indexing", [shape_of(item) for _, item in found])
     dims = tuple(dim for dim, _ in found)
-    vectors = [_wrapped(trace, item, dim, x.shape[dim]) for dim, item in found]
+    batching = _batching(found, shape, x.shape)
+    vectors = [_wrapped(trace, item, dim, x.shape[dim]) for dim, item in found if dim not in batching]
     before = 0
     if joined_dims(items):
         first = next(i for i, item in enumerate(items) if not (item is None or isinstance(item, slice)))
         before = sum(1 for item in items[:first] if item is not None)
     if len(vectors) == 1:
-        return Places(vectors[0], dims, shape, before)
+        return Places(broadcast(vectors[0], shape), dims, shape, before, tuple(batching.items()))
     columns = [
         broadcast_dims(convert(v, _INT64), (*shape, 1), range(len(shape) - len(v.shape), len(shape))) for v in vectors
     ]
-    attrs = {"dimension": len(shape)}
-    return Places(trace.emit("stablehlo.concatenate", tuple(columns), attrs), dims, shape, before)
+    indices = trace.emit("stablehlo.concatenate", tuple(columns), {"dimension": len(shape)})
+    return Places(indices, dims, shape, before, tuple(batching.items()))
+
+
+def _batching(found: list[tuple[int, Any]], shape: tuple[int, ...], of: tuple[int, ...]) -> dict[int, int]:
+    """Dims of an array of shape ``of`` that are indexed by ``arange`` along a dim of ``shape``, and that dim.
+
+    As a batching dim such a dim keeps its sharding; as numbers it would have to be gathered, since numbers are any.
+    """
+    result: dict[int, int] = {}
+    if any(isinstance(item, Tracer) for _, item in found):
+        for dim, item in found:
+            along = None if isinstance(item, Tracer) else _counted_dim(np.asarray(item), shape)
+            if along is not None and shape[along] == of[dim] and along not in result.values():
+                result[dim] = along
+    return result
+
+
+def _counted_dim(numbers: np.ndarray, shape: tuple[int, ...]) -> int | None:
+    """The dim of ``shape`` along which ``numbers`` are 0, 1, 2, …, and the same along all others."""
+    long = [d for d, size in enumerate(numbers.shape) if size > 1]
+    if len(long) != 1 or not np.array_equal(numbers.ravel(), np.arange(numbers.size)):
+        return None
+    return len(shape) - numbers.ndim + long[0]
 
 
 def check_index(shape: tuple[int, ...], items: list[Any]) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
+from ..tracing import Tracer
 
-__all__ = ["checked", "dims_of", "is_mask", "positions"]
+__all__ = ["checked", "dims_of", "is_mask", "positions", "traced_mask"]
 
 
 def is_mask(item: Any) -> bool:
@@ -42,15 +43,37 @@ def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     dim = 0
     for item in items:
         if is_mask(item):
-            if item.shape != shape[dim : dim + item.ndim]:
-                dims = f"dim {dim}" if item.ndim == 1 else f"dims {dim} to {dim + item.ndim - 1}"
-                must_hold = f"a mask of {dims} must have shape {shape[dim : dim + item.ndim]}"
-                raise IndexError(message("indexing", must_hold, item.shape))
+            _check_shape(item, shape, dim)
             result += item.nonzero()
         else:
             result.append(item)
         dim += dims_of(item)
     return result
+
+
+def traced_mask(index: Any, shape: tuple[int, ...]) -> Any:
+    """The traced mask of the first dims that the index of an update is; None for an index without traced masks.
+
+    Raises:
+        IndexError: a mask of another shape. UnsupportedError: a traced mask beside other indices.
+    """
+    items = index if type(index) is tuple else (index,)
+    found = [item for item in items if isinstance(item, Tracer) and item.dtype == np.bool_ and item.shape != ()]
+    if not found:
+        return None
+    if len(items) > 1:
+        must_hold = "a mask that is unknown during tracing must be the only index"
+        way_out = "use np.where(mask, values, x), with a mask that broadcasts to x"
+        raise UnsupportedError(message("x.at", must_hold, f"{len(items)} indices", way_out))
+    _check_shape(found[0], shape, 0)
+    return found[0]
+
+
+def _check_shape(mask: Any, shape: tuple[int, ...], dim: int) -> None:
+    if mask.shape != shape[dim : dim + mask.ndim]:
+        dims = f"dim {dim}" if mask.ndim == 1 else f"dims {dim} to {dim + mask.ndim - 1}"
+        must_hold = f"a mask of {dims} must have shape {shape[dim : dim + mask.ndim]}"
+        raise IndexError(message("indexing", must_hold, mask.shape))
 
 
 def checked(item: Any, index_text: str) -> np.ndarray:

@@ -273,6 +273,12 @@ _REDUCTIONS: dict[np.ufunc, Any] = {
     np.logical_or: any_,
 }
 
+_UPDATES: dict[Any, str] = {
+    np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide", np.power: "power",
+    np.minimum: "min", np.maximum: "max",
+}  # fmt: skip
+_OTHER_UPDATE = f"sw.at(x, index) returns new arrays, by {', '.join(_UPDATES.values())} and set"
+
 
 def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce``; its axis is 0 unless given. Raises UnsupportedError for other methods and ufuncs."""
@@ -281,7 +287,8 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
         known = ", ".join(u.__name__ for u in _REDUCTIONS)
         way_out = f"supported are reduce of {known}, and accumulate of add, multiply, maximum, minimum"
         if method == "at":
-            way_out = "x.at[index].add(values) gives a new array"
+            update = _UPDATES.get(ufunc)
+            way_out = f"sw.at(x, index).{update}(values) returns a new array" if update else _OTHER_UPDATE
         raise UnsupportedError(sentence(f"np.{ufunc.__name__}.{method} is not supported in traced functions", way_out))
     x, *rest = inputs
     trace = common_trace((x, kwargs.get("where"), *(kwargs.get("out") or ())))

@@ -13,6 +13,7 @@ stays.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ._registry import checks
 from .advanced_indexing import Places, check_getitem, places_of, result_shape
 from .indexing import Box, expanded, is_array, without_masks
 from .joining import holds_traced, nested
-from .masks import is_mask
+from .masks import is_mask, traced_mask
 
 __all__ = ["At", "IndexedUpdate", "at"]
 
@@ -43,7 +44,8 @@ def at(x: Any, index: Any) -> IndexedUpdate:
         x: a traced array, an :class:`shardwise.Array`, a NumPy array, or what ``numpy.asarray`` makes one of. It is
             never written: methods return a changed array of the same shape and dtype. That of a NumPy array is a copy;
             it is traced where the index or the values are.
-        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these.
+        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these. One value
+            can be set at a traced mask, too: ``at(x, x < 0).set(0)``.
 
     Returns:
         An object with ``set``, ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and
@@ -159,7 +161,7 @@ def _get(x: Any, index: Any, mode: Any, fill_value: Any) -> Any:
 
 def _inside(places: Places, shape: tuple[int, ...]) -> Any:
     numbers = places.indices
-    limits = np.array([shape[dim] for dim in places.dims], numbers.dtype)
+    limits = np.array([shape[dim] for dim in places.mapped_dims], numbers.dtype)
     limit = limits if len(limits) > 1 else limits[0]
     inside = (numbers >= 0) & (numbers < limit)
     return np.all(inside, axis=-1) if len(limits) > 1 else inside
@@ -184,6 +186,9 @@ def _update(
     if isinstance(x, np.ndarray):
         return host_updates.update(x, index, values, how, mode)
     trace = x._trace
+    mask = traced_mask(index, x.shape)
+    if mask is not None:
+        return _masked(x, mask, _one_value(values), how)
     items = _items(x, index, mode)
     if is_mask(index) and np.ndim(values) == 0:
         return _masked(x, index, values, how)
@@ -211,7 +216,15 @@ def _update(
     return _write(x, box, changed)
 
 
-def _masked(x: Tracer, mask: np.ndarray, value: Any, how: str) -> Tracer:
+def _one_value(values: Any) -> Any:
+    if shape_of(values) == ():
+        return values
+    must_hold = "values at a mask that is unknown during tracing must be one number"
+    way_out = "use np.where(mask, values, x) for values of x's shape"
+    raise ShapeError(message("x.at", must_hold, shape_of(values), way_out))
+
+
+def _masked(x: Tracer, mask: Any, value: Any, how: str) -> Tracer:
     """One value where a mask of the first dims is True: a select, which sends nothing."""
     trace = x._trace
     values = operand(trace, value, x.dtype, x.shape)
@@ -259,9 +272,9 @@ def _has_traced(items: list[Any]) -> bool:
 
 
 def _clamped(places: Places, shape: tuple[int, ...]) -> Places:
-    limits = np.array([max(shape[dim] - 1, 0) for dim in places.dims], places.indices.dtype)
+    limits = np.array([max(shape[dim] - 1, 0) for dim in places.mapped_dims], places.indices.dtype)
     indices: Any = np.clip(places.indices, 0, limits if len(limits) > 1 else limits[0])
-    return Places(indices, places.dims, places.shape, places.position)
+    return replace(places, indices=indices)
 
 
 def _write(x: Tracer, box: Box, part: Tracer) -> Tracer:

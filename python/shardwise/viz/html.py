@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..reports import COLLECTIVE_KINDS
+
 if TYPE_CHECKING:
     from ..array import Array
     from ..mesh import Mesh
@@ -24,7 +26,7 @@ _CELL_WIDTH, _CELL_HEIGHT, _TITLE = 44, 28, 18
 _MOST_CELLS = 16  # along one side of a grid
 _MOST_PANELS = 8
 _PANEL = 180  # the longer side of a drawn array
-_COLLECTIVE = re.compile(r"shardwise\.(?:all_reduce|all_gather|reduce_scatter|all_to_all|collective_permute)\b")
+_COLLECTIVE = re.compile(rf"shardwise\.(?:{'|'.join(COLLECTIVE_KINDS)})\b")
 
 
 def _hue(index: int, count: int) -> str:
