@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["bool_error", "conversion_error", "in_place_error", "restored", "static_error"]
 
 _UNKNOWN_VALUE = "this needs the value of a traced array, which is unknown during tracing"
+_UNKNOWN_SIZE = "a shape must be known during tracing, and must not depend on data"
 _AS_ARRAY = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 _OF_SIZES = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.linspace, np.indices)
 _OF_BOOLS: dict[Any, str] = {max: "np.maximum", min: "np.minimum", any: "np.any", all: "np.all"}
@@ -55,7 +56,11 @@ def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConv
         found = static_error(x, _subject(site, what), site)
     if found is not None:
         return found
+    if site is not None and isinstance(site.node, ast.Call) and any(site.value(site.node.func) is f for f in _OF_SIZES):
+        way_out = "use a static size, and mask with np.where"
+        return TracerConversionError(message(_subject(site, what), _UNKNOWN_SIZE, repr(x), way_out))
     way_out = {
+        "format": "print it with sw.debug.print, or return it from the jitted function",
         "index": "use shapes, numbers or static arguments",
         "np.asarray": "use functions that take traced arrays, or return the value from the jitted function",
         "float": "use astype(float), or return the value from the jitted function",
@@ -173,7 +178,8 @@ def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConve
     if isinstance(function, type) and issubclass(function, (np.generic, *_CASTS)):
         if function in _CASTS and _argument_behind(x, site, 8) is not None:
             return None
-        return _error(shown, _UNKNOWN_VALUE, f"use {argument}.astype({shown})")
+        sizes = ", or a static argument where it is a size" if function is int else ""
+        return _error(shown, _UNKNOWN_VALUE, f"use {argument}.astype({shown}){sizes}")
     if function is np.full and what != "index" and len(node.args) > 1:
         filled = f"np.full_like({site.text(node.args[1])}, {site.text(node.args[1])}, shape={argument})"
         return _error(shown, "a NumPy array cannot hold traced values", f"use {filled}")
@@ -227,10 +233,8 @@ def _stored(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionE
 def _functional_update(site: CallSite, target: ast.Subscript, array: Any, update: str, places: list[ast.expr]) -> str:
     base, index = site.text(target.value), site.text(target.slice)
     like = next((name for place in places for name, value in site.names(place) if _is_traced(value)), "x")
-    shape = array.shape if isinstance(array, np.ndarray) else f"{base}.shape"
-    start = f"np.zeros_like({like}, shape={shape})"
-    if not isinstance(array, np.ndarray) or array.any():
-        start += f" + {base}"
+    is_zero = isinstance(array, np.ndarray) and not array.any()
+    start = f"np.zeros_like({like}, shape={array.shape})" if is_zero else f"np.asarray({base}, like={like})"
     return f"start from {base} = {start}, and write {base} = {base}.at[{index}].{update}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import UnsupportedError, message
 
-__all__ = ["checked", "dims_of", "is_mask", "positions"]
+__all__ = ["checked", "checked_shape", "dims_of", "is_mask", "positions"]
 
 
 def is_mask(item: Any) -> bool:
@@ -42,15 +42,20 @@ def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     dim = 0
     for item in items:
         if is_mask(item):
-            if item.shape != shape[dim : dim + item.ndim]:
-                dims = f"dim {dim}" if item.ndim == 1 else f"dims {dim} to {dim + item.ndim - 1}"
-                must_hold = f"a mask of {dims} must have shape {shape[dim : dim + item.ndim]}"
-                raise IndexError(message("indexing", must_hold, item.shape))
-            result += item.nonzero()
+            result += checked_shape(item, shape, dim).nonzero()
         else:
             result.append(item)
         dim += dims_of(item)
     return result
+
+
+def checked_shape(mask: Any, shape: tuple[int, ...], dim: int = 0) -> Any:
+    """A mask, known or traced. Raises IndexError if its shape is not that of the dims from ``dim`` on."""
+    if mask.shape != shape[dim : dim + mask.ndim]:
+        dims = f"dim {dim}" if mask.ndim == 1 else f"dims {dim} to {dim + mask.ndim - 1}"
+        must_hold = f"a mask of {dims} must have shape {shape[dim : dim + mask.ndim]}"
+        raise IndexError(message("indexing", must_hold, mask.shape))
+    return mask
 
 
 def checked(item: Any, index_text: str) -> np.ndarray:
@@ -61,5 +66,5 @@ def checked(item: Any, index_text: str) -> np.ndarray:
         way_out = "use np.where, or an integer"
         raise UnsupportedError(message("indexing", "a boolean index must have dims", f"[{index_text}]", way_out))
     must_hold = "a boolean index must be known during tracing, because it decides the result's shape"
-    way_out = "use np.where(mask, x, 0), or multiply by the mask"
+    way_out = "use np.where(mask, x, 0), or where=mask in np.sum, np.mean and np.max"
     raise UnsupportedError(message("indexing", must_hold, f"the traced [{index_text}]", way_out))

@@ -26,7 +26,7 @@ from ._registry import checks
 from .advanced_indexing import Places, check_getitem, places_of, result_shape
 from .indexing import Box, expanded, is_array, without_masks
 from .joining import holds_traced, nested
-from .masks import is_mask
+from .masks import checked_shape, is_mask
 
 __all__ = ["At", "IndexedUpdate", "at"]
 
@@ -43,7 +43,8 @@ def at(x: Any, index: Any) -> IndexedUpdate:
         x: a traced array, an :class:`shardwise.Array`, a NumPy array, or what ``numpy.asarray`` makes one of. It is
             never written: methods return a changed array of the same shape and dtype. That of a NumPy array is a copy;
             it is traced where the index or the values are.
-        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these.
+        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these. A traced
+            mask is possible where one number is set, or combined, at all its True elements.
 
     Returns:
         An object with ``set``, ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and
@@ -184,6 +185,8 @@ def _update(
     if isinstance(x, np.ndarray):
         return host_updates.update(x, index, values, how, mode)
     trace = x._trace
+    if isinstance(index, Tracer) and index.dtype == np.bool_ and index.ndim and np.ndim(values) == 0:
+        return _masked(x, checked_shape(index, x.shape), values, how)
     items = _items(x, index, mode)
     if is_mask(index) and np.ndim(values) == 0:
         return _masked(x, index, values, how)
@@ -211,7 +214,7 @@ def _update(
     return _write(x, box, changed)
 
 
-def _masked(x: Tracer, mask: np.ndarray, value: Any, how: str) -> Tracer:
+def _masked(x: Tracer, mask: Any, value: Any, how: str) -> Tracer:
     """One value where a mask of the first dims is True: a select, which sends nothing."""
     trace = x._trace
     values = operand(trace, value, x.dtype, x.shape)
