@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .call_sites import UNKNOWN, CallSite, call_site
-from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, message
+from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site
+from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
@@ -258,10 +259,26 @@ def in_place_error(out: Any) -> UnsupportedError | None:
 # ---- NumPy's own errors ---------------------------------------------------------------------------------------------
 
 
-def restored(trace: Trace, error: BaseException | None) -> TracerConversionError | None:
-    """The error that a tracer raised, where NumPy replaced it by one of its own: ``np.zeros(n)``, ``y[0] = x[0]``."""
+def restored(trace: Trace, error: BaseException | None) -> Exception | None:
+    """The error that a tracer raised, where NumPy replaced it by one of its own: ``np.zeros(n)``, ``y[0] = x[0]``.
+
+    Also an error for a function of JAX that met a tracer, since JAX names none of our functions.
+    """
+    if type(error) is TypeError and "shardwise.tracing.Tracer'>" in str(error) and "jax" in str(error).lower():
+        return _error_of_jax(error)
     if type(error) is ValueError and isinstance(error.__cause__, TracerConversionError):
         return error.__cause__
     if type(error) is TypeError and trace.refused is not None and "got 'Tracer<" in str(error):
         return trace.refused
     return None
+
+
+def _error_of_jax(error: TypeError) -> UnsupportedError:
+    """The error of ``jnp.tanh(x)`` for a tracer, at the user's line."""
+    place, step = ("", 0), error.__traceback__
+    while step is not None and f"{os.sep}jax{os.sep}_src{os.sep}" not in step.tb_frame.f_code.co_filename:
+        if not step.tb_frame.f_code.co_filename.startswith(HIDDEN):
+            place = step.tb_frame.f_code.co_filename, step.tb_lineno
+        step = step.tb_next
+    rule, way_out = "takes no traced arrays of Shardwise", "use NumPy's function, such as np.tanh(x)"
+    return UnsupportedError(composed("a function of JAX", rule, None, way_out, *place))

@@ -86,9 +86,10 @@ class CallSite:
         line = self._frame.f_lineno if line is None else line
         found = None
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-                if not isinstance(running, (ast.expr, ast.stmt)) or _begins_in(running, node):
-                    found = node  # walked from the outside in
+            if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or node.lineno):
+                continue
+            if not isinstance(running, (ast.expr, ast.stmt)) or _begins_in(running, node):
+                found = node  # walked from the outside in
         return found
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .errors import DTypeError, message
 from .foreign_names import missing_attribute
 from .traceback_filtering import entry_point, hide_frames
 
@@ -102,8 +101,6 @@ class ArrayMethods(NDArrayOperatorsMixin):
         """The bits read as ``dtype``, of the same width; None for the array itself. See numpy.ndarray.view."""
         from .numpy.manipulation import view
 
-        if isinstance(dtype, (int, tuple, list)):
-            raise DTypeError(message("view", "takes a dtype", repr(dtype), "use x.reshape(shape)"))
         return self if dtype is None else view(self, dtype)
 
     @entry_point
@@ -164,7 +161,6 @@ for _name, _doc in {
     "repeat": "Elements repeated along an axis; see numpy.repeat.",
     "take": "Elements at indices along ``axis``; see numpy.take.",
     "compress": "Elements at a known mask along ``axis``; see numpy.compress.",
-    "choose": "Elements of the choices that the array numbers; see numpy.choose.",
     "searchsorted": "Where values would be inserted into the sorted array; see numpy.searchsorted.",
     "argsort": "Not supported in traced functions; see numpy.argsort.",
     "nonzero": "Not supported in traced functions; see numpy.nonzero.",

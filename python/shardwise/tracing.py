@@ -214,7 +214,7 @@ class Trace:
         self.prints: list[DebugPrint] = []  # what each run prints, in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
-        """The program's mesh, else ``own``, that of an annotation, which becomes the program's; ShardingError when there is none."""
+        """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""
         if self.mesh is None:
             self.mesh = own
         if self.mesh is None:

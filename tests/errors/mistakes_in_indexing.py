@@ -13,7 +13,7 @@ HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))
 
 TRACED_MASK = (
     r"indexing: a boolean index must be known during tracing, because it decides the result's shape, "
-    r"got the traced \[bool\[8, 6\]\]; use np.where\(mask, x, 0\), or multiply by the mask \(at"
+    r"got the traced \[bool\[8, 6\]\]; use np.where\(mask, x, 0\), or where=mask in np.sum, np.mean and np.max \(at"
 )
 
 # ---- indices --------------------------------------------------------------------------------------------------------
@@ -52,11 +52,6 @@ def array_index_of_floats() -> None:
 @row(sw.UnsupportedError, TRACED_MASK)
 def boolean_index() -> None:
     on_mesh(lambda x: x[x > 0]).trace(X)
-
-
-@row(sw.UnsupportedError, TRACED_MASK)
-def update_by_a_mask() -> None:
-    on_mesh(lambda x: x.at[x > 0].set(1)).trace(X)
 
 
 @row(IndexError, r"indexing: a mask of dim 1 must have shape \(6,\), got \(8,\) \(at")
@@ -274,3 +269,13 @@ def scatter_into_shapes_that_differ() -> None:
 def scatter_with_arguments_of_another_dtype() -> None:
     types = "tensor<7xf32>, tensor<7xf32>, tensor<4x1xi32>, tensor<4xf32>, tensor<4xf32>"
     sw.parse(two("%0, %0, %1, %2, %2", types, "%3: tensor<f32>, %4: tensor<f32>, %6: tensor<i32>, %7: tensor<f32>"))
+
+
+@row(IndexError, r"indexing: a mask of dim 0 must have shape \(8,\), got \(6,\)")
+def update_at_a_traced_mask_of_another_shape() -> None:
+    on_mesh(lambda x: x.at[x[0] > 0].set(0)).trace(X)
+
+
+@row(sw.UnsupportedError, TRACED_MASK)
+def update_at_a_traced_mask_by_an_array() -> None:
+    on_mesh(lambda x: x.at[x > 0].set(x[0])).trace(X)

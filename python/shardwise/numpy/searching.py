@@ -16,6 +16,7 @@ from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import compare, convert, iota, normalize_axis, reduce_by, refuse, reshape, select, splat
 from ._registry import implements
+from .manipulation import sizes_of
 from .reductions import highest, lowest
 
 __all__ = ["argmax", "argmin", "unravel_index"]
