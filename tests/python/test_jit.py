@@ -582,7 +582,7 @@ def test_the_mesh_may_come_from_an_annotation() -> None:
         assert f(X).sharding == f(X).sharding == NamedSharding(MESH, P("x", None))
     assert sw.jit(lambda x: sw.jit(lambda x: x + 1, mesh=MESH)(x))(X).sharding.mesh == MESH
     lowered = sw.jit(lambda x: sw.manual(lambda x: x + 1, MESH, P("y"), P("y"))(x)).lower(np.ones((8, 8)))
-    assert lowered.compile().mesh == MESH
+    assert "sdy.manual_computation" in lowered.as_text()
     other = NamedSharding(sw.Mesh({"x": 2}), P("x"))
     with pytest.raises(sw.MeshError, match="program's"):
         sw.jit(lambda x: sw.shard(x, rows) + sw.shard(x, other))(X)
