@@ -66,7 +66,7 @@ from .errors import (
     TracingWarning,
     UnsupportedError,
 )
-from .grad import grad, value_and_grad
+from .grad import grad, stop_gradient, value_and_grad
 from .jit import eval_shape, jit
 from .layouts import axis_rules
 from .manual import manual, shard_map
@@ -139,6 +139,7 @@ __all__ = [
     "shard_map",
     "sharding_group",
     "sharding_rule",
+    "stop_gradient",
     "value_and_grad",
     "vmap",
     "with_sharding_constraint",

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .call_sites import UNKNOWN, CallSite, call_site
-from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, message
+from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site
+from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
@@ -28,6 +29,7 @@ __all__ = ["STATIC_FIELD", "bool_error", "conversion_error", "in_place_error", "
 
 STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
 _UNKNOWN_VALUE = "this needs the value of a traced array, which is unknown during tracing"
+_UNKNOWN_SIZE = "a shape must be known during tracing, and must not depend on data"
 _AS_ARRAY = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 _OF_SIZES = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.linspace, np.indices)
 _OF_BOOLS: dict[Any, str] = {max: "np.maximum", min: "np.minimum", any: "np.any", all: "np.all"}
@@ -56,7 +58,11 @@ def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConv
         found = static_error(x, _subject(site, what), site)
     if found is not None:
         return found
+    if site is not None and isinstance(site.node, ast.Call) and any(site.value(site.node.func) is f for f in _OF_SIZES):
+        way_out = "use a static size, and mask with np.where"
+        return TracerConversionError(message(_subject(site, what), _UNKNOWN_SIZE, repr(x), way_out))
     way_out = {
+        "format": "print it with sw.debug.print, or return it from the jitted function",
         "index": "use shapes, numbers or static arguments",
         "np.asarray": "use functions that take traced arrays, or return the value from the jitted function",
         "float": "use astype(float), or return the value from the jitted function",
@@ -176,7 +182,8 @@ def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConve
     if isinstance(function, type) and issubclass(function, (np.generic, *_CASTS)):
         if function in _CASTS and _argument_behind(x, site, 8) is not None:
             return None
-        return _error(shown, _UNKNOWN_VALUE, f"use {argument}.astype({shown})")
+        sizes = ", or a static argument where it is a size" if function is int else ""
+        return _error(shown, _UNKNOWN_VALUE, f"use {argument}.astype({shown}){sizes}")
     if function is np.full and what != "index" and len(node.args) > 1:
         filled = f"np.full_like({site.text(node.args[1])}, {site.text(node.args[1])}, shape={argument})"
         return _error(shown, "a NumPy array cannot hold traced values", f"use {filled}")
@@ -230,10 +237,8 @@ def _stored(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionE
 def _functional_update(site: CallSite, target: ast.Subscript, array: Any, update: str, places: list[ast.expr]) -> str:
     base, index = site.text(target.value), site.text(target.slice)
     like = next((name for place in places for name, value in site.names(place) if _is_traced(value)), "x")
-    shape = array.shape if isinstance(array, np.ndarray) else f"{base}.shape"
-    start = f"np.zeros_like({like}, shape={shape})"
-    if not isinstance(array, np.ndarray) or array.any():
-        start += f" + {base}"
+    is_zero = isinstance(array, np.ndarray) and not array.any()
+    start = f"np.zeros_like({like}, shape={array.shape})" if is_zero else f"np.asarray({base}, like={like})"
     return f"start from {base} = {start}, and write {base} = {base}.at[{index}].{update}"
 
 
@@ -257,10 +262,26 @@ def in_place_error(out: Any) -> UnsupportedError | None:
 # ---- NumPy's own errors ---------------------------------------------------------------------------------------------
 
 
-def restored(trace: Trace, error: BaseException | None) -> TracerConversionError | None:
-    """The error that a tracer raised, where NumPy replaced it by one of its own: ``np.zeros(n)``, ``y[0] = x[0]``."""
+def restored(trace: Trace, error: BaseException | None) -> Exception | None:
+    """The error that a tracer raised, where NumPy replaced it by one of its own: ``np.zeros(n)``, ``y[0] = x[0]``.
+
+    Also an error for a function of JAX that met a tracer, since JAX names none of our functions.
+    """
+    if type(error) is TypeError and "shardwise.tracing.Tracer'>" in str(error) and "jax" in str(error).lower():
+        return _error_of_jax(error)
     if type(error) is ValueError and isinstance(error.__cause__, TracerConversionError):
         return error.__cause__
     if type(error) is TypeError and trace.refused is not None and "got 'Tracer<" in str(error):
         return trace.refused
     return None
+
+
+def _error_of_jax(error: TypeError) -> UnsupportedError:
+    """The error of ``jnp.tanh(x)`` for a tracer, at the user's line."""
+    place, step = ("", 0), error.__traceback__
+    while step is not None and f"{os.sep}jax{os.sep}_src{os.sep}" not in step.tb_frame.f_code.co_filename:
+        if not step.tb_frame.f_code.co_filename.startswith(HIDDEN):
+            place = step.tb_frame.f_code.co_filename, step.tb_lineno
+        step = step.tb_next
+    rule, way_out = "takes no traced arrays of Shardwise", "use NumPy's function, such as np.tanh(x)"
+    return UnsupportedError(composed("a function of JAX", rule, None, way_out, *place))

@@ -160,7 +160,7 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
 
 
 def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
-    mesh = x._trace.require_mesh(what)
+    mesh = x._trace.require_mesh(what, sharding.mesh if isinstance(sharding, NamedSharding) else None)
     if isinstance(sharding, (np.ndarray, list)):
         assignment = np.asarray(sharding)
         if assignment.ndim != x.ndim or assignment.dtype.kind not in "iu":

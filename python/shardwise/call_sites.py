@@ -80,14 +80,23 @@ class CallSite:
         return statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
 
     def statement(self, line: int | None = None) -> ast.stmt | None:
-        """The innermost statement on a line, by default on the running one."""
+        """The innermost statement on a line; by default, the running one."""
         tree = source_tree(self._frame.f_code.co_filename)
+        running = self.node if line is None else None
         line = self._frame.f_lineno if line is None else line
         found = None
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or node.lineno):
+                continue
+            if not isinstance(running, (ast.expr, ast.stmt)) or _begins_in(running, node):
                 found = node  # walked from the outside in
         return found
+
+
+def _begins_in(part: ast.expr | ast.stmt, whole: ast.stmt) -> bool:
+    """Whether ``part`` is in ``whole``: a line may hold several statements."""
+    end = (whole.end_lineno or whole.lineno, whole.end_col_offset or whole.col_offset)
+    return (whole.lineno, whole.col_offset) <= (part.lineno, part.col_offset) <= end
 
 
 def call_site() -> CallSite | None:

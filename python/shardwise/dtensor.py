@@ -33,6 +33,7 @@ from .placement import device_put, reshard
 from .sharding import NamedSharding, native
 from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
+from .unpartitioned import unpartitioned_mesh
 
 __all__ = [
     "DeviceMesh",
@@ -235,7 +236,7 @@ def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
         raise MeshError(message(what, "device_mesh must be a Mesh", repr(device_mesh), "write placements= for those"))
     trace = tensor._trace if isinstance(tensor, Tracer) else current_trace()
     own = trace.mesh if trace is not None else tensor.sharding.mesh if isinstance(tensor, Array) else None
-    mesh = device_mesh or own or get_mesh()
+    mesh = device_mesh or own or get_mesh() or unpartitioned_mesh()
     if mesh is None:
         way_out = "pass device_mesh, or call set_mesh first"
         raise MeshError(message(what, "no mesh given", None, way_out))

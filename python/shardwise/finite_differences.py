@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,41 @@ from .dtypes import is_float
 from .errors import message
 from .trees import flatten, unflatten
 
-__all__ = ["check_gradients"]
+__all__ = ["check_gradients", "held_constant"]
 
 _DIRECTIONS = 3
 _STEP = 1e-5
 _SMOOTH = 1e-4  # relative: how well differences over one and two steps must agree to be used at all
 _TOLERANCE = 1e-2  # relative to the sum of the absolute terms: a wrong rule is off by more
+
+
+class _Held(threading.local):
+    values: list[Any] | None = None  # those of the point, in the order of the calls
+    count: int | None = None  # how many of them this run has read; None in the run that writes them
+
+
+_held = _Held()
+
+
+@contextmanager
+def _holding(values: list[Any], count: int | None) -> Iterator[None]:
+    before = _held.values, _held.count
+    _held.values, _held.count = values, count
+    try:
+        yield
+    finally:
+        _held.values, _held.count = before
+
+
+def held_constant(x: Any) -> Any:
+    """``x``, a value without a gradient; in a difference, its value at the point where gradients are checked."""
+    if _held.values is None:
+        return x
+    if _held.count is None:
+        _held.values.append(x)
+        return x
+    _held.count += 1
+    return _held.values[_held.count - 1] if _held.count <= len(_held.values) else x
 
 
 def check_gradients(
@@ -42,12 +73,16 @@ def check_gradients(
         return
     points = [_widened(leaf) for leaf in leaves]
     random = np.random.default_rng(0)
+    held: list[Any] = []
+    with _holding(held, None), np.errstate(all="ignore"):
+        value(*unflatten(tree, points))
     for _ in range(_DIRECTIONS):
         along = {i: random.standard_normal(np.shape(points[i])) * np.maximum(np.abs(points[i]), 1) for i in slopes}
 
         def at(step: float, along: dict[int, Any] = along) -> float:
             moved = [x + step * along[i] if i in along else x for i, x in enumerate(points)]
-            return float(value(*unflatten(tree, moved)))
+            with _holding(held, 0):
+                return float(value(*unflatten(tree, moved)))
 
         found = _derivative(at)
         if found is None:

@@ -15,7 +15,7 @@ from .advice import STATIC_FIELD
 from .array import Array
 from .dtypes import is_float
 from .errors import DTypeError, ShapeError, described, message
-from .finite_differences import check_gradients
+from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
 from .jit.options import parameter_positions
 from .traceback_filtering import entry_point
@@ -23,7 +23,7 @@ from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
-__all__ = ["grad", "value_and_grad"]
+__all__ = ["grad", "stop_gradient", "value_and_grad"]
 
 
 @entry_point
@@ -95,6 +95,34 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
         return (gradient, value[1]) if has_aux else gradient
 
     return wrapped
+
+
+@entry_point
+def stop_gradient(x: Any) -> Any:
+    """Return ``x`` unchanged, and let no gradient pass: it counts as a constant.
+
+    Args:
+        x: a tree of arrays and numbers. Leaves that are not floating have no gradient anyway.
+
+    Source: `jax.lax.stop_gradient`.
+
+    >>> import shardwise as sw
+    >>> f = sw.jit(grad(lambda x: (x * stop_gradient(x)).sum()), mesh=sw.Mesh({"d": 2}))
+    >>> np.asarray(f(np.array([1.0, 2.0])))
+    array([1., 2.])
+    """
+    leaves, tree = flatten(x)
+    return unflatten(tree, [_without_gradient(leaf) for leaf in leaves])
+
+
+def _without_gradient(x: Any) -> Any:
+    if not isinstance(x, Tracer):
+        return held_constant(x)
+    if not is_float(x.dtype):
+        return x
+    # Integers have no derivative, so that none passes through the bits of a float read as one.
+    stopped = x.view(f"uint{8 * x.dtype.itemsize}").view(x.dtype)
+    return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped
 
 
 def _check_by_differences(

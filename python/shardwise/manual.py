@@ -130,7 +130,7 @@ def _record(
     names: frozenset[str] | None,
     args: tuple[Any, ...],
 ) -> Any:
-    program_mesh = trace.require_mesh("manual")
+    program_mesh = trace.require_mesh("manual", mesh)
     if mesh is not None and mesh != program_mesh:
         raise MeshError(message("manual", f"must be on the program's mesh, {program_mesh!r}", repr(mesh)))
     free = [axis for axis in program_mesh.axis_names if axis not in trace.manual_axes]

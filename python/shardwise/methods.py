@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from .foreign_names import missing_attribute
 from .traceback_filtering import entry_point, hide_frames
 
 __all__ = ["ArrayMethods"]
@@ -21,6 +22,11 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_attribute(self, name)
 
     @property
     def ndim(self) -> int:
@@ -153,6 +159,11 @@ for _name, _doc in {
     "diagonal": "The elements of a diagonal; see numpy.diagonal.",
     "trace": "Sum along a diagonal; see numpy.trace.",
     "repeat": "Elements repeated along an axis; see numpy.repeat.",
+    "take": "Elements at indices along ``axis``; see numpy.take.",
+    "compress": "Elements at a known mask along ``axis``; see numpy.compress.",
+    "searchsorted": "Where values would be inserted into the sorted array; see numpy.searchsorted.",
+    "argsort": "Not supported in traced functions; see numpy.argsort.",
+    "nonzero": "Not supported in traced functions; see numpy.nonzero.",
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))
 

@@ -15,6 +15,7 @@ from .sharding import UNSPECIFIED, NamedSharding
 from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
+from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["device_put", "reshard"]
 
@@ -95,12 +96,15 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
         assert trace is not None
         if what == "device_put" and (sharding is None or sharding is UNSPECIFIED):
             return trace.lift(x)
-        named = _named(what, sharding, trace.require_mesh(what))
+        own = sharding.mesh if isinstance(sharding, NamedSharding) else None
+        named = _named(what, sharding, trace.require_mesh(what, own))
         if named.mesh != trace.mesh:
             raise MeshError(message(what, f"must be on the program's mesh, {trace.mesh!r}", repr(named.mesh)))
         traced = trace.lift(x)
         return trace.constrain(traced, named.core(traced.ndim))
-    ambient = get_mesh()
+    reference = unpartitioned_mesh()
+    x = x if reference is None else as_numpy(x)
+    ambient = get_mesh() or reference
     own = x.sharding.mesh if isinstance(x, Array) else None
     named = _named(what, sharding, own if ambient is None else ambient)
     array = x if isinstance(x, Array) else numbers_of(x)
@@ -108,6 +112,9 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
         rule = "every leaf must be an array of numbers"
         way_out = "leave it out of the tree" if path else "convert it with astype"
         raise DTypeError(message(what, rule, f"{described(x)} for x{path}", way_out))
+    if reference is not None:
+        named.core(array.ndim)  # checked, as in the partitioned run
+        return array
     core = _settled(named.core(array.ndim))
     if not isinstance(array, Array):
         return put(array, core)

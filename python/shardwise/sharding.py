@@ -186,6 +186,7 @@ class NamedSharding:
 
     def is_equivalent_to(self, other: NamedSharding, ndim: int) -> bool:
         """Whether both lay out an array of ``ndim`` dims in the same way, as in JAX."""
+        other = native(other)
         if not isinstance(other, NamedSharding):
             raise TypeError(message("is_equivalent_to", "takes a NamedSharding", shown(other)))
         return self.core(ndim) == other.core(ndim)

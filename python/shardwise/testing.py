@@ -197,7 +197,7 @@ def _compare(
     if not is_float(expected.dtype) or (bound.exact and bound.is_default):
         wrong = ~_same(result, expected)
         if np.any(wrong):
-            raise AssertionError(_difference(where, "exactly", result, expected, wrong))
+            raise AssertionError(_difference(where, None, result, expected, wrong))
         return
     tolerance = bound.tolerance(expected)
     wrong = _beyond(result, expected, tolerance)
@@ -205,8 +205,7 @@ def _compare(
         tolerance = tolerance + 8 * rounding(expected)
         wrong = _beyond(result, expected, tolerance)
     if np.any(wrong):
-        within = f"within {np.max(np.where(np.isfinite(expected), tolerance, 0)):.3g}"
-        raise AssertionError(_difference(where, within, result, expected, wrong) + _advice(bound, expected.dtype))
+        raise AssertionError(_difference(where, tolerance, result, expected, wrong) + _advice(bound, expected.dtype))
 
 
 def _beyond(result: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> Any:
@@ -221,11 +220,12 @@ def _same(result: np.ndarray, expected: np.ndarray) -> Any:
     return (result == expected) | (np.isnan(result) & np.isnan(expected))
 
 
-def _difference(where: str, bound: str, result: np.ndarray, expected: np.ndarray, wrong: Any) -> str:
+def _difference(where: str, tolerance: Any, result: np.ndarray, expected: np.ndarray, wrong: Any) -> str:
     with np.errstate(invalid="ignore"):
         distance = np.where(wrong, np.abs(result.astype(np.float64) - expected.astype(np.float64)), -1)
     index = np.unravel_index(int(np.argmax(np.nan_to_num(distance, nan=np.inf))), expected.shape)
     at = f"[{', '.join(map(str, index))}]"
+    bound = "exactly" if tolerance is None else f"within {tolerance[index]:.3g}"
     return (
         f"{where} must equal NumPy's {bound}, got {int(np.sum(wrong))} of {expected.size} elements that do not; "
         f"the worst is {result[index]!s} at {at} where NumPy has {expected[index]!s}"

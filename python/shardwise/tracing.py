@@ -109,6 +109,15 @@ class Tracer(ArrayMethods):
     def __index__(self) -> NoReturn:
         raise lookup_error(sys._getframe(1), self) or conversion_error(self, "index")
 
+    def __round__(self, ndigits: int | None = None) -> Any:
+        rounded: Any = np.round(self, ndigits or 0)
+        return rounded.astype(np.int64) if ndigits is None else rounded
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise conversion_error(self, "format")
+        return str(self)
+
     def item(self, *args: Any) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
         raise conversion_error(self, "item")
@@ -204,8 +213,10 @@ class Trace:
         self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
         self.prints: list[DebugPrint] = []  # what each run prints, in program order
 
-    def require_mesh(self, what: str) -> Mesh:
-        """The program's mesh; ShardingError when there is none."""
+    def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
+        """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""
+        if self.mesh is None:
+            self.mesh = own
         if self.mesh is None:
             raise ShardingError(
                 message(what, "an annotation needs a mesh", None, "pass mesh= to jit, or call set_mesh first")

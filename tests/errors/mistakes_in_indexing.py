@@ -13,7 +13,7 @@ HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))
 
 TRACED_MASK = (
     r"indexing: a boolean index must be known during tracing, because it decides the result's shape, "
-    r"got the traced \[bool\[8, 6\]\]; use np.where\(mask, x, 0\), or multiply by the mask \(at"
+    r"got the traced \[bool\[8, 6\]\]; use np.where\(mask, x, 0\), or where=mask in np.sum, np.mean and np.max \(at"
 )
 
 # ---- indices --------------------------------------------------------------------------------------------------------

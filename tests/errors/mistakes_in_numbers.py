@@ -208,6 +208,26 @@ def unknown_mode_of_gumbel() -> None:
     sw.random.gumbel(KEY, mode="medium")
 
 
+@row(sw.UnsupportedError, r"random.choice: replace must be True, got False; draw outside jit: np.argsort")
+def choice_without_replacement() -> None:
+    sw.random.choice(KEY, 10, (3,), replace=False)
+
+
+@row(sw.DTypeError, r"random.choice: a must be an array or an integer, got 2.5")
+def choice_from_a_float() -> None:
+    sw.random.choice(KEY, 2.5)
+
+
+@row(sw.ShapeError, r"random.choice: there must be an element to draw, got 0")
+def choice_from_nothing() -> None:
+    sw.random.choice(KEY, 0)
+
+
+@row(sw.ShapeError, r"random.choice: p must have one number for each of 3 elements, got \(2,\)")
+def choice_with_too_few_probabilities() -> None:
+    sw.random.choice(KEY, 3, p=np.ones(2, np.float32))
+
+
 @row(sw.DTypeError, r"random.categorical: logits must be floating, got int64; convert it with astype")
 def logits_of_integers() -> None:
     sw.random.categorical(KEY, np.arange(3))

@@ -140,7 +140,10 @@ def no_mesh() -> None:
     sw.jit(lambda x: x)(X)
 
 
-@row(sw.MeshError, r"no mesh given; pass mesh= to jit")
+@row(
+    sw.MeshError,
+    r"grad or vmap outside jit: no mesh given; use it in sw.jit\(…, mesh=mesh\), pass sharded arrays, or call set_mesh",
+)
 def gradient_without_a_mesh() -> None:
     sw.grad(lambda x: x.sum())(X)
 
@@ -238,7 +241,7 @@ def float_of_a_tracer() -> None:
 @row(
     sw.TracerConversionError,
     r"int: this needs the value of a traced array, which is unknown during tracing; "
-    r"use x.sum\(\).astype\(int\) \(at",
+    r"use x.sum\(\).astype\(int\), or a static argument where it is a size \(at",
 )
 def int_of_a_tracer() -> None:
     on_mesh(lambda x: int(x.sum())).trace(X)

@@ -192,7 +192,8 @@ def size_of_a_transform_outside_jit() -> None:
 
 @says(
     sw.TracerConversionError,
-    f"np.zeros: {UNKNOWN}, got Tracer<int64[]>; use shapes, numbers or static arguments",
+    "np.zeros: a shape must be known during tracing, and must not depend on data, got Tracer<int64[]>; "
+    "use a static size, and mask with np.where",
 )
 def size_computed_from_an_array() -> None:
     def f(x: Any) -> Any:
@@ -317,13 +318,27 @@ def element_of_a_numpy_array() -> None:
 @says(
     sw.TracerConversionError,
     "y[:2] = x[:2]: a NumPy array cannot hold traced values; "
-    "start from y = np.zeros_like(x, shape=(4,)) + y, and write y = y.at[:2].set(x[:2])",
+    "start from y = np.asarray(y, like=x), and write y = y.at[:2].set(x[:2])",
 )
 def slice_of_a_numpy_array() -> None:
     def f(x: Any) -> Any:
         y = np.ones(4)
         y[:2] = x[:2]
         return y
+
+    on_mesh(f).trace(V)
+
+
+@says(
+    sw.TracerConversionError,
+    "y[0] = x[0]: a NumPy array cannot hold traced values; "
+    "start from y = np.zeros_like(x, shape=(4,)), and write y = y.at[0].set(x[0])",
+)
+def element_among_statements_of_a_line() -> None:
+    # fmt: off
+    def f(x: Any) -> Any:
+        y = np.zeros(4); y[0] = x[0]; return y  # noqa: E702
+    # fmt: on
 
     on_mesh(f).trace(V)
 
@@ -396,11 +411,34 @@ def masked_division() -> None:
 
 
 @says(
-    sw.UnsupportedError,
-    "np.roll: a traced shift must be one number along one axis, got Tracer<int64[2]> along (0, 1)",
+    sw.ShapeError,
+    "np.roll: there must be one shift for each axis, got Tracer<int64[3]> along (0, 1); give as many as axes",
 )
-def roll_by_several_traced_shifts() -> None:
-    on_mesh(lambda x, n: np.roll(x, n, axis=(0, 1))).trace(X, np.array([1, 2]))
+def roll_by_too_many_traced_shifts() -> None:
+    on_mesh(lambda x, n: np.roll(x, n, axis=(0, 1))).trace(X, np.array([1, 2, 3]))
+
+
+@says(
+    sw.TracerConversionError,
+    f"format: {UNKNOWN}, got Tracer<float64[]>; print it with sw.debug.print, or return it from the jitted function",
+)
+def format_of_a_tracer() -> None:
+    on_mesh(lambda x: f"{x.sum():.2f}").trace(V)
+
+
+@says(AttributeError, "array: has no attribute 'unsqueeze'; use np.expand_dims(x, axis)")
+def method_of_pytorch() -> None:
+    on_mesh(lambda x: x.unsqueeze(0)).trace(X)
+
+
+@says(AttributeError, "array: has no attribute 'to_local'; use x.addressable_shards[i].data")
+def method_of_dtensor() -> None:
+    HELD.to_local()
+
+
+@row(AttributeError, "^'Array' object has no attribute 'unknown'$", located=False)
+def unknown_attribute() -> None:
+    HELD.unknown  # noqa: B018
 
 
 # ---- Arrays outside jit ---------------------------------------------------------------------------------------------

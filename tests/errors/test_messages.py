@@ -56,7 +56,8 @@ def lines_of(program: Any) -> set[int]:
 def test_errors_of_users_are_builtin_errors_too() -> None:
     """What a user of NumPy or JAX would catch."""
     for row in ROWS:
-        assert issubclass(row.error, (ValueError, TypeError, IndexError, KeyError, OverflowError)), row.error
+        builtin = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
+        assert issubclass(row.error, builtin), row.error
         assert not issubclass(row.error, sw.InternalError)
 
 

@@ -241,6 +241,23 @@ def check_arrays_of_jax_are_arguments() -> None:
     np.testing.assert_array_equal(jnp.asarray(low), np.full(3, 2.0))
 
 
+def check_annotations_give_the_mesh() -> None:
+    placed = sw.jit(lambda x: sw.with_sharding_constraint(x * 2, jax.sharding.NamedSharding(JAX_MESH, JP("x"))))(X)
+    assert placed.sharding == sw.NamedSharding(MESH, sw.P("x", None))
+    assert placed.sharding.is_equivalent_to(jax.sharding.NamedSharding(JAX_MESH, JP("x")), 2)
+
+
+def check_functions_of_jax_refuse_tracers() -> None:
+    for function in (jnp.tanh, jax.nn.relu, jax.lax.stop_gradient, jax.jit(jnp.exp)):
+        with pytest.raises(sw.UnsupportedError) as caught:
+            sw.jit(lambda x, function=function: function(x), mesh=MESH)(X)
+        assert re.fullmatch(
+            r"a function of JAX: takes no traced arrays of Shardwise; use NumPy's function, such as np.tanh\(x\) "
+            r"\(at \S*jax_objects_worker.py:\d+\)",
+            str(caught.value),
+        )
+
+
 def main(path: str) -> None:
     outcomes = {}
     for name, check in list(globals().items()):

@@ -442,6 +442,8 @@ def _options() -> list[Case]:
         ]
     rolls: dict[str, Callable[..., Any]] = {
         "roll-traced": lambda x, n: np.roll(x, n), "roll-traced-0": lambda x, n: np.roll(x, n, axis=0), "roll-traced--1": lambda x, n: np.roll(x, -n, -1),
+        "roll-traced-both": lambda x, n: np.roll(x, (n, 2), (0, 1)), "roll-traced-flat": lambda x, n: np.roll(x, (n, 1)), "roll-traced-twice": lambda x, n: np.roll(x, n, (1, 1)),
+        "roll-traced-array": lambda x, n: np.roll(x, np.stack([n, -n]), (0, 1)), "unravel_index": lambda x, n: np.unravel_index(np.abs(n), (5, 9)), "unravel_index-F": lambda x, n: np.unravel_index(np.stack([abs(n), n * n % 90]), (5, 9, 2), order="F"),
     }  # fmt: skip
     for name, f in rolls.items():
         cases += [Case(f"{name}-{n}", f, (data((9, 4)), np.array(n))) for n in (0, 2, -3, 40)]

@@ -332,3 +332,26 @@ def test_composed_functions_have_the_gradients_of_differences(name: str) -> None
 
     gradient = np.asarray(sw.jit(sw.grad(loss), mesh=MESH, in_shardings=P("x"))(x))
     np.testing.assert_allclose(gradient, numeric(loss, x), rtol=1e-5, atol=1e-5 * np.abs(gradient).max())
+
+
+def test_no_gradient_passes_stop_gradient() -> None:
+    def loss(x: Any) -> Any:
+        held = sw.stop_gradient({"x": x, "n": 2, "scale": 3.0})
+        return (sw.split(x, 0, "x") * held["x"] * held["scale"]).sum()
+
+    assert loss(X) == (X * X * 3.0).sum()
+    gradient = sw.testing.assert_matches_unpartitioned(sw.grad(loss), X, mesh=MESH)(X)
+    np.testing.assert_allclose(np.asarray(gradient), 3 * X, rtol=1e-15)
+    for dtype in (np.float32, np.float16, sw.bfloat16):
+        half = jitted(lambda x: sw.stop_gradient(x))(X.astype(dtype))
+        assert half.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(half), X.astype(dtype))
+    weak = jitted(lambda x, a: x * sw.stop_gradient(a))(X.astype(np.float32), 2.0)
+    assert weak.dtype == np.float32
+
+
+def test_a_missing_stop_gradient_differs_from_differences() -> None:
+    with pytest.raises(AssertionError, match="a gradient must agree with finite differences"):
+        sw.testing.assert_matches_unpartitioned(
+            sw.grad(lambda x: (x * (sw.stop_gradient(x) if current_trace() else x)).sum()), X, mesh=MESH
+        )

@@ -573,3 +573,20 @@ def test_a_leaked_tracer_is_refused_wherever_it_is_used() -> None:
         with pytest.raises(sw.Error):
             use()
         assert current_trace() is None
+
+
+def test_the_mesh_may_come_from_an_annotation() -> None:
+    rows = NamedSharding(MESH, P("x"))
+    for annotate in (sw.with_sharding_constraint, sw.shard, sw.device_put, sw.reshard):
+        f = sw.jit(lambda x, annotate=annotate: annotate(x * 2, rows))
+        assert f(X).sharding == f(X).sharding == NamedSharding(MESH, P("x", None))
+    assert sw.jit(lambda x: sw.jit(lambda x: x + 1, mesh=MESH)(x))(X).sharding.mesh == MESH
+    lowered = sw.jit(lambda x: sw.manual(lambda x: x + 1, MESH, P("y"), P("y"))(x)).lower(np.ones((8, 8)))
+    assert "sdy.manual_computation" in lowered.as_text()
+    other = NamedSharding(sw.Mesh({"x": 2}), P("x"))
+    with pytest.raises(sw.MeshError, match="program's"):
+        sw.jit(lambda x: sw.shard(x, rows) + sw.shard(x, other))(X)
+    with pytest.raises(sw.MeshError, match="jit: no mesh given"):
+        sw.jit(lambda x: x + 1)(X)
+    with pytest.raises(sw.MeshError, match="jit: no mesh given"):
+        sw.jit(lambda x: sw.shard(x, rows), in_shardings=P("x"))(X)

@@ -349,3 +349,18 @@ def test_probabilities_may_be_arguments() -> None:
     f = sw.jit(lambda k, p: r.bernoulli(k, p, (100,)), mesh=MESH)
     for p in (0.25, np.float64(0.25), np.full(100, 0.25, np.float32)):
         np.testing.assert_array_equal(f(KEY, p), r.bernoulli(KEY, p, (100,)))
+
+
+def test_choice_is_that_of_jax() -> None:
+    key, table = r.key(7), np.arange(30.0, dtype=np.float32).reshape(5, 6)
+    p = np.array([0.1, 0.2, 0.3, 0.4, 0], np.float32)
+    draws: list[tuple[Any, list[Any]]] = [  # with the numbers of jax.random 0.10
+        (lambda k: r.choice(k, 10, (7,)), [9, 2, 0, 7, 2, 6, 4]),
+        (lambda k: r.choice(k, 5, (12,), p=p), [2, 0, 3, 2, 1, 2, 2, 2, 3, 3, 3, 1]),
+        (lambda k: r.choice(k, table, (3,), axis=1), table[:, [1, 2, 0]].tolist()),
+    ]
+    for draw, numbers in draws:
+        assert draw(key).tolist() == numbers
+        program = sw.jit(draw, mesh=MESH, out_shardings=P("data")).lower(key).compile()
+        assert np.asarray(program(key)).tolist() == numbers
+        assert not program.collectives()

@@ -12,9 +12,9 @@ import pytest
 from planted_faults import FAULTS, HELD, MESH, PROGRAMS, Fault, W, X
 
 import shardwise as sw
-from shardwise import _core
+from shardwise import _core, dtensor
 from shardwise.testing import assert_matches_unpartitioned
-from shardwise.tracing import Trace
+from shardwise.tracing import Trace, current_trace
 
 
 def plain(fn: Callable[..., Any]) -> None:
@@ -175,3 +175,32 @@ def test_kinks_decide_nothing_in_finite_differences() -> None:
     assert_matches_unpartitioned(sw.grad(lambda x: np.maximum(x, 0).sum() + x.max()), ties, mesh=MESH)
     assert_matches_unpartitioned(sw.grad(lambda x: np.abs(x).sum()), ties, mesh=MESH)
     assert_matches_unpartitioned(sw.grad(lambda x: np.floor(3 * x).sum()), X, mesh=MESH)
+
+
+def test_placements_are_ignored_in_the_plain_run() -> None:
+    seen: list[str] = []
+    rows = sw.NamedSharding(MESH, sw.P("x"))
+
+    def placed(x: Any, w: Any) -> Any:
+        x = sw.device_put(x, rows)
+        w = dtensor.redistribute(w, placements=[dtensor.Replicate(), dtensor.Replicate()])
+        h = dtensor.redistribute(x @ w, MESH, [dtensor.Replicate(), dtensor.Partial()])
+        y = sw.reshard(h, sw.P("x")) + dtensor.distribute_tensor(h, MESH, [dtensor.Shard(0), dtensor.Replicate()])
+        seen.extend(type(value).__name__ for value in (x, w, h, y))
+        return y
+
+    assert_matches_unpartitioned(placed, X, W, mesh=MESH)
+    assert seen == ["Tracer"] * 4 + ["ndarray"] * 4
+    with pytest.raises(AssertionError, match="must equal NumPy's"):
+        assert_matches_unpartitioned(lambda x: placed(x, W) + (current_trace() is None), X, mesh=MESH)
+
+
+def test_the_tolerance_is_that_of_the_worst_element() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_matches_unpartitioned(
+            lambda x: x + 0.5 * np.array([0, 1]) * (current_trace() is None), np.array([1e6, 1.0]), mesh=MESH, rtol=1e-2
+        )
+    assert str(caught.value) == (
+        "result must equal NumPy's within 0.015, got 1 of 2 elements that do not; "
+        "the worst is 1.0 at [1] where NumPy has 1.5"
+    )

@@ -208,7 +208,7 @@ class JitFunction:
         try:
             call = self._call(args, kwargs)
             call.leaves = list(map(native_struct, call.leaves))
-            return self._trace(call, self._mesh_for(call))
+            return self._trace(call, self._known_mesh(call))
         finally:
             leave_call()
 
@@ -220,7 +220,7 @@ class JitFunction:
     def _traced_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
         """The function recorded for these arguments, and their leaves."""
         call = self._call(args, kwargs)
-        return self._trace(call, self._mesh_for(call)), call.leaves
+        return self._trace(call, self._known_mesh(call)), call.leaves
 
     @property
     def _plain_function(self) -> Callable[..., Any]:
@@ -251,7 +251,7 @@ class JitFunction:
 
     def _inline(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the function in another program, with this function's shardings as constraints."""
-        if self._mesh is not None and self._mesh != trace.mesh:
+        if self._mesh is not None and self._mesh != trace.require_mesh("jit", self._mesh):
             raise MeshError(
                 message("jit", f"a nested function must be on the program's mesh, {trace.mesh!r}", repr(self._mesh))
             )
@@ -276,13 +276,13 @@ class JitFunction:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         return Call(args, kwargs, self._static_nums, self._static_names)
 
-    def _mesh_for(self, call: Call) -> Mesh:
-        mesh = self._known_mesh(call)
-        if mesh is None:
-            raise MeshError(
-                message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
-            )
-        return mesh
+    def _no_mesh(self) -> MeshError:
+        if self.transform is not None:
+            way_out = "use it in sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
+            return MeshError(message("grad or vmap outside jit", "no mesh given", None, way_out))
+        return MeshError(
+            message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
+        )
 
     def _known_mesh(self, call: Call) -> Mesh | None:
         shardings = [getattr(leaf, "sharding", None) for leaf in call.leaves]
@@ -301,7 +301,7 @@ class JitFunction:
         return mesh
 
     def _program(self, call: Call) -> Program:
-        mesh = self._mesh_for(call)
+        mesh = self._known_mesh(call)
         try:
             leaf_keys = tuple([leaf_key(leaf) for leaf in call.leaves])
             key = (call.tree, leaf_keys, call.static_key(), mesh, current_layout())
@@ -314,13 +314,18 @@ class JitFunction:
             program = self._cache[key] = self._trace(call, mesh).lower().compile()
         return program
 
-    def _trace(self, call: Call, mesh: Mesh) -> Traced:
+    def _trace(self, call: Call, mesh: Mesh | None) -> Traced:
+        if mesh is None and (self.transform is not None or any(spec is not None for spec in self._wanted(call))):
+            raise self._no_mesh()
         names = argument_names(self._fun, call)
         avals = self._avals(call, names)
         shardings = self._argument_shardings(call, mesh, avals, names)
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
+        mesh = trace.mesh  # one that was not known before is that of the first annotation
+        if mesh is None:
+            raise self._no_mesh()
         printed = [value for call in trace.prints for value in call.values]
         check_constraints(trace, [x._value for x in outputs] + printed)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
@@ -358,7 +363,11 @@ class JitFunction:
             with warning_of_draws(self.user_function, call.static_values()):
                 return trace, tracers, self._fun(*args, **kwargs)
 
-    def _argument_shardings(self, call: Call, mesh: Mesh, avals: list[ShapeDtypeStruct], names: list[str]) -> list[Any]:
+    def _argument_shardings(
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str]
+    ) -> list[Any]:
+        if mesh is None:
+            return [None] * len(avals)
         specs = self._wanted(call)
         return [
             core_sharding(aval.sharding if spec is None else spec, mesh, aval.ndim, f"in_shardings of {name}")

@@ -206,9 +206,11 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tracer:
 
 @implements("roll")
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """``numpy.roll``: two slices for a known shift, a gather for one traced shift."""
-    if isinstance(shift, Tracer):
+    """``numpy.roll``: two slices for a known shift, a gather for a traced shift."""
+    if isinstance(shift, Tracer) and not shift.ndim and not isinstance(axis, (tuple, list)):
         return _roll_by_traced(a, shift, axis)
+    if isinstance(shift, Tracer) or (isinstance(shift, (tuple, list)) and any(isinstance(s, Tracer) for s in shift)):
+        return _roll_by_each(a, shift, axis)
     if axis is None:
         return reshape(roll(ravel(a), np.sum(shift), 0), a.shape)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -221,13 +223,21 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return a
 
 
+def _roll_by_each(a: Any, shift: Any, axis: Any) -> Any:
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    shifts = list(shift) if isinstance(shift, (tuple, list)) or shift.ndim == 1 else [shift]
+    count = max(len(axes), len(shifts))
+    if not {len(axes), len(shifts)} <= {1, count} or any(np.ndim(by) for by in shifts):
+        got = f"{shift!r} along {axis}"
+        raise ShapeError(message("np.roll", "there must be one shift for each axis", got, "give as many as axes"))
+    for dim, by in zip(axes * (count // len(axes)), shifts * (count // len(shifts))):
+        a = roll(a, by, dim)
+    return a
+
+
 def _roll_by_traced(a: Any, shift: Tracer, axis: Any) -> Any:
     if axis is None:
         return reshape(_roll_by_traced(ravel(a), shift, 0), a.shape)
-    if shift.ndim or isinstance(axis, (tuple, list)):
-        raise UnsupportedError(
-            message("np.roll", "a traced shift must be one number along one axis", f"{shift!r} along {axis}")
-        )
     dim = normalize_axis("np.roll", axis, a.ndim)
     size = a.shape[dim]
     return np.take(a, (iota(a._trace, (size,), 0) - shift) % size, axis=dim) if size else a

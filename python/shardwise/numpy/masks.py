@@ -84,5 +84,5 @@ def checked(item: Any, index_text: str) -> np.ndarray:
         way_out = "use np.where, or an integer"
         raise UnsupportedError(message("indexing", "a boolean index must have dims", f"[{index_text}]", way_out))
     must_hold = "a boolean index must be known during tracing, because it decides the result's shape"
-    way_out = "use np.where(mask, x, 0), or multiply by the mask"
+    way_out = "use np.where(mask, x, 0), or where=mask in np.sum, np.mean and np.max"
     raise UnsupportedError(message("indexing", must_hold, f"the traced [{index_text}]", way_out))

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, message
+from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import compare, convert, iota, normalize_axis, reduce_by, refuse, reshape, select, splat
 from ._registry import implements
+from .manipulation import sizes_of
 from .reductions import highest, lowest
 
-__all__ = ["argmax", "argmin"]
+__all__ = ["argmax", "argmin", "unravel_index"]
 
 
 @implements("argmax")
@@ -26,6 +27,23 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
     """``numpy.argmax``: the first of equal values, or the first NaN. Raises ShapeError over nothing."""
     refuse("argmax", out=(out, None))
     return _argument("np.argmax", a, "GT", lowest(a.dtype), axis, keepdims)
+
+
+@implements("unravel_index")
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Tracer, ...]:
+    """``numpy.unravel_index``; traced indices outside are not detected."""
+    sizes = sizes_of(shape)
+    if order not in ("C", "F"):
+        raise ValueError(message("np.unravel_index", "order must be 'C' or 'F'", repr(order)))
+    if indices.dtype.kind not in "iu":
+        rule, way_out = "indices must be integers", "convert them with astype"
+        raise DTypeError(message("np.unravel_index", rule, indices.dtype, way_out))
+    rest = indices.astype(np.int64)
+    found = []
+    for size in sizes[::-1] if order == "C" else sizes:
+        found.append(rest % size)
+        rest = rest // size
+    return tuple(found[::-1] if order == "C" else found)
 
 
 @implements("argmin")

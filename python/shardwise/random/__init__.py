@@ -18,7 +18,7 @@ True
 
 from __future__ import annotations
 
-from ._choices import bernoulli, categorical
+from ._choices import bernoulli, categorical, choice
 from ._floats import exponential, gumbel, normal, truncated_normal, uniform
 from ._integers import bits, randint
 from ._keys import PRNGKey, fold_in, key, split
@@ -28,6 +28,7 @@ __all__ = [
     "bernoulli",
     "bits",
     "categorical",
+    "choice",
     "exponential",
     "fold_in",
     "gumbel",

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, is_one_of, message
+from ..errors import DTypeError, ShapeError, UnsupportedError, is_one_of, message, shown
 from ..numpy._primitives import normalize_axis
 from ..traceback_filtering import entry_point
-from ..tracing import WeakTracer
-from ._arguments import shape_with
-from ._floats import MANTISSA, gumbel, uniform_in
+from ..tracing import Tracer, WeakTracer
+from ._arguments import checked_shape, shape_with
+from ._floats import MANTISSA, gumbel, uniform, uniform_in
+from ._integers import randint
 from ._threefry import check_key
 
-__all__ = ["bernoulli", "categorical"]
+__all__ = ["bernoulli", "categorical", "choice"]
 
 
 @entry_point
@@ -94,6 +96,62 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: 
     sizes.insert(dim, count)
     noise = gumbel(key, (*prefix, *sizes), logits.dtype, mode)
     return np.argmax(noise + logits, axis=len(prefix) + dim)
+
+
+@entry_point
+def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+    """Random elements of an array, or random numbers below ``a``.
+
+    Args:
+        key: a key, uint32[2].
+        a: an array, whose elements along ``axis`` are drawn; or an int, for ``np.arange(a)``.
+        shape: the shape of what is drawn.
+        replace: must be True: an element may be drawn again.
+        p: the probability of each element; equal ones by default.
+        axis: the axis of ``a`` along which elements are drawn.
+
+    Returns:
+        The choices of ``jax.random.choice``.
+
+    Raises:
+        ShapeError, DTypeError: not a key, nothing to draw, a negative size, or ``p`` of another size or dtype.
+        UnsupportedError: ``replace=False``. TypeError: ``replace`` is not a bool.
+
+    >>> from shardwise.random import PRNGKey
+    >>> choice(PRNGKey(0), np.array([10, 20, 30]), (4,)).shape
+    (4,)
+    """
+    key = check_key("random.choice", key)
+    if not isinstance(replace, (bool, np.bool_)):
+        raise TypeError(message("random.choice", "replace must be a bool", shown(replace)))
+    if not replace:
+        way_out = "draw outside jit: np.argsort(sw.random.uniform(key, (n,)))[:k]"
+        raise UnsupportedError(message("random.choice", "replace must be True", repr(replace), way_out))
+    wanted = checked_shape("random.choice", shape)
+    table = a if hasattr(a, "dtype") else np.asarray(a)
+    if not table.ndim and table.dtype.kind not in "iu":
+        raise DTypeError(message("random.choice", "a must be an array or an integer", shown(a)))
+    dim = normalize_axis("random.choice", axis, table.ndim) if table.ndim else 0
+    count = table.shape[dim] if table.ndim else operator.index(a)
+    if count < 1:
+        raise ShapeError(message("random.choice", "there must be an element to draw", repr(a)))
+    if p is None:
+        drawn = randint(key, wanted, 0, count)
+    else:
+        p = _floating("random.choice", "p", p)
+        if p.shape != (count,):
+            raise ShapeError(message("random.choice", f"p must have one number for each of {count} elements", p.shape))
+        sums = np.cumsum(p)
+        drawn = np.searchsorted(sums, sums[-1] * (1 - uniform(key, wanted, p.dtype)))
+    return np.asarray(drawn) if not table.ndim and not isinstance(drawn, Tracer) else _taken(table, drawn, dim)
+
+
+def _taken(table: Any, drawn: Any, dim: int) -> Any:
+    if not table.ndim:
+        return drawn
+    if isinstance(drawn, Tracer):
+        table = drawn._trace.lift(table)
+    return np.take(table, drawn, axis=dim)
 
 
 def _floating(function: str, name: str, value: Any) -> Any:
