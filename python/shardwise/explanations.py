@@ -33,6 +33,8 @@ Lines = Iterator[tuple[int, str]]  # depth and text
 # Of a longer path its two ends are printed; the data has all of it.
 _LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
+_NAMES = 5  # that an error lists
+_DIALECTS = ("stablehlo.", "sdy.", "chlo.")  # names of ops begin so
 
 
 def _at(location: str) -> str:
@@ -376,8 +378,12 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
         return Explanation.of(name, found)
     if program.was_given(name):
         raise KeyError(f"why: {name!r} is not in the propagated program, since nothing uses it; ask for what is used")
-    near = difflib.get_close_matches(name, program.names(), n=5)
-    hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
+    names = program.names()
+    near = difflib.get_close_matches(name, names, n=5)
+    values = [known for known in names if "@" not in known and not known.startswith(_DIALECTS)]
+    shown = values[:_NAMES]
+    some = f", such as {', '.join(shown)}" if shown else ""
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; ask by a name{some}, an op or FILE:LINE"
     raise KeyError(f"why: no value of the program is called {name!r}{hint}")
 
 

@@ -153,6 +153,7 @@ for _name, _doc in {
     "diagonal": "The elements of a diagonal; see numpy.diagonal.",
     "trace": "Sum along a diagonal; see numpy.trace.",
     "repeat": "Elements repeated along an axis; see numpy.repeat.",
+    "take": "Elements at indices along an axis; see numpy.take.",
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))
 

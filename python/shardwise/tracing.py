@@ -117,6 +117,12 @@ class Tracer(ArrayMethods):
         """Raises TracerConversionError: a traced array has no numbers yet."""
         raise conversion_error(self, "tolist")
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        way_out = f'use sw.debug.print("{{:{spec}}}", x)'
+        raise TracerConversionError(message("format", "a traced array has no numbers yet", repr(self), way_out))
+
     def __repr__(self) -> str:
         kind = "Array" if self._trace.eager else "Tracer"
         return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"

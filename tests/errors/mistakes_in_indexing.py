@@ -56,7 +56,7 @@ def boolean_index() -> None:
 
 @row(sw.UnsupportedError, TRACED_MASK)
 def update_by_a_mask() -> None:
-    on_mesh(lambda x: x.at[x > 0].set(1)).trace(X)
+    on_mesh(lambda x: x.at[x > 0].set(x[0])).trace(X)
 
 
 @row(IndexError, r"indexing: a mask of dim 1 must have shape \(6,\), got \(8,\) \(at")
@@ -86,10 +86,33 @@ def pick_from_nothing() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"np.add.at is not supported in traced functions; x.at\[index\].add\(values\) gives a new array",
+    r"np.add.at is not supported in traced functions; sw.at\(x, index\).add\(values\) gives a new array",
 )
 def added_in_place() -> None:
     on_mesh(lambda x: np.add.at(x, 0, 1)).trace(X)
+
+
+@row(
+    sw.UnsupportedError,
+    r"np.maximum.at is not supported in traced functions; sw.at\(x, index\).max\(values\) gives a new array",
+)
+def maximum_in_place() -> None:
+    on_mesh(lambda x: np.maximum.at(x, 0, 1)).trace(X)
+
+
+@row(sw.UnsupportedError, r"np.power.at is not supported in traced functions; call it outside jit \(")
+def power_in_place() -> None:
+    on_mesh(lambda x: np.power.at(x, 0, 1)).trace(X)
+
+
+@row(IndexError, r"indexing: an array has no names, got \['age'\]; pass a dict of arrays to index by names: \{name: ")
+def column_by_its_name() -> None:
+    on_mesh(lambda x: x["age"]).trace(X)
+
+
+@row(IndexError, r"x.at: a mask must have the shape of the first dims of \(8, 6\), got \(6,\)")
+def update_by_a_traced_mask_of_another_dim() -> None:
+    on_mesh(lambda x: x.at[x[0] > 0].set(0)).trace(X)
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

@@ -140,7 +140,10 @@ def no_mesh() -> None:
     sw.jit(lambda x: x)(X)
 
 
-@row(sw.MeshError, r"no mesh given; pass mesh= to jit")
+@row(
+    sw.MeshError,
+    r"^transform: no mesh given; put it into sw.jit\(…, mesh=mesh\), pass sharded arrays, or call set_mesh first \(",
+)
 def gradient_without_a_mesh() -> None:
     sw.grad(lambda x: x.sum())(X)
 

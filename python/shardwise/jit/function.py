@@ -278,6 +278,9 @@ class JitFunction:
 
     def _mesh_for(self, call: Call) -> Mesh:
         mesh = self._known_mesh(call)
+        if mesh is None and self.transform is not None:
+            way_out = "put it into sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
+            raise MeshError(message("transform", "no mesh given", None, way_out))
         if mesh is None:
             raise MeshError(
                 message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")

@@ -273,6 +273,14 @@ _REDUCTIONS: dict[np.ufunc, Any] = {
     np.logical_or: any_,
 }
 
+_UPDATES: dict[Any, str] = {
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.maximum: "max",
+    np.minimum: "min",
+}
+
 
 def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``ufunc.reduce``; its axis is 0 unless given. Raises UnsupportedError for other methods and ufuncs."""
@@ -281,7 +289,8 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
         known = ", ".join(u.__name__ for u in _REDUCTIONS)
         way_out = f"supported are reduce of {known}, and accumulate of add, multiply, maximum, minimum"
         if method == "at":
-            way_out = "x.at[index].add(values) gives a new array"
+            update = _UPDATES.get(ufunc)
+            way_out = f"sw.at(x, index).{update}(values) gives a new array" if update else "call it outside jit"
         raise UnsupportedError(sentence(f"np.{ufunc.__name__}.{method} is not supported in traced functions", way_out))
     x, *rest = inputs
     trace = common_trace((x, kwargs.get("where"), *(kwargs.get("out") or ())))

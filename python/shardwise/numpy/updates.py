@@ -43,7 +43,8 @@ def at(x: Any, index: Any) -> IndexedUpdate:
         x: a traced array, an :class:`shardwise.Array`, a NumPy array, or what ``numpy.asarray`` makes one of. It is
             never written: methods return a changed array of the same shape and dtype. That of a NumPy array is a copy;
             it is traced where the index or the values are.
-        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these.
+        index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these. A mask
+            that is traced takes one value for all of its elements, as in ``np.where(mask, value, x)``.
 
     Returns:
         An object with ``set``, ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and
@@ -184,6 +185,10 @@ def _update(
     if isinstance(x, np.ndarray):
         return host_updates.update(x, index, values, how, mode)
     trace = x._trace
+    if _is_traced_mask(index) and np.ndim(values) == 0:
+        if index.shape != x.shape[: index.ndim]:
+            raise IndexError(message("x.at", f"a mask must have the shape of the first dims of {x.shape}", index.shape))
+        return _masked(x, index, values, how)
     items = _items(x, index, mode)
     if is_mask(index) and np.ndim(values) == 0:
         return _masked(x, index, values, how)
@@ -211,7 +216,11 @@ def _update(
     return _write(x, box, changed)
 
 
-def _masked(x: Tracer, mask: np.ndarray, value: Any, how: str) -> Tracer:
+def _is_traced_mask(index: Any) -> bool:
+    return isinstance(index, Tracer) and index.dtype == np.bool_ and index.ndim > 0
+
+
+def _masked(x: Tracer, mask: Any, value: Any, how: str) -> Tracer:
     """One value where a mask of the first dims is True: a select, which sends nothing."""
     trace = x._trace
     values = operand(trace, value, x.dtype, x.shape)
