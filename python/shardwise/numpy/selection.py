@@ -84,8 +84,9 @@ def clip(
 
 def _clipped_dtype(*operands: Any) -> np.dtype[Any]:
     """What NumPy clips in, which result_type does not know: float32 for bfloat16 and a Python number."""
-    kinds = [None if x is None else weak_kind(x) for x in operands]
-    asked: list[Any] = [kind(0) if isinstance(kind, type) else kind and np.zeros((), kind) for kind in kinds]
+    kinds = [weak_kind(x) for x in operands if x is not None]
+    stand_ins = iter([kind(0) if isinstance(kind, type) else np.zeros((), kind) for kind in kinds])
+    asked: list[Any] = [None if x is None else next(stand_ins) for x in operands]
     return np.clip(*asked).dtype  # type: ignore[no-any-return]
 
 
