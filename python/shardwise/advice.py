@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site
+from .dtypes import is_float
 from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
+from .library_calls import library_error
 
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
@@ -53,6 +55,9 @@ def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConv
     if x._trace.eager:
         rule = "this needs a NumPy array or a number"
         return TracerConversionError(message(_subject(site, what), rule, repr(x), "pass np.asarray(a)"))
+    in_library = library_error(x, site)
+    if in_library is not None:
+        return TracerConversionError(in_library)
     found = None if site is None else _of_expression(x, what, site)
     if found is None:
         found = static_error(x, _subject(site, what), site)
@@ -82,12 +87,25 @@ def bool_error(x: Tracer) -> TracerConversionError:
     if condition:
         instead = "use np.where(condition, a, b)"
     if not x._trace.eager:
+        in_library = library_error(x, site)
+        if in_library is not None:
+            return TracerBoolConversionError(in_library)
         found = static_error(x, subject, site, f", or {instead}" if instead else "")
         if found is not None:
             return TracerBoolConversionError(*found.args)
     way_out = "use np.where(condition, a, b), or make the argument static" if condition or not instead else instead
+    if condition and site is not None and _ends_a_loop(site):
+        way_out = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
     rule = "a condition of Python's if, while, and, or must be known during tracing"
     return TracerBoolConversionError(message(subject, rule, repr(x), way_out))
+
+
+def _ends_a_loop(site: CallSite) -> bool:
+    """Whether the condition is that of a ``while``, or of an ``if`` with a ``break``."""
+    statement = site.statement()
+    if isinstance(statement, ast.If):
+        return any(isinstance(node, ast.Break) for part in statement.body for node in ast.walk(part))
+    return isinstance(statement, ast.While)
 
 
 def static_error(
@@ -173,6 +191,8 @@ def _of_expression(x: Tracer, what: str, site: CallSite) -> TracerConversionErro
 
 def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConversionError | None:
     function, shown = site.value(node.func), site.text(node.func)
+    if isinstance(node.func, ast.Call) and site.value(node.func.func) is np.vectorize:
+        return _error("np.vectorize", "calls its function with numbers", "call f on whole arrays, or use sw.vmap(f)")
     if function is UNKNOWN or not node.args:
         return None
     first = node.args[0]
@@ -227,18 +247,27 @@ _CANNOT_HOLD = "a NumPy array cannot hold traced values"
 
 def _stored(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionError | None:
     statement, array = site.statement(), site.value(node.value)
-    if not isinstance(statement, ast.Assign) or not (array is UNKNOWN or isinstance(array, np.ndarray)):
+    if array is not UNKNOWN and not isinstance(array, np.ndarray):
         return None
-    value = site.text(statement.value)
-    way_out = _functional_update(site, node, array, f"set({value})", [statement.value, node.slice])
-    return _error(f"{site.text(node)} = {value}", _CANNOT_HOLD, way_out)
+    if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+        return None
+    target, value = site.text(node), site.text(statement.value)
+    symbol, update = "", f"set({value})"
+    if isinstance(statement, ast.AugAssign):  # where an index comes twice, NumPy counts it once: no add
+        symbol = _OPERATORS[type(statement.op)]
+        update = f"set({target} {symbol} {value})"
+    way_out = _functional_update(site, node, array, update, [statement.value, node.slice])
+    return _error(f"{target} {symbol}= {value}", _CANNOT_HOLD, way_out)
 
 
 def _functional_update(site: CallSite, target: ast.Subscript, array: Any, update: str, places: list[ast.expr]) -> str:
     base, index = site.text(target.value), site.text(target.slice)
-    like = next((name for place in places for name, value in site.names(place) if _is_traced(value)), "x")
+    traced = [(name, value) for place in places for name, value in site.names(place) if _is_traced(value)]
+    like, value = traced[0] if traced else ("x", None)
     is_zero = isinstance(array, np.ndarray) and not array.any()
     start = f"np.zeros_like({like}, shape={array.shape})" if is_zero else f"np.asarray({base}, like={like})"
+    if is_zero and value is not None and is_float(array.dtype) and not is_float(value.dtype):  # of ids: c[ids] = 0.5
+        start = f"np.zeros_like({like}, shape={array.shape}, dtype=np.{array.dtype})"
     return f"start from {base} = {start}, and write {base} = {base}.at[{index}].{update}"
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ._core import ir as _ir
 
-__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "source_tree"]
+__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "site_of", "source_tree"]
 
 HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
 UNKNOWN: Any = object()  # the value of an expression that names alone do not give
@@ -33,10 +33,10 @@ class CallSite:
     AugAssign, or another node whose evaluation asked for a value.
     """
 
-    __slots__ = ("_frame", "_source", "node")
+    __slots__ = ("_source", "frame", "node")
 
     def __init__(self, frame: FrameType, node: ast.AST | None, source: str) -> None:
-        self._frame = frame
+        self.frame = frame
         self._source = source
         self.node = node
 
@@ -52,7 +52,7 @@ class CallSite:
     def value(self, node: ast.AST) -> Any:
         """The value of a name, or of an attribute of a module; UNKNOWN of anything else, so that no code runs."""
         if isinstance(node, ast.Name):
-            frame = self._frame
+            frame = self.frame
             for names in (frame.f_locals, frame.f_globals, vars(builtins)):
                 if node.id in names:
                     return names[node.id]
@@ -72,23 +72,23 @@ class CallSite:
 
     def computed_at(self, file: str, line: int) -> ast.AST | None:
         """What the running expression, or the assignment on another line of its file, computes."""
-        if file != self._frame.f_code.co_filename:
+        if file != self.frame.f_code.co_filename:
             return None
-        if line == self._frame.f_lineno:
+        if line == self.frame.f_lineno:
             return self.node
         statement = self.statement(line)
         return statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
 
     def statement(self, line: int | None = None) -> ast.stmt | None:
-        """The innermost statement on a line; by default, the running one."""
-        tree = source_tree(self._frame.f_code.co_filename)
-        running = self.node if line is None else None
-        line = self._frame.f_lineno if line is None else line
+        """The innermost statement on a line; by default the running one, which holds ``node``."""
+        tree = source_tree(self.frame.f_code.co_filename)
+        running = self.node if line is None and isinstance(self.node, (ast.expr, ast.stmt)) else None
+        line = self.frame.f_lineno if line is None else line
         found = None
         for node in ast.walk(tree) if tree is not None else ():
             if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or node.lineno):
                 continue
-            if not isinstance(running, (ast.expr, ast.stmt)) or _begins_in(running, node):
+            if running is None or _holds(node, running):
                 found = node  # walked from the outside in
         return found
 
@@ -102,8 +102,11 @@ def _begins_in(part: ast.expr | ast.stmt, whole: ast.stmt) -> bool:
 def call_site() -> CallSite | None:
     """The expression of the user that is running; None without a frame of the user."""
     frame = _user_frame()
-    if frame is None:
-        return None
+    return None if frame is None else site_of(frame)
+
+
+def site_of(frame: FrameType) -> CallSite:
+    """The expression that a frame is running."""
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     tree = source_tree(frame.f_code.co_filename)
     node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
@@ -120,6 +123,15 @@ def _user_frame() -> FrameType | None:
             nearest = frame
         frame = frame.f_back
     return frame or nearest
+
+
+def _holds(outer: ast.stmt, inner: ast.expr | ast.stmt) -> bool:
+    begins = (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset)
+    return begins and _end(inner) <= _end(outer)
+
+
+def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def source_tree(file: str) -> ast.Module | None:

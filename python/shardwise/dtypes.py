@@ -10,7 +10,16 @@ import numpy as np
 
 from .errors import DTypeError, message, shown
 
-__all__ = ["as_dtype", "bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
+__all__ = [
+    "as_dtype",
+    "bfloat16",
+    "dtype_name",
+    "is_dtype",
+    "is_float",
+    "numpy_dtype",
+    "refuse_subclass",
+    "way_to_numbers",
+]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -62,6 +71,25 @@ def refuse_subclass(x: Any) -> None:
         raise DTypeError(
             message("array", "must not be masked", type(x).__name__, "pass x.data and the mask, and use np.where")
         )
+
+
+_TO_NUMBERS = {
+    "c": "pass its real and its imaginary part",
+    "M": "convert it with astype(np.int64)",
+    "m": "convert it with astype(np.int64)",
+    "U": "number its texts with np.unique(x, return_inverse=True)",
+}
+
+
+def way_to_numbers(x: Any) -> str | None:
+    """How to make numbers of an array of another dtype, or of a table of mixed columns; None for what is neither."""
+    if isinstance(x, type) or not hasattr(x, "__array__"):
+        return None
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:  # a pandas.DataFrame, whose columns have dtypes of their own
+        return "pass its columns of numbers, df[columns].to_numpy(np.float32)" if hasattr(x, "columns") else None
+    kind = {"category": "category", "str": "U"}.get(str(dtype), np.asarray(x).dtype.kind)
+    return "pass x.cat.codes" if kind == "category" else _TO_NUMBERS.get(kind, "convert it with astype")
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -94,7 +94,7 @@ def described(value: object) -> str:
     if callable(value):
         return f"the {'class' if isinstance(value, type) else 'function'} {getattr(value, '__name__', repr(value))}"
     text = repr(value)
-    has_short_text = type(value).__repr__ is not object.__repr__ and len(text) <= _MAX_SHOWN
+    has_short_text = type(value).__repr__ is not object.__repr__ and len(text) <= _MAX_SHOWN and "\n" not in text
     if not has_short_text:
         return type(value).__qualname__
     return text if text.startswith(type(value).__name__) else f"{type(value).__name__} {text}"

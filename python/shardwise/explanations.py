@@ -35,6 +35,8 @@ Lines = Iterator[tuple[int, str]]  # depth and text
 # Of a longer path its two ends are printed; the data has all of it.
 _LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
+_NAMES = 5  # that an error lists
+_DIALECTS = ("stablehlo.", "sdy.", "chlo.")  # names of ops begin so
 
 
 def _at(location: str) -> str:
@@ -390,8 +392,11 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     if re.fullmatch(rf"({'|'.join(COLLECTIVE_KINDS)})(\[\d+\])?", name):
         instead = "ask for the line of its row in program.collectives(), as FILE:LINE"
         raise KeyError(f"why: values have reasons, and {name} is a collective; {instead}")
-    near = difflib.get_close_matches(name, program.names(), n=5)
-    hint = f"; did you mean {', '.join(near)}?" if near else "; ask by a name, an op or FILE:LINE"
+    names = program.names()
+    near = difflib.get_close_matches(name, names, n=5)
+    values = [known for known in names if "@" not in known and not known.startswith(_DIALECTS)]
+    some = f", such as {', '.join(values[:_NAMES])}" if values else ""
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; ask by a name{some}, an op or FILE:LINE"
     quoted = name if "'" in name else repr(name)  # KeyError prints the repr of its text, with one kind of quotes
     raise KeyError(f"why: no value of the program is called {quoted}{hint}")
 

@@ -7,12 +7,14 @@ tell from its caller's bytecode what is being done to it, and name the form that
 
 from __future__ import annotations
 
+import ast
 import dis
 import os
 from types import FrameType
 
 import numpy as np
 
+from .call_sites import site_of
 from .errors import TracerConversionError, message
 
 __all__ = ["lookup_error"]
@@ -38,7 +40,11 @@ def lookup_error(caller: FrameType | None, index: object) -> TracerConversionErr
 
 
 def _reads_item(frame: FrameType) -> bool:
-    """Whether the frame is at ``a[b]``."""
+    """Whether the frame is at ``a[b]``, and not at ``a[b] += c``, which reads the item in order to write it."""
+    return _is_at_subscript(frame) and not isinstance(getattr(site_of(frame).node, "ctx", None), ast.Store)
+
+
+def _is_at_subscript(frame: FrameType) -> bool:
     code, offset = frame.f_code.co_code, frame.f_lasti
     if dis.opname[code[offset]] in _READS:
         return True

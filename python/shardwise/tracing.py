@@ -113,11 +113,6 @@ class Tracer(ArrayMethods):
         rounded: Any = np.round(self, ndigits or 0)
         return rounded.astype(np.int64) if ndigits is None else rounded
 
-    def __format__(self, spec: str) -> str:
-        if spec:
-            raise conversion_error(self, "format")
-        return str(self)
-
     def item(self, *args: Any) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
         raise conversion_error(self, "item")
@@ -125,6 +120,12 @@ class Tracer(ArrayMethods):
     def tolist(self) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
         raise conversion_error(self, "tolist")
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        way_out = f'use sw.debug.print("{{:{spec}}}", x)'
+        raise TracerConversionError(message("format", "a traced array has no numbers yet", repr(self), way_out))
 
     def __repr__(self) -> str:
         kind = "Array" if self._trace.eager else "Tracer"

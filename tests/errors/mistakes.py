@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ import shardwise as sw
 MESH = sw.Mesh({"data": 4, "model": 2})
 X = np.ones((8, 6), np.float32)
 N = np.ones((8, 6), np.int32)
+V = np.arange(4.0)
+UNKNOWN = "this needs the value of a traced array, which is unknown during tracing"
 on_mesh = partial(sw.jit, mesh=MESH)  # no frame of its own, so that errors are at the row's lines
 
 
@@ -37,3 +40,8 @@ def row(error: type[Exception], pattern: str, located: bool = True) -> Callable[
         return program
 
     return add
+
+
+def says(error: type[Exception], text: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Add a row with the whole message, but for its place."""
+    return row(error, f"^{re.escape(text)} \\(at ")

@@ -140,6 +140,11 @@ def put_by_a_mask() -> None:
     on_mesh(lambda x: np.putmask(x, x > 0, 1)).trace(X)
 
 
+@row(IndexError, r"indexing: an array has no names, got \['age'\]; pass a dict of arrays to index by names: \{name: ")
+def column_by_its_name() -> None:
+    on_mesh(lambda x: x["age"]).trace(X)
+
+
 # ---- functions ------------------------------------------------------------------------------------------------------
 
 

@@ -4,21 +4,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
+from mistakes import MESH, UNKNOWN, N, V, X, on_mesh, row, says
 
 import shardwise as sw
-
-V = np.arange(4.0)
-
-
-def says(error: type[Exception], text: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """A row with the whole message."""
-    return row(error, f"^{re.escape(text)} \\(at ")
 
 
 def must_be_static(subject: str, name: str = "n") -> Callable[[Callable[[], Any]], Callable[[], Any]]:
@@ -26,8 +18,6 @@ def must_be_static(subject: str, name: str = "n") -> Callable[[Callable[[], Any]
     text = f"{subject}: argument {name} must be static: sw.jit(f, static_argnames='{name}')"
     return says(sw.TracerConversionError, text)
 
-
-UNKNOWN = "this needs the value of a traced array, which is unknown during tracing"
 
 # ---- arguments that must be static ----------------------------------------------------------------------------------
 
@@ -379,66 +369,6 @@ def row_subtracted_in_place() -> None:
         return acc
 
     on_mesh(f).trace(X)
-
-
-# ---- functions and options ------------------------------------------------------------------------------------------
-
-
-@says(sw.UnsupportedError, "np.sort is not supported in traced functions; call it on np.asarray(x) outside jit")
-def sort_of_a_tracer() -> None:
-    on_mesh(lambda x: np.sort(x)).trace(X)
-
-
-@says(sw.UnsupportedError, "np.setdiff1d is not supported in traced functions; call it on np.asarray(x) outside jit")
-def a_set_of_a_tracer() -> None:
-    on_mesh(lambda x: np.setdiff1d(x, 0)).trace(X)
-
-
-@says(
-    sw.UnsupportedError, "np.put is not supported in traced functions; sw.at(x, index).set(values) returns a new array"
-)
-def put_into_a_tracer() -> None:
-    on_mesh(lambda x: np.put(x, 0, 1)).trace(X)
-
-
-@says(
-    sw.UnsupportedError,
-    "np.divide: out= is not supported in traced functions, got out=float32[8, 6]; "
-    "use np.where(mask, np.divide(a, b), out)",
-)
-def masked_division() -> None:
-    on_mesh(lambda x: np.divide(x, x, out=np.zeros_like(X), where=N > 0)).trace(X)
-
-
-@says(
-    sw.ShapeError,
-    "np.roll: there must be one shift for each axis, got Tracer<int64[3]> along (0, 1); give as many as axes",
-)
-def roll_by_too_many_traced_shifts() -> None:
-    on_mesh(lambda x, n: np.roll(x, n, axis=(0, 1))).trace(X, np.array([1, 2, 3]))
-
-
-@says(
-    sw.TracerConversionError,
-    f"format: {UNKNOWN}, got Tracer<float64[]>; print it with sw.debug.print, or return it from the jitted function",
-)
-def format_of_a_tracer() -> None:
-    on_mesh(lambda x: f"{x.sum():.2f}").trace(V)
-
-
-@says(AttributeError, "array: has no attribute 'unsqueeze'; use np.expand_dims(x, axis)")
-def method_of_pytorch() -> None:
-    on_mesh(lambda x: x.unsqueeze(0)).trace(X)
-
-
-@says(AttributeError, "array: has no attribute 'to_local'; use x.addressable_shards[i].data")
-def method_of_dtensor() -> None:
-    HELD.to_local()
-
-
-@row(AttributeError, "^'Array' object has no attribute 'unknown'$", located=False)
-def unknown_attribute() -> None:
-    HELD.unknown  # noqa: B018
 
 
 # ---- Arrays outside jit ---------------------------------------------------------------------------------------------

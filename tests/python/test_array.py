@@ -372,3 +372,18 @@ def test_a_shape_dtype_struct_has_shape_dtype_and_sharding() -> None:
 def test_what_is_no_shape_dtype_struct_is_refused(shape: Any, dtype: Any, sharding: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         sw.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+
+def test_take_is_numpys() -> None:
+    a = np.arange(12.0).reshape(4, 3)
+    held = sw.device_put(a, sw.NamedSharding(sw.Mesh({"x": 4}), sw.P("x")))
+    np.testing.assert_array_equal(np.asarray(held.take([2, 0], axis=1)), a.take([2, 0], axis=1))
+    traced = sw.jit(lambda x, i: x.take(i), mesh=sw.Mesh({"x": 4}))(a, np.array([5, 0]))
+    np.testing.assert_array_equal(np.asarray(traced), a.take([5, 0]))
+
+
+def test_bfloat16_is_a_type_of_scalars() -> None:
+    assert sw.bfloat16(1.5) == 1.5
+    assert sw.bfloat16.__name__ == "bfloat16"
+    assert np.zeros(2, np.float32).astype(sw.bfloat16).dtype == sw.bfloat16
+    assert sw.ShapeDtypeStruct((2,), sw.bfloat16).dtype == sw.bfloat16

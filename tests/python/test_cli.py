@@ -360,7 +360,8 @@ def test_why_takes_an_op_or_a_line(file: Path, capsys: Any) -> None:
         assert json.loads(run(capsys, "why", file, asked, "--json")[1])["values"] == by_name
     code, _, err = run(capsys, "why", file, "xyz:1")
     assert (code, err) == (
-        1, f"{file}:1:1: error: why: no value of the program is called 'xyz:1'; ask by a name, an op or FILE:LINE\n"
+        1, f"{file}:1:1: error: why: no value of the program is called 'xyz:1'; ask by a name, "
+        "such as %a, %b, %h, %z, an op or FILE:LINE\n"
     )  # fmt: skip
 
 

@@ -185,3 +185,45 @@ def test_program_names_the_users_line_and_variable() -> None:
     explanation = program.why("h")
     assert explanation.values[0].file == __file__
     assert explanation.values[0].line == f.__code__.co_firstlineno + 1
+
+
+BOUNDS: dict[str, Any] = {
+    "floats": lambda x: np.clip(x, 0.0, 1.0),
+    "low": lambda x: np.clip(x, 0.0, None),
+    "high": lambda x: np.clip(x, None, 1.0),
+    "integers": lambda x: np.clip(x, 0, 1),
+    "float32": lambda x: np.clip(x, np.float32(0), 1.0),
+    "float64": lambda x: np.clip(x, 0, np.float64(1)),
+    "itself": lambda x: np.clip(x, x, 1.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [sw.bfloat16, np.float16, np.float32, np.int8, np.uint8], ids=str)
+@pytest.mark.parametrize("name", BOUNDS)
+def test_clip_has_numpys_dtype(name: str, dtype: Any) -> None:
+    x = np.array([0, 1, 3], dtype)
+    got = sw.jit(BOUNDS[name], mesh=sw.Mesh({"x": 2}))(x)
+    want = BOUNDS[name](x)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("dtype", [sw.bfloat16, np.float16, np.float32, np.float64], ids=str)
+@pytest.mark.parametrize("function", [np.nan_to_num, lambda x: np.nan_to_num(x, nan=1.5, posinf=2.5), np.round])
+def test_what_keeps_its_dtype_keeps_bfloat16(function: Any, dtype: Any) -> None:
+    x = np.array([0.25, np.nan, np.inf, -np.inf, 3.0], dtype)
+    got = sw.jit(function, mesh=sw.Mesh({"x": 2}))(x)
+    assert got.dtype == x.dtype
+    is_narrow = x.dtype == sw.bfloat16  # in which NumPy's nan_to_num finds no NaN
+    limit = np.float64(ml_dtypes.finfo(x.dtype).max)
+    want = function(x)
+    if is_narrow and function is not np.round:
+        want = np.clip(function(x.astype(np.float32)), -limit, limit)
+    np.testing.assert_array_equal(np.asarray(got).astype(np.float64), np.asarray(want).astype(np.float64))
+
+
+def test_rounding_to_decimals_keeps_bfloat16() -> None:
+    x = np.array([0.25, 1.375, 3.0], sw.bfloat16)
+    got = sw.jit(lambda x: np.round(x, 1), mesh=sw.Mesh({"x": 2}))(x)
+    assert got.dtype == np.round(x, 1).dtype == sw.bfloat16
+    np.testing.assert_allclose(np.asarray(got, np.float32), np.round(x, 1).astype(np.float32), rtol=2**-7)

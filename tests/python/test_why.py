@@ -555,3 +555,17 @@ def test_a_constraint_that_the_user_wrote_behind_such_a_group_is_the_users() -> 
     assert [step.name for step in value.axes[0].path] == [
         "sdy.sharding_group", "stablehlo.tanh", "sdy.sharding_constraint",
     ]  # fmt: skip
+
+
+def test_a_name_like_no_other_is_answered_with_names_that_exist() -> None:
+    def layer(x: Any, weights: Any) -> Any:
+        hidden = x @ weights
+        return np.tanh(hidden)
+
+    program = sw.jit(layer, mesh=sw.Mesh({"x": 2})).lower(np.ones((2, 2)), np.ones((2, 2))).compile()
+    with pytest.raises(KeyError) as caught:
+        program.why("zzzz")
+    text = (
+        "why: no value of the program is called 'zzzz'; ask by a name, such as hidden, weights, x, an op or FILE:LINE"
+    )
+    assert caught.value.args[0] == text

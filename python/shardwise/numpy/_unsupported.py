@@ -22,9 +22,10 @@ __all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
-_UPDATES = dict.fromkeys(
-    ("fill_diagonal", "put", "put_along_axis"), "sw.at(x, index).set(values) returns a new array"
-) | dict.fromkeys(("copyto", "place", "putmask"), "np.where(mask, values, x) returns a new array")
+_UPDATES = dict.fromkeys(("put", "put_along_axis"), "sw.at(x, index).set(values) returns a new array")
+_UPDATES |= dict.fromkeys(("copyto", "place", "putmask"), "np.where(mask, values, x) returns a new array")
+_UPDATES["fill_diagonal"] = "sw.at(x, np.diag_indices(n)).set(values) returns a new array"
+_INSTEAD |= {"apply_along_axis": "use sw.vmap(f)"}
 _OPTIONS = {
     "casting": "convert the operands with astype",
     "device": "leave it out, and place the array with sw.device_put",

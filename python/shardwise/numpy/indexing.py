@@ -157,6 +157,9 @@ def _item(item: Any, index: tuple[Any, ...]) -> Any:
         return item
     if np.ndim(item) > 0:
         raise IndexError(message("indexing", "an array index must hold integers", f"[{indexing_text(index)}]"))
+    if isinstance(item, str):
+        way_out = "pass a dict of arrays to index by names: {name: df[name].to_numpy() for name in df}"
+        raise IndexError(message("indexing", "an array has no names", f"[{indexing_text(index)}]", way_out))
     try:
         return operator.index(item)
     except TypeError:

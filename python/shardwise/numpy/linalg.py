@@ -309,7 +309,7 @@ def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -
     if order not in (1, -1, np.inf, -np.inf):
         got = repr(order)
         raise UnsupportedError(
-            message("np.linalg.norm", "this order of a matrix needs singular values", got, "use 'fro', 1 or inf")
+            message("np.linalg.norm", "this order of a matrix needs singular values", got, "call it outside jit")
         )
     summed, chosen = axes if order in (1, -1) else axes[::-1]
     sums = np.sum(np.abs(x), axis=summed, keepdims=True)

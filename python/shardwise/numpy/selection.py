@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype
-from ..errors import ShapeError, UnsupportedError, message
+from ..dtypes import as_dtype, is_dtype
+from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
@@ -73,13 +73,24 @@ def clip(
     if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound that no element can pass is none
         low = None if type(low) is int and low < np.iinfo(a.dtype).min else low
         high = None if type(high) is int and high > np.iinfo(a.dtype).max else high
+    for name, bound in {"min": low, "max": high}.items():
+        if bound is not None and not isinstance(bound, Tracer) and not is_dtype(np.asarray(bound).dtype):
+            raise DTypeError(message("np.clip", f"{name} must be a number or an array of numbers", shown(bound)))
     if low is None and high is None:
         return np.positive(a)
-    dtype = result_dtype(a, *(bound for bound in (low, high) if bound is not None))
+    dtype = _clipped_dtype(a, low, high)
     if low is None:
         return np.minimum(_cast(a, dtype), high)
     raised = np.maximum(_cast(a, dtype), low)
     return raised if high is None else np.minimum(raised, high)
+
+
+def _clipped_dtype(*operands: Any) -> np.dtype[Any]:
+    """What NumPy clips in, which result_type does not know: float32 for bfloat16 and a Python number."""
+    kinds = [weak_kind(x) for x in operands if x is not None]
+    stand_ins = iter([kind(0) if isinstance(kind, type) else np.zeros((), kind) for kind in kinds])
+    asked: list[Any] = [None if x is None else next(stand_ins) for x in operands]
+    return np.clip(*asked).dtype  # type: ignore[no-any-return]
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -91,10 +102,10 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     """``numpy.nan_to_num``: infinities become the largest finite numbers unless given."""
     if not is_float(x.dtype):
         return x
-    limits = _finfo(x.dtype)
-    result = np.where(np.isnan(x), nan, x)
-    result = np.where(x == np.inf, limits.max if posinf is None else posinf, result)
-    return np.where(x == -np.inf, limits.min if neginf is None else neginf, result)
+    limits, dtype = _finfo(x.dtype), x.dtype
+    result = np.where(np.isnan(x), _cast(nan, dtype), x)
+    result = np.where(x == np.inf, _cast(limits.max if posinf is None else posinf, dtype), result)
+    return np.where(x == -np.inf, _cast(limits.min if neginf is None else neginf, dtype), result)
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:
@@ -123,7 +134,8 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     if decimals == 0:
         return np.rint(a)
     factor = 10.0 ** abs(decimals)
-    return np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor
+    rounded = np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor
+    return _cast(rounded, a.dtype)  # bfloat16 and a Python float make float32
 
 
 @implements("isclose")
