@@ -50,9 +50,16 @@ def transposed(x: Any, w: Any) -> Any:
     return (y * np.arange(7.0)).sum() * w[0, 0]
 
 
+def thresholded(x: Any, w: Any) -> Any:
+    """Jumps at ties: what is exactly at a threshold must not count as rounding."""
+    x = sw.split(np.round(4 * x) / 4, 0, "x")
+    chosen = np.where(x >= 0.25, np.floor(2 * x) + 1, 0.5 * x)
+    return (chosen @ w).sum() + np.argmax(np.round(x.sum(axis=0)), axis=0)
+
+
 # How an Array in the place of X is sharded: as the program splits it.
 HELD = {contracted: sw.P(None, "x")}
-PROGRAMS = [affine, contracted, normalised, ranked, transposed]
+PROGRAMS = [affine, contracted, normalised, ranked, transposed, thresholded]
 
 
 @dataclass(frozen=True)
@@ -125,4 +132,10 @@ FAULTS = [
     Fault("a scan counts its own shard twice", ranked, r"(compare) LT(?=.*tensor<2xi32>)", r"\1 LE"),
     Fault("an offset is one block too small", transposed, r"dense<4> : tensor<i32>", "dense<3> : tensor<i32>"),
     Fault("the index along another axis is read", transposed, r'(axis_index.*axis_ref_list\{)"x"', r'\1"y"'),
+    # what jumps
+    Fault("a threshold is not reached by what equals it", thresholded, r"compare GE", "compare GT"),
+    Fault("floor rounds up", thresholded, r"stablehlo\.floor", "stablehlo.ceil"),
+    Fault(
+        "select takes the other value", thresholded, rf"select ({_VALUE}), ({_VALUE}), ({_VALUE})", r"select \1, \3, \2"
+    ),
 ]

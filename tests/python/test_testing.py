@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from planted_faults import FAULTS, HELD, MESH, PROGRAMS, Fault, W, X
 import shardwise as sw
 from shardwise import _core, dtensor
 from shardwise.testing import assert_matches_unpartitioned
-from shardwise.tracing import Trace, current_trace
+from shardwise.tracing import Trace, Tracer, current_trace
 
 
 def plain(fn: Callable[..., Any]) -> None:
@@ -122,6 +123,43 @@ def test_a_difference_names_rtol_and_atol_and_what_is_promoted() -> None:
     assert_matches_unpartitioned(different, np.arange(8, dtype=np.float32), mesh=MESH, rtol=1e-3)
     with pytest.raises(AssertionError, match=r"where NumPy has 56\.0$"):
         assert_matches_unpartitioned(different, np.arange(8, dtype=np.float32), mesh=MESH, rtol=1e-6)
+
+
+def test_a_function_that_draws_is_refused() -> None:
+    generator = np.random.default_rng(0)
+
+    def noisy(x: Any) -> Any:
+        return x + (generator.standard_normal(x.shape) if isinstance(x, np.ndarray) else 0)
+
+    with pytest.raises(AssertionError, match=r"must return the same for the same arguments, got another result in a s"):
+        assert_matches_unpartitioned(noisy, X, mesh=MESH)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [4, 100, 5000])
+def test_the_wrong_gradient_of_one_leaf_is_found(monkeypatch: pytest.MonkeyPatch, size: int, dtype: type) -> None:
+    gradients = sys.modules["shardwise.grad"]  # shardwise.grad is the function
+    append_vjp = gradients._append_vjp
+
+    def with_a_wrong_bias(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:
+        results = append_vjp(trace, value, seed, wrt)
+        bias = trace.emit("stablehlo.negate", (Tracer(trace, results[1], wrt[1].shape, wrt[1].dtype),))
+        return [results[0], bias._value]
+
+    def loss(x: Any, b: Any) -> Any:
+        return np.tanh(x + b).sum()
+
+    x = np.random.default_rng(1).standard_normal((3, size)).astype(dtype)
+    assert_matches_unpartitioned(sw.grad(loss, argnums=(0, 1)), x, x[0], mesh=MESH)
+    monkeypatch.setattr(gradients, "_append_vjp", with_a_wrong_bias)
+    with pytest.raises(AssertionError, match="must agree with finite differences"):
+        assert_matches_unpartitioned(sw.grad(loss, argnums=(0, 1)), x, x[0], mesh=MESH)
+
+
+def test_gradients_in_narrow_dtypes_are_checked_within_their_rounding() -> None:
+    for dtype in (np.float16, sw.bfloat16):
+        x = np.random.default_rng(1).standard_normal(60).astype(dtype)
+        assert_matches_unpartitioned(sw.grad(lambda x: np.tanh(x + x).sum()), x, mesh=MESH, in_shardings=sw.P("x"))
 
 
 # ---- what it takes --------------------------------------------------------------------------------------------------
