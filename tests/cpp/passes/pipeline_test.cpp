@@ -61,7 +61,7 @@ TEST(Pipeline, RefusesAnUnreducedResult) {
       "result over these axes");
 }
 
-TEST(Pipeline, NeedsAFunction) { EXPECT_THROW(compile(Module(std::make_shared<Context>())), ShapeError); }
+TEST(Pipeline, NeedsAFunction) { EXPECT_THROW(compile(Module(std::make_shared<Context>())), UnsupportedError); }
 
 TEST(Pipeline, KeepsTheProgramThatAPassFailedOn) {
   const Pass broken{"broken", "finds a bug", [](Program& program) {
