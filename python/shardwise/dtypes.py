@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import DTypeError, message, shown
 
-__all__ = ["as_dtype", "bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
+__all__ = ["as_dtype", "as_numbers", "bfloat16", "dtype_name", "is_dtype", "is_float", "numpy_dtype", "refuse_subclass"]
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -72,3 +72,15 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 def is_float(dtype: np.dtype[Any]) -> bool:
     """A floating dtype, bfloat16 included."""
     return dtype.kind == "f" or dtype == bfloat16
+
+
+def as_numbers(array: Any) -> str:
+    """What to do with an array whose dtype programs do not have: ``message``'s way out.
+
+    >>> as_numbers(np.zeros(2, complex)), as_numbers(np.array("1"))
+    ('pass its real and its imaginary part', 'convert it with astype')
+    """
+    dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+    if dtype.fields:
+        return "pass its fields as separate arrays"
+    return "pass its real and its imaginary part" if dtype.kind == "c" else "convert it with astype"

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..advice import STATIC_FIELD
 from ..array import Array, ShapeDtypeStruct
-from ..dtypes import is_dtype, refuse_subclass
+from ..dtypes import as_numbers, is_dtype, refuse_subclass
 from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
 from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
@@ -174,8 +174,7 @@ def numbers_of(leaf: Any) -> np.ndarray | None:
 def _way_out(leaf: Any, name: str, function: str) -> str:
     """How an argument that is no array gets into a program."""
     if not isinstance(leaf, type) and hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
-        is_complex = np.asarray(leaf).dtype.kind == "c"
-        return "pass its real and its imaginary part" if is_complex else "convert it with astype"
+        return as_numbers(leaf)
     parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
     register = ""
     if is_dataclass(leaf) and not isinstance(leaf, type):
