@@ -64,10 +64,10 @@ _MOST_DIMS = 256  # as in program text
 
 def shape_of(what: str, shape: Any) -> tuple[int, ...]:
     """A shape, or a lone size, as integers. Raises ShapeError for what is none."""
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape  # a bool is no size
+    sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape
     rule, way_out = "a shape must be of integers that are not negative", "give a tuple such as (8, 16)"
     is_listed = isinstance(sizes, (Sequence, np.ndarray)) and not isinstance(sizes, str)
-    if not is_listed or not all(is_integer(size, 0) and not isinstance(size, bool) for size in sizes):
+    if not is_listed or not all(is_integer(size, 0) for size in sizes):
         raise ShapeError(message(what, rule, shown(shape), way_out))
     if not all(size < 2**63 for size in sizes):
         raise ShapeError(message(what, "sizes must be below 2^63", shown(shape)))

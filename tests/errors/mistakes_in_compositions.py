@@ -224,6 +224,21 @@ def bool_as_a_size_of_random_numbers() -> None:
     sw.random.normal(sw.random.key(0), (2, True))
 
 
+@row(sw.ShapeError, r"^spec: ndim must be an integer that is not negative, got 2.5; give x.ndim \(at [^\n]*\)$")
+def placements_of_half_a_dim() -> None:
+    sw.dtensor.spec(MESH, [sw.dtensor.Replicate()] * 2, 2.5)  # type: ignore[arg-type]
+
+
+@row(sw.MeshError, r"^Mesh: device ids must be integers, got \[True, 0\] \(at [^\n]*\)$")
+def bool_as_a_device_id() -> None:
+    sw.Mesh({"x": 2}, device_ids=[True, 0])
+
+
+@row(TypeError, r"^largest: count must be an integer that is not negative, got 'n' \(at [^\n]*\)$")
+def text_as_a_count_of_collectives() -> None:
+    on_mesh(lambda x: x).lower(X).compile().collectives().largest("n")  # type: ignore[arg-type]
+
+
 # ---- arrays with fields ---------------------------------------------------------------------------------------------
 
 FIELDS = np.zeros(2, [("a", int), ("b", float)])
