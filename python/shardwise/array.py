@@ -105,14 +105,16 @@ class _Deleted:
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """A shape of one size or of several. Raises TypeError for a size that is no integer."""
+    """A shape of one size or of several. Raises TypeError for a size that is no integer, as a bool is none."""
     sizes = (shape,) if hasattr(shape, "__index__") and np.ndim(shape) == 0 else shape
     try:
-        return tuple([operator.index(size) for size in sizes])
+        numbers = tuple([operator.index(size) for size in sizes])
+        if not any(isinstance(size, bool) for size in sizes):
+            return numbers
     except TypeError as error:
         if isinstance(error, Error):  # of a traced size
             raise
-        raise TypeError(message("ShapeDtypeStruct", "sizes must be integers", repr(shape))) from None
+    raise TypeError(message("ShapeDtypeStruct", "sizes must be integers", repr(shape)))
 
 
 class Array(ArrayMethods):

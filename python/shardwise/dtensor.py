@@ -131,10 +131,12 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
 
     Raises:
         ShardingError: there is not one placement per mesh axis, or two ``Partial`` reductions differ.
-        ShapeError: the tensor does not have a dim.
+        ShapeError: the tensor does not have a dim, or ``ndim`` is no number of dims.
     """
     if not isinstance(device_mesh, Mesh):
         raise MeshError(message("spec", "device_mesh must be a Mesh", shown(device_mesh)))
+    if not is_integer(ndim, 0):
+        raise ShapeError(message("spec", "ndim must be an integer that is not negative", shown(ndim), "give x.ndim"))
     axes = device_mesh.axis_names
     given = list(placements) if isinstance(placements, (list, tuple)) else [placements]
     if len(given) != len(axes) or not all(isinstance(each, (Shard, Replicate, Partial)) for each in given):

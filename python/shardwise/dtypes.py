@@ -88,7 +88,11 @@ def way_to_numbers(x: Any) -> str | None:
     dtype = getattr(x, "dtype", None)
     if dtype is None:  # a pandas.DataFrame, whose columns have dtypes of their own
         return "pass its columns of numbers, df[columns].to_numpy(np.float32)" if hasattr(x, "columns") else None
-    kind = {"category": "category", "str": "U"}.get(str(dtype), np.asarray(x).dtype.kind)
+    if getattr(dtype, "fields", None):
+        return "pass its fields as separate arrays"
+    kind = {"category": "category", "str": "U"}.get(str(dtype))
+    if kind is None:
+        kind = dtype.kind if isinstance(dtype, np.dtype) else np.asarray(x).dtype.kind
     return "pass x.cat.codes" if kind == "category" else _TO_NUMBERS.get(kind, "convert it with astype")
 
 

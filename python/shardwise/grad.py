@@ -13,7 +13,7 @@ import numpy as np
 
 from .advice import STATIC_FIELD
 from .array import Array
-from .dtypes import is_float
+from .dtypes import is_float, way_to_numbers
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
@@ -185,7 +185,7 @@ def _floating(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], i: i
         if array is None or not is_float(array.dtype):
             name = names_of_leaves(fun, args[: i + 1])[k - len(leaves)]
             rule = "an argument to differentiate by must be floating"
-            way_out = f"convert it with astype, or {_left_out(name)}"
+            way_out = f"{way_to_numbers(leaf) or 'convert it with astype'}, or {_left_out(name)}"
             raise DTypeError(message("grad", rule, f"{described(leaf)} for {name}", way_out))
     return [trace.lift(leaf) for leaf in leaves], structure
 

@@ -31,8 +31,12 @@ def _integers(device_ids: Any, count: int) -> list[int]:
     if isinstance(device_ids, range) and not 0 <= device_ids.stop - device_ids.start <= limit:
         rule = "device ids must be a permutation of the devices"
         raise MeshError(message("Mesh", rule, f"{device_ids} for {count} devices"))
-    ids = np.asarray(device_ids)
-    if ids.dtype.kind not in "iu":
+    has_bools = isinstance(device_ids, (list, tuple)) and any(isinstance(each, bool) for each in device_ids)
+    try:
+        ids = np.asarray(device_ids)
+    except ValueError:  # of lists of different lengths
+        ids = np.empty(0, object)
+    if has_bools or ids.dtype.kind not in "iu":
         raise MeshError(message("Mesh", "device ids must be integers", repr(device_ids)))
     return [int(i) for i in ids.reshape(-1)]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from .array import Array, put
+from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
 from .jit import numbers_of
 from .mesh import Mesh, get_mesh
@@ -110,7 +111,11 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
     array = x if isinstance(x, Array) else numbers_of(x)
     if array is None:
         rule = "every leaf must be an array of numbers"
-        way_out = "leave it out of the tree" if path else "convert it with astype"
+        way_out = (
+            "leave it out of the tree"
+            if path and not hasattr(x, "dtype")
+            else way_to_numbers(x) or "convert it with astype"
+        )
         raise DTypeError(message(what, rule, f"{described(x)} for x{path}", way_out))
     if reference is not None:
         named.core(array.ndim)  # checked, as in the partitioned run

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from .errors import message
+from .errors import message, shown as shown_value
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
+from .partition_spec import is_integer
 from .tables import Report, format_bytes, place, shown
 
 __all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]
@@ -127,7 +128,13 @@ class Ledger(Report[CollectiveRow]):
         return LedgerGroups.of(self.rows, checked_keys("group_by", keys or _GROUPED_BY), self.summary())
 
     def largest(self, count: int = 10) -> Ledger:
-        """The collectives by which a device receives most in a run, largest first."""
+        """The ``count`` collectives by which a device receives most in a run, largest first.
+
+        Raises:
+            TypeError: a count that is no integer of at least 0.
+        """
+        if not is_integer(count, 0):
+            raise TypeError(message("largest", "count must be an integer that is not negative", shown_value(count)))
         return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
 
     def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:

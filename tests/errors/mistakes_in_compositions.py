@@ -156,3 +156,144 @@ def histogram_by_a_rule() -> None:
 @row(ValueError, r"np.histogram: edges must increase, got \[2 1\] \(at")
 def histogram_of_edges_that_decrease() -> None:
     on_mesh(lambda x: np.histogram(x, [2, 1])).trace(X)
+
+
+@row(ValueError, r"^np.bincount: the numbers must be below minlength, 4, got 5; raise minlength \(at [^\n]*\)$")
+def known_ids_beyond_minlength() -> None:
+    on_mesh(lambda w: np.bincount(np.array([1, 5]), w, minlength=4)).trace(np.ones(2))
+
+
+# ---- numbers of choices and of bins, and bools as numbers -----------------------------------------------------------
+
+TWO = r"^np.choose: there are 2 choices, so that the numbers must be from 0 to 1, got "
+
+
+@row(ValueError, TWO + r"5; use mode='clip' or mode='wrap' \(at [^\n]*\)$")
+def choice_beyond_the_last() -> None:
+    np.choose(IDS, [IDS, IDS])
+
+
+@row(ValueError, TWO + r"-1; use mode='clip' or mode='wrap' \(at [^\n]*\)$")
+def known_choice_below_the_first() -> None:
+    on_mesh(lambda x: np.choose(np.array([0, -1]), [x, x])).trace(V[:2])
+
+
+@row(
+    sw.DTypeError,
+    r"^np.choose: the numbers must be integers that fit int64, got float64; convert them with astype\(int",
+)
+def choice_of_floats() -> None:
+    on_mesh(lambda x: np.choose(x, [x, x])).trace(V)
+
+
+@row(ValueError, r"^np.choose: mode must be 'raise', 'wrap' or 'clip', got 'nearest' \(at [^\n]*\)$")
+def choice_in_another_mode() -> None:
+    on_mesh(lambda n: np.choose(n, [n, n], mode="nearest")).trace(N)  # type: ignore[call-overload]
+
+
+@row(ValueError, r"^np.digitize: bins must increase or decrease, got \[2. 3. 0.\]; sort them \(at [^\n]*\)$")
+def bins_in_no_order() -> None:
+    np.digitize(IDS, np.array([2.0, 3.0, 0.0]))
+
+
+@row(ValueError, r"^np.digitize: bins must increase or decrease, got \[2. 3. 0.\]; sort them \(at [^\n]*\)$")
+def known_bins_in_no_order() -> None:
+    on_mesh(lambda x: np.digitize(x, [2.0, 3.0, 0.0])).trace(X)
+
+
+@row(sw.DTypeError, r"^np.gradient: the array must be of numbers, got bool; convert it with astype \(at [^\n]*\)$")
+def gradient_of_a_mask() -> None:
+    on_mesh(lambda x: np.gradient(x)).trace(X > 0)
+
+
+SIZES = r"^ShapeDtypeStruct: sizes must be integers, got "
+
+
+@row(TypeError, SIZES + r"\(2, True\) \(at [^\n]*\)$")
+def bool_as_a_size() -> None:
+    sw.ShapeDtypeStruct((2, True), np.float32)
+
+
+@row(TypeError, SIZES + r"False \(at [^\n]*\)$")
+def bool_as_the_only_size() -> None:
+    sw.ShapeDtypeStruct(False, np.float32)
+
+
+@row(sw.ShapeError, r"^random.normal: a shape must be of integers that are not negative, got \(2, True\); give a tuple")
+def bool_as_a_size_of_random_numbers() -> None:
+    sw.random.normal(sw.random.key(0), (2, True))
+
+
+@row(sw.ShapeError, r"^spec: ndim must be an integer that is not negative, got 2.5; give x.ndim \(at [^\n]*\)$")
+def placements_of_half_a_dim() -> None:
+    sw.dtensor.spec(MESH, [sw.dtensor.Replicate()] * 2, 2.5)  # type: ignore[arg-type]
+
+
+@row(sw.MeshError, r"^Mesh: device ids must be integers, got \[True, 0\] \(at [^\n]*\)$")
+def bool_as_a_device_id() -> None:
+    sw.Mesh({"x": 2}, device_ids=[True, 0])
+
+
+@row(TypeError, r"^largest: count must be an integer that is not negative, got 'n' \(at [^\n]*\)$")
+def text_as_a_count_of_collectives() -> None:
+    on_mesh(lambda x: x).lower(X).compile().collectives().largest("n")  # type: ignore[arg-type]
+
+
+# ---- arrays with fields ---------------------------------------------------------------------------------------------
+
+FIELDS = np.zeros(2, [("a", int), ("b", float)])
+GOT = r"got \[\('a', '<i8'\), \('b', '<f8'\)\]\[2\]"
+
+
+@row(
+    sw.DTypeError,
+    rf"^jit: argument x must be an array of numbers, {GOT}; pass its fields as separate arrays \(at [^\n]*\)$",
+)
+def fields_as_an_argument() -> None:
+    on_mesh(lambda x: x)(FIELDS)
+
+
+@row(
+    sw.DTypeError,
+    rf"^device_put: every leaf must be an array of numbers, {GOT} for x\[0\]; pass its fields as separate arrays \(at ",
+)
+def fields_on_a_mesh() -> None:
+    sw.device_put([FIELDS], MESH)
+
+
+@row(sw.DTypeError, rf"{GOT} for a; pass its fields as separate arrays, or leave it out of argnums \(at ")
+def fields_to_differentiate_by() -> None:
+    on_mesh(lambda x: sw.grad(lambda x, a: x.sum(), argnums=1)(x, FIELDS)).trace(X)
+
+
+# ---- names that are not there ---------------------------------------------------------------------------------------
+
+OPTIONS = "the options are mode, indices_are_sorted and unique_indices, got foo=1; leave it out"
+
+
+@row(TypeError, rf"^x\.at\[\.\.\.\]\.set: {OPTIONS} \(at [^\n]*\)$")
+def unknown_option_of_an_update() -> None:
+    sw.at(X, 1).set(1.0, foo=1)
+
+
+@row(TypeError, rf"^x\.at\[\.\.\.\]\.add: {OPTIONS} \(at [^\n]*\)$")
+def unknown_option_of_a_traced_update() -> None:
+    on_mesh(lambda x: x.at[1].add(1.0, foo=1)).trace(X)
+
+
+@row(AttributeError, r"^module 'shardwise.numpy' has no attribute 'linspce'; use snp.linspace \(at [^\n]*\)$")
+def misspelled_function() -> None:
+    sw.numpy.linspce  # noqa: B018
+
+
+@row(
+    AttributeError,
+    r"^shardwise.numpy: np.sort is not supported; call numpy's on np.asarray\(x\) outside jit \(at [^\n]*\)$",
+)
+def function_that_only_numpy_has() -> None:
+    sw.numpy.sort  # noqa: B018
+
+
+@row(AttributeError, r"^array: has no attribute 'sort'; use np.sort\(np.asarray\(x\)\) outside jit \(at [^\n]*\)$")
+def sort_in_place() -> None:
+    on_mesh(lambda x: x.sort()).trace(X)

@@ -121,6 +121,8 @@ OTHERS: Rows = {
     "digitize": (lambda x: [np.digitize(x, EDGES), np.digitize(x, EDGES, right=True)], (np.append(X, EDGES),)),
     "digitize-down": (lambda x: [np.digitize(x, EDGES[::-1]), np.digitize(x, EDGES[::-1], right=True)], (np.append(X, EDGES),)),
     "digitize-traced": (np.digitize, (X, EDGES)),
+    "digitize-traced-down": (lambda x, e: [np.digitize(x, e), np.digitize(x, e, right=True)], (np.append(X, [*EDGES, np.nan]), EDGES[::-1])),
+    "digitize-traced-equal": (lambda x, e, f, g: [np.digitize(x, b, right=r) for b in (e, f, g) for r in (False, True)], (I, np.array([7, 1, 1]), np.array([1, 1]), np.array([3]))),
     "interp-nan": (lambda x: np.interp(x, EDGES, HEIGHTS), (N,)),
     "interp-float32": (lambda x: np.interp(x, EDGES, HEIGHTS), (X.astype(np.float32),)),
     "isin": (lambda x: [np.isin(x, [1, 7, -4]), np.isin(x, x[0, :2], invert=True)], (I,)),

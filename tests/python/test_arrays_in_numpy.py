@@ -115,3 +115,49 @@ def test_comparison_with_none_and_text(other: Any) -> None:
         assert isinstance(result, sw.Array)
         assert result.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(result), expected)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [2.0, 2.0, 0.0], [1.0, 1.0], [1.0], []])
+def test_bins_of_an_array_increase_or_decrease(bins: list[float], right: bool) -> None:
+    x = np.array([-1.5, 0.5, 1.0, 1.5, 2.0, 2.5, np.nan])
+    expected = np.digitize(x, bins, right)
+    for edges in (bins, np.array(bins), sw.device_put(np.array(bins), MESH)):
+        result = np.digitize(sw.device_put(x, MESH), edges, right)
+        np.testing.assert_array_equal(np.asarray(result), expected)
+        assert result.dtype == expected.dtype
+
+
+def test_numbers_of_choices_outside() -> None:
+    """Known ones raise as NumPy's; traced ones are clamped, which the docstring states."""
+    numbers, rows = np.array([0, 5, -1, 1]), [np.arange(4), np.arange(4) + 10]
+    for mode in ("wrap", "clip"):
+        result = np.choose(sw.device_put(numbers, MESH), rows, mode=mode)
+        np.testing.assert_array_equal(np.asarray(result), np.choose(numbers, rows, mode=mode))
+    for function in (np.choose, lambda n, rows: np.choose(sw.device_put(n, MESH), rows)):
+        with pytest.raises(ValueError, match=r"invalid entry in choice array|^np\.choose: there are 2 choices"):
+            function(numbers, rows)
+    traced = sw.jit(lambda n: np.choose(n, rows), mesh=MESH)(numbers)
+    np.testing.assert_array_equal(np.asarray(traced), np.choose(numbers, rows, mode="clip"))
+    mask = numbers > 0
+    np.testing.assert_array_equal(np.asarray(np.choose(sw.device_put(mask, MESH), rows)), np.choose(mask, rows))
+
+
+def test_counted_numbers_outside() -> None:
+    """Known ones raise; traced ones are not counted, which the docstring states."""
+    numbers = np.array([0, 5, 1, 1])
+    with pytest.raises(
+        ValueError, match=r"np.bincount: the numbers must be below minlength, 4, got 5; raise minlength"
+    ):
+        np.bincount(sw.device_put(numbers, MESH), minlength=4)
+    traced = sw.jit(lambda n: np.bincount(n, minlength=4), mesh=MESH)(numbers)
+    np.testing.assert_array_equal(np.asarray(traced), [1, 2, 0, 0])
+
+
+def test_names_that_only_numpy_has() -> None:
+    for name in dir(np):
+        if callable(getattr(np, name)) and not name.startswith("_") and not hasattr(sw.numpy, name):
+            with pytest.raises(AttributeError, match=f"^shardwise.numpy: np.{name} is not supported; "):
+                getattr(sw.numpy, name)
+    with pytest.raises(AttributeError, match=r"^module 'shardwise.numpy' has no attribute '__path_of_it__'$"):
+        sw.numpy.__path_of_it__  # noqa: B018

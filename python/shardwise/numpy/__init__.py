@@ -12,7 +12,7 @@ np.int64(6)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from . import (  # noqa: F401
 from ._primitives import convert, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
-from ._unsupported import unsupported_function
+from ._unsupported import missing_name, unsupported_function
 from .indexing import getitem as getitem
 
 _RULES = elementwise.RULES
@@ -128,3 +128,8 @@ globals().update(_names)
 __all__ = [
     *sorted({*_names, "astype"}),
 ]
+
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing_name(name, __all__)

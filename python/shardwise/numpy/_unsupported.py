@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import UnsupportedError, sentence, shown
 from ..tracing import current_trace
 
-__all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
+__all__ = ["masked", "missing_name", "near_names", "unsupported_function", "unsupported_option"]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
@@ -59,6 +59,19 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
     if near:
         way_out += f", or use np.{' or np.'.join(near)}"
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
+
+
+def missing_name(name: str, supported: Iterable[str]) -> AttributeError:
+    """The error of an attribute that ``shardwise.numpy`` does not have, such as ``snp.sort`` or ``snp.linspce``."""
+    plain = f"module 'shardwise.numpy' has no attribute {name!r}"
+    if name.startswith("_"):  # what Python's own modules look for
+        return AttributeError(plain)
+    near = near_names(name, supported)
+    way_out = f"use snp.{' or snp.'.join(near)}" if near else ""
+    if callable(getattr(np, name, None)):
+        way_out = _UPDATES.get(name) or _INSTEAD.get(name) or "call numpy's on np.asarray(x) outside jit"
+        plain = f"shardwise.numpy: np.{name} is not supported"
+    return AttributeError(sentence(plain, way_out), name=name)
 
 
 def unsupported_option(function: str, name: str, value: Any, way_out: str | None = None) -> UnsupportedError:

@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ..tracing import Tracer
 from ._primitives import broadcast, common_trace, convert, normalize_axis, operand, refuse, reshape
 from ._promote import result_dtype
-from ._registry import implements
-from .joining import concatenate, nested
+from ._registry import checks, implements
+from .joining import concatenate, holds_traced, nested
 from .manipulation import sizes_of
 
 __all__: list[str] = []
+
+_CHOOSE_MODES = ("raise", "wrap", "clip")
+_AS_INTEGERS = "convert them with astype(int)"
 
 
 # ---- among arrays ---------------------------------------------------------------------------------------------------
@@ -68,17 +71,46 @@ def _any_of(conditions: list[Any]) -> Any:
 
 @implements("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """``numpy.choose``. Numbers that are traced cannot raise: outside they are clamped, unless ``mode="wrap"``."""
+    """``numpy.choose``.
+
+    Traced numbers outside cannot raise: with ``mode="raise"`` they are clamped to the first or the last choice, as with
+    ``mode="clip"``. Known ones raise, as those of a call on :class:`shardwise.Array`.
+
+    Raises:
+        DTypeError: numbers that are no integers. ValueError: a known number outside, another mode.
+    """
     refuse("choose", out=(out, None))
     rows = list(choices)
+    if not holds_traced(a):
+        _check_choose(a, rows, out, mode)
+    elif mode not in _CHOOSE_MODES:
+        raise ValueError(message("np.choose", "mode must be 'raise', 'wrap' or 'clip'", repr(mode)))
     trace = common_trace((a, *rows))
-    number: Any = trace.lift(a)
+    number: Any = trace.lift(nested(trace, a))
+    if not np.can_cast(number.dtype, np.int64, "safe"):
+        raise DTypeError(
+            message("np.choose", "the numbers must be integers that fit int64", number.dtype, _AS_INTEGERS)
+        )
+    number = convert(number, np.dtype(np.int64))
     number = number % len(rows) if mode == "wrap" else np.clip(number, 0, len(rows) - 1)
     dtype = result_dtype(*(np.asarray(row) if not isinstance(row, Tracer) else row for row in rows))
     result: Any = operand(trace, rows[0], dtype)
     for i, row in enumerate(rows[1:], 1):
         result = np.where(number == i, operand(trace, row, dtype), result)
     return broadcast(result, np.broadcast_shapes(result.shape, number.shape))
+
+
+@checks("choose")
+def _check_choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> None:
+    if mode not in _CHOOSE_MODES:
+        raise ValueError(message("np.choose", "mode must be 'raise', 'wrap' or 'clip'", repr(mode)))
+    numbers, count = np.asarray(a), len(choices)
+    if mode != "raise" or not numbers.size or numbers.dtype.kind not in "iub":
+        return
+    outside = numbers[(numbers < 0) | (numbers >= count)]
+    if outside.size:
+        must_hold = f"there are {count} choices, so that the numbers must be from 0 to {count - 1}"
+        raise ValueError(message("np.choose", must_hold, outside.flat[0], "use mode='clip' or mode='wrap'"))
 
 
 @implements("isin")

@@ -16,17 +16,26 @@ from ..tracing import Tracer
 from ._primitives import common_trace, convert, operand, shape_of, splat
 from ._promote import is_float, is_integer, result_dtype
 from ._registry import checks, implements
+from .joining import holds_traced
 
 __all__: list[str] = []
 
 
 @implements("bincount")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """``numpy.bincount`` with ``minlength`` elements; traced numbers outside are left out.
+    """``numpy.bincount`` with exactly ``minlength`` elements, where NumPy's result has at least as many.
+
+    The result's shape cannot depend on traced numbers, and they cannot raise: **those that are negative or not below**
+    ``minlength`` **are not counted**, as updates at traced places outside of ``x.at[...]`` are dropped. Compare
+    ``counts.sum()`` with the numbers' size where that may happen. Known numbers outside raise, as do those of a call
+    on :class:`shardwise.Array`.
 
     Raises:
-        UnsupportedError: no ``minlength``. ShapeError, DTypeError: not a vector of integers.
+        UnsupportedError: no ``minlength``. ShapeError, DTypeError: not a vector of integers. ValueError: a known number
+            outside.
     """
+    if not holds_traced(x):
+        _check_bincount(x, weights, minlength)
     trace = common_trace((x, weights))
     numbers: Any = trace.lift(x)
     if numbers.ndim != 1 or (weights is not None and shape_of(weights) != numbers.shape):

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
-from ..tracing import Tracer
+from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ._primitives import common_trace, convert, iota, normalize_axes, normalize_axis, operand, refuse, shape_of
 from ._promote import is_float, result_dtype
-from ._registry import implements
-from .joining import concatenate, nested, stack
+from ._registry import checks, implements
+from .joining import concatenate, holds_traced, nested, stack
 
 __all__: list[str] = []
 
@@ -54,13 +53,25 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @implements("digitize")
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """``numpy.digitize``. Bins that are known may decrease; traced ones must increase."""
-    side = "left" if right else "right"
-    if not isinstance(bins, Tracer):
-        edges = np.asarray(bins)
-        if len(edges) > 1 and edges[0] > edges[-1]:
-            return len(edges) - searchsorted(edges[::-1], x, side)
-    return searchsorted(bins, x, side)
+    """``numpy.digitize``. The bins may increase or decrease; traced ones are not checked to do either.
+
+    Raises:
+        ValueError: known bins that do neither.
+    """
+    if not holds_traced(bins):
+        _check_digitize(x, bins)
+    trace = common_trace((x, bins))
+    edges: Any = trace.lift(nested(trace, bins))
+    below = searchsorted(edges, x, "left" if right else "right")  # counts the edges in any order
+    count = edges.shape[0]
+    return np.where(edges[0] > edges[-1], count - below, below) if count > 1 else below
+
+
+@checks("digitize")
+def _check_digitize(x: Any, bins: Any, right: Any = False) -> None:
+    edges = np.asarray(bins)
+    if edges.ndim == 1 and not (np.all(edges[1:] >= edges[:-1]) or np.all(edges[1:] <= edges[:-1])):
+        raise ValueError(message("np.digitize", "bins must increase or decrease", edges, "sort them"))
 
 
 @implements("interp")
@@ -115,6 +126,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """``numpy.gradient``; ``edge_order=2`` needs even spacing."""
     trace = common_trace((f, *varargs))
     x: Any = trace.lift(f)
+    if x.dtype == np.bool_:
+        raise DTypeError(message("np.gradient", "the array must be of numbers", x.dtype, "convert it with astype"))
     x = x if is_float(x.dtype) else convert(x, _FLOAT64)
     axes = normalize_axes("np.gradient", axis, x.ndim)
     spacing = varargs or (1.0,)

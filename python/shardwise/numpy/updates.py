@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError, message
+from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, current_trace
 from . import host_updates
 from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
@@ -34,6 +34,7 @@ __all__ = ["At", "IndexedUpdate", "at"]
 _DROP = (None, "drop", "fill", "promise_in_bounds")
 _MODES = (*_DROP, "clip")
 _BEYOND = ("drop", "fill", "clip")  # modes that say what is done with numbers outside, known ones included
+_OPTIONS = ("mode", "indices_are_sorted", "unique_indices")
 _INT64 = np.dtype(np.int64)
 
 
@@ -92,41 +93,48 @@ class IndexedUpdate:
 
     def set(self, values: Any, **options: Any) -> Any:
         """The array with ``values`` at the index."""
-        return _call(_update, self._x, self._index, values, "", **options)
+        return self._changed("set", values, "", options)
 
     def add(self, values: Any, **options: Any) -> Any:
         """The array with ``values`` added at the index, once for each time that it names an element."""
-        return _call(_update, self._x, self._index, values, "add", **options)
+        return self._changed("add", values, "add", options)
 
     def subtract(self, values: Any, **options: Any) -> Any:
         """The array with ``values`` subtracted at the index."""
-        return _call(_update, self._x, self._index, values, "subtract", **options)
+        return self._changed("subtract", values, "subtract", options)
 
     def multiply(self, values: Any, **options: Any) -> Any:
         """The array multiplied by ``values`` at the index."""
-        return _call(_update, self._x, self._index, values, "multiply", **options)
+        return self._changed("multiply", values, "multiply", options)
 
     mul = multiply
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array divided by ``values`` at the index; it must hold floats."""
-        return _call(_update, self._x, self._index, values, "divide", **options)
+        return self._changed("divide", values, "divide", options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array raised to the power of ``values`` at the index."""
-        return _call(_update, self._x, self._index, values, "power", **options)
+        return self._changed("power", values, "power", options)
 
     def min(self, values: Any, **options: Any) -> Any:
         """The array with the minimum of it and ``values`` at the index."""
-        return _call(_update, self._x, self._index, values, "minimum", **options)
+        return self._changed("min", values, "minimum", options)
 
     def max(self, values: Any, **options: Any) -> Any:
         """The array with the maximum of it and ``values`` at the index."""
-        return _call(_update, self._x, self._index, values, "maximum", **options)
+        return self._changed("max", values, "maximum", options)
 
     def get(self, *, mode: Any = None, fill_value: Any = None) -> Any:
         """``x[index]``; with ``mode="fill"`` a traced number outside gives ``fill_value``, NaN unless given."""
         return _call(_get, self._x, self._index, mode, fill_value)
+
+    def _changed(self, method: str, values: Any, how: str, options: dict[str, Any]) -> Any:
+        for name, value in options.items():
+            if name not in _OPTIONS:
+                must_hold = f"the options are {', '.join(_OPTIONS[:-1])} and {_OPTIONS[-1]}"
+                raise TypeError(message(f"x.at[...].{method}", must_hold, f"{name}={shown(value)}", "leave it out"))
+        return _call(_update, self._x, self._index, values, how, **options)
 
     def __repr__(self) -> str:
         return f"{self._x!r}.at[...]"

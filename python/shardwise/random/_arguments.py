@@ -25,7 +25,9 @@ def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
     except TypeError:
         if any(isinstance(size, Tracer) for size in sizes):
             raise  # it says that the size must be known
-        raise ShapeError(message(function, must_hold, repr(shape), "give a tuple such as (8, 16)")) from None
+        result = ()
+    if len(result) < len(sizes) or any(isinstance(size, bool) for size in sizes):
+        raise ShapeError(message(function, must_hold, repr(shape), "give a tuple such as (8, 16)"))
     if any(size < 0 for size in result):
         raise ShapeError(message(function, must_hold, result, "give the sizes of the result"))
     if math.prod(result) > 1 << 64:
