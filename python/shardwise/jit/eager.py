@@ -25,6 +25,7 @@ from .options import JitOptions
 __all__ = ["eager_call", "jitted_with", "run_as_program", "static_leaf_key"]
 
 _eager_cache: dict[Any, JitFunction] = {}
+_needs_values: set[Any] = set()  # calls whose small integer Arrays, an axis or a size, must be values
 _MAX_EAGER_PROGRAMS = 4096
 _MAX_STATIC_ELEMENTS = 16
 
@@ -63,15 +64,30 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
         return function(*args, **kwargs)
-    try:
+    is_small = [_is_small_integer(leaf) for leaf in leaves]
+    if not any(is_small):
         return _run(function, leaves, tree, is_argument)
-    except TracerConversionError:
-        # An axis, a size or a shift may be an Array, whose value is known here.
-        values = [np.asarray(leaf)[()] if _is_small_integer(leaf) else leaf for leaf in leaves]
-        is_argument = [_is_eager_argument(leaf) for leaf in values]
-        if not any(is_argument) or all(value is leaf for value, leaf in zip(values, leaves)):
-            raise
-        return _run(function, values, tree, is_argument)
+    return _run_with_small_integers(function, leaves, tree, is_argument, is_small)
+
+
+def _run_with_small_integers(
+    function: Any, leaves: list[Any], tree: Any, is_argument: list[bool], is_small: list[bool]
+) -> Any:
+    """Run a call with small integer Arrays: as arguments where it may, else as values, which are known here."""
+    rest = tuple([None if argument else static_leaf_key(leaf) for leaf, argument in zip(leaves, is_argument)])
+    key = (function, tree, rest, tuple(is_argument), tuple(is_small))
+    if key not in _needs_values:
+        try:
+            return _run(function, leaves, tree, is_argument)
+        except TracerConversionError:  # an axis, a size or a shift
+            if is_small == is_argument:  # no array would be left
+                raise
+    values = [np.asarray(leaf)[()] if small else leaf for leaf, small in zip(leaves, is_small)]
+    result = _run(function, values, tree, [_is_eager_argument(leaf) for leaf in values])
+    if len(_needs_values) >= _MAX_EAGER_PROGRAMS:
+        _needs_values.clear()
+    _needs_values.add(key)
+    return result
 
 
 def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
@@ -92,7 +108,7 @@ def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -
             _eager_cache.clear()
         jitted = _eager_cache[key] = jit(run)
         jitted.eager = True
-    return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
+    return jitted._run_outside(tuple([leaf for leaf, argument in zip(leaves, is_argument) if argument]))
 
 
 def _is_eager_argument(leaf: Any) -> bool:
