@@ -74,8 +74,7 @@ def _run_with_small_integers(
     function: Any, leaves: list[Any], tree: Any, is_argument: list[bool], is_small: list[bool]
 ) -> Any:
     """Run a call with small integer Arrays: as arguments where it may, else as values, which are known here."""
-    rest = tuple([None if argument else static_leaf_key(leaf) for leaf, argument in zip(leaves, is_argument)])
-    key = (function, tree, rest, tuple(is_argument), tuple(is_small))
+    key = (*_program_key(function, leaves, tree, is_argument), tuple(is_small))
     if key not in _needs_values:
         try:
             return _run(function, leaves, tree, is_argument)
@@ -91,7 +90,22 @@ def _run_with_small_integers(
 
 
 def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
-    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
+    key = _program_key(function, leaves, tree, is_argument)
+    jitted = _eager_cache.get(key)
+    if jitted is None:
+        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
+            _eager_cache.clear()
+        jitted = _eager_cache[key] = _program(function, leaves, tree, is_argument)
+    return jitted._run_outside(tuple([leaf for leaf, argument in zip(leaves, is_argument) if argument]))
+
+
+def _program_key(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
+    rest = [None if argument else static_leaf_key(leaf) for leaf, argument in zip(leaves, is_argument)]
+    return function, tree, tuple(rest), tuple(is_argument)
+
+
+def _program(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> JitFunction:
+    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]  # keeps no argument alive
 
     def run(*tracers: Any) -> Any:
         values = iter(tracers)
@@ -101,14 +115,9 @@ def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -
         return function(*call_args, **call_kwargs)
 
     run.__name__ = getattr(function, "__name__", "op")
-    key = (function, tree, tuple(map(static_leaf_key, rest)), tuple(is_argument))
-    jitted = _eager_cache.get(key)
-    if jitted is None:
-        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
-            _eager_cache.clear()
-        jitted = _eager_cache[key] = jit(run)
-        jitted.eager = True
-    return jitted._run_outside(tuple([leaf for leaf, argument in zip(leaves, is_argument) if argument]))
+    jitted = jit(run)
+    jitted.eager = True
+    return jitted
 
 
 def _is_eager_argument(leaf: Any) -> bool:
@@ -148,7 +157,7 @@ def _gathered(leaf: Any) -> Any:
 
 
 def _is_small_integer(leaf: Any) -> bool:
-    return isinstance(leaf, Array) and leaf.size <= _MAX_STATIC_ELEMENTS and leaf.dtype.kind in "iu"
+    return isinstance(leaf, Array) and leaf.dtype.kind in "iu" and leaf.size <= _MAX_STATIC_ELEMENTS
 
 
 def static_leaf_key(leaf: Any) -> Any:
