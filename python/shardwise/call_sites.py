@@ -134,12 +134,24 @@ def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
+_MAX_TREES = 4
+_trees: dict[str, tuple[list[str], ast.Module | None]] = {}  # the lines as linecache has them, and their tree
+
+
 def source_tree(file: str) -> ast.Module | None:
     """The parsed source of a file; None where there is none."""
+    lines = linecache.getlines(file)
+    known = _trees.get(file)
+    if known is not None and known[0] is lines:  # linecache makes a new list where it reads a file again
+        return known[1]
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
-        return None
+        tree = None
+    if len(_trees) >= _MAX_TREES:
+        _trees.clear()
+    _trees[file] = (lines, tree)
+    return tree
 
 
 def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:

@@ -4,101 +4,86 @@
     train.py:7: TracingWarning: np.random: draws once, during tracing, so that each call has the same numbers;
     use sw.random.normal with a key
 
-Python's trace function finds the lines, in this thread alone: it compares the states of the generators between them. It
-is costly, so it runs only for functions whose names reach ``np.random`` or a generator: through globals, closures, and
-attributes of modules and objects.
+The states of the generators that the function's names reach, through globals, closures, and attributes of modules and
+objects, are compared before and after tracing. Only where one has changed, or the function names ``default_rng``, its
+bytecode is searched for the line.
 """
 
 from __future__ import annotations
 
-import linecache
-import re
-import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import random as own_random
-from .call_sites import HIDDEN
+from .draw_sites import GENERATORS, MAKERS, DrawSite, draw_sites, function_of
 from .errors import TracingWarning, composed
 
 __all__ = ["warning_of_draws"]
 
-_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _MAX_FUNCTIONS = 300
-_MADE = re.compile(r"\b(default_rng|RandomState|Generator)\(")  # a generator inside draws the same on each trace
+_MAKERS = frozenset(maker.__name__ for maker in MAKERS)
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
 _registry: dict[Any, Any] = {}  # what the filters of warnings need, to warn once per line
+
+
+class _Reached(NamedTuple):
+    generators: list[Any]
+    makes: bool  # it names a function that makes a generator
 
 
 @contextmanager
 def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> Iterator[None]:
     """Warn of the draws of ``np.random`` inside, while ``fun`` is traced with these static arguments."""
-    generators = _reached_generators([fun, *static])
-    if generators is None:
+    reached = _reached([fun, *static])
+    if reached is None:
         yield
         return
-    draws = _Draws(generators)
-    outer = sys.gettrace()
-    if outer is None:  # else a debugger's: its lines are not ours to take
-        sys.settrace(draws.on_event)
+    before = list(map(_state, reached.generators))
     try:
         yield
     finally:
-        if outer is None:
-            sys.settrace(None)
-    function, _ = _function_of(fun)
-    if function is not None:
-        draws.place = (function.__code__.co_filename, function.__code__.co_firstlineno)
-        draws.compare()
-    for file, line in draws.places:
-        _warn(file, line)
+        states = zip(reached.generators, before)
+        changed = [generator for generator, state in states if _state(generator) != state]
+        if changed or reached.makes:
+            for file, line, name in _lines(fun, changed):
+                _warn(file, line, name)
 
 
-def _warn(file: str, line: int) -> None:
-    called = [_OWN.get(name, name) for name in re.findall(r"\b(\w+)\(", linecache.getline(file, line))]
-    known = [f"sw.random.{name}" for name in called if name in own_random.__all__]
-    own = known[0] if known else "sw.random"
+def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, str], None]:
+    """Where generators are made, and where those that have changed draw: file, line and the method's name."""
+    sites = draw_sites(fun)
+    # A generator that is made leaves no trace of it: what stands under a condition may not have run.
+    found = [site for site in sites if site.makes and site.is_certain]
+    for generator in changed:
+        own = [site for site in sites if site.generator is not None and _bits(site.generator) is _bits(generator)]
+        own = own or [site for site in sites if site.generator is None and not site.makes]
+        if own:
+            found.append(min(own, key=lambda site: not site.is_certain))
+        elif threading.active_count() == 1:  # else another thread may have drawn
+            function, _ = function_of(fun)
+            if function is not None:
+                code = function.__code__
+                found.append(DrawSite(generator, "", code.co_filename, code.co_firstlineno, True, False))
+    return {(site.file, site.line, site.name): None for site in found}
+
+
+def _warn(file: str, line: int, name: str) -> None:
+    name = _OWN.get(name, name)
+    own = f"sw.random.{name}" if name in own_random.__all__ else "sw.random"
     rule = "draws once, during tracing, so that each call has the same numbers"
     text = composed("np.random", rule, None, f"use {own} with a key", "", 0)
     warnings.warn_explicit(text, TracingWarning, file, line, registry=_registry)
 
 
-class _Draws:
-    """The lines of the user on which a generator's state changes, or a generator is made."""
-
-    def __init__(self, generators: list[Any]) -> None:
-        self.places: dict[tuple[str, int], None] = {}
-        self.place = ("", 0)  # what runs between two events
-        self._generators = generators
-        self._states = self._read()
-
-    def _read(self) -> list[Any]:
-        return [_comparable(_bits(generator).state) for generator in self._generators]
-
-    def compare(self) -> None:
-        """Take note of a draw since the last event."""
-        states = self._read()
-        if states != self._states:
-            self._states = states
-            self.places.setdefault(self.place)
-
-    def on_event(self, frame: FrameType, event: str, _: Any) -> Any:
-        """For ``sys.settrace``: before each line of the user's functions, and where they begin and end."""
-        if frame.f_code.co_filename.startswith(HIDDEN):
-            return None
-        self.compare()
-        if event == "return":
-            frame = frame.f_back or frame
-        self.place = (frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and _MADE.search(linecache.getline(*self.place)):
-            self.places.setdefault(self.place)
-        return self.on_event
+def _state(generator: Any) -> Any:
+    return _comparable(_bits(generator).state)
 
 
 def _comparable(state: Any) -> Any:
@@ -111,54 +96,40 @@ def _bits(generator: Any) -> Any:
     return getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", generator)
 
 
-def _reached_generators(roots: list[Any]) -> list[Any] | None:
-    """The generators that the names of these functions lead to, with NumPy's own; None where they reach none."""
+def _reached(roots: list[Any]) -> _Reached | None:
+    """The generators that the names of these functions lead to; None where they reach none."""
     todo, found = list(roots), list[Any]()
     seen: dict[Any, Any] = {}  # by identity; kept alive, so that no id has two meanings
     todo += [member for root in roots for member in _attributes(root, set())]
-    reached = False
+    reached = makes = False
     while todo and len(seen) < _MAX_FUNCTIONS:
         value = todo.pop()
         key = (id(value.__self__), id(value.__func__)) if isinstance(value, MethodType) else id(value)
         if key in seen:
             continue
         seen[key] = value
-        if isinstance(value, _GENERATORS):
+        if isinstance(value, GENERATORS):
             found.append(value)
         reached = reached or _is_random(value)
         if isinstance(value, partial):
             todo += [*value.args, *value.keywords.values()]
-        function, owner = _function_of(value)
+        function, owner = function_of(value)
         if function is not None:
             names, values = _names_of(function.__code__), list(_named_values(function))
+            makes = makes or not _MAKERS.isdisjoint(names)
+            reached = reached or "numpy.random" in names  # imported inside
             reached = reached or ("random" in names and any(value is np for value in values))
             todo += values
             todo += [member for base in (*values, owner) for member in _attributes(base, names)]
-    return [np.random.mtrand._rand, *found] if reached or found else None
+    of_numpy = [np.random.mtrand._rand] if reached else []
+    return _Reached([*of_numpy, *found], makes) if reached or found else None
 
 
 def _is_random(value: Any) -> bool:
     """Whether a value is ``np.random``, ``default_rng``, or a function such as ``np.random.normal``."""
-    if value is np.random or value is np.random.default_rng:
+    if value is np.random or any(value is maker for maker in MAKERS):
         return True
-    return isinstance(value, MethodType) and isinstance(value.__self__, _GENERATORS)
-
-
-def _function_of(value: Any) -> tuple[FunctionType | None, Any]:
-    """The Python function behind a value that is called, and the object that it is bound to."""
-    owner = None
-    for _ in range(8):
-        if isinstance(value, FunctionType):
-            break
-        if isinstance(value, MethodType):
-            owner, value = value.__self__, value.__func__
-        elif isinstance(value, partial):
-            value = value.func
-        else:
-            value = getattr(value, "__dict__", {}).get("__wrapped__")
-    if not isinstance(value, FunctionType) or (value.__module__ or "").split(".")[0] in ("numpy", "shardwise"):
-        return None, None
-    return value, owner
+    return isinstance(value, MethodType) and isinstance(value.__self__, GENERATORS)
 
 
 def _names_of(code: CodeType) -> set[str]:

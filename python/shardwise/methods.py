@@ -185,7 +185,16 @@ def _binary(function: Any) -> Any:
 
 
 def _reflected(function: Any) -> Any:
-    return _binary(lambda self, other: function(other, self))
+    def operator(self: Any, other: Any) -> Any:
+        if getattr(other, "__array_ufunc__", function) is None:
+            return NotImplemented
+        try:
+            return function(other, self)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return operator
 
 
 def _in_place(function: Any) -> Any:

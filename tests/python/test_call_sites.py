@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise.call_sites import call_site
+from shardwise.call_sites import call_site, source_tree
 
 MESH = sw.Mesh({"d": 2})
 X = np.ones((4, 6))
@@ -76,3 +80,17 @@ def test_the_running_call() -> None:
     assert site is not None
     assert site.text() == "call_site()"
     assert site.value(site.node.func) is call_site  # type: ignore[union-attr]
+
+
+def test_a_file_is_parsed_again_only_where_it_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("x = 1\n")
+    tree = source_tree(str(file))
+    assert tree is not None
+    assert source_tree(str(file)) is tree
+    file.write_text("y = 2 + 3\n")
+    os.utime(file, (1, 1))
+    linecache.checkcache(str(file))
+    changed = source_tree(str(file))
+    assert changed is not None
+    assert ast.unparse(changed) == "y = 2 + 3"

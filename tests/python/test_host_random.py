@@ -71,6 +71,18 @@ def with_an_object(x: Any) -> Any:
     return NOISE(x)
 
 
+def with_an_import(x: Any) -> Any:
+    from numpy import random
+
+    return x + random.rand(4)  # here
+
+
+def with_an_import_of_the_module(x: Any) -> Any:
+    import numpy.random as npr
+
+    return x + npr.rand(4)  # here
+
+
 def inside_a_gradient(x: Any) -> Any:
     return sw.grad(lambda y: (y * np.random.rand(4)).sum())(x)  # here
 
@@ -85,6 +97,8 @@ DRAWING: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "instance": (NOISE, Noise.add, "sw.random.uniform"),
     "object": (with_an_object, Noise.add, "sw.random.uniform"),
     "partial": (partial(scaled, RNG), scaled, "sw.random.uniform"),
+    "import": (with_an_import, with_an_import, "sw.random.uniform"),
+    "import of the module": (with_an_import_of_the_module, with_an_import_of_the_module, "sw.random.uniform"),
     "gradient": (inside_a_gradient, inside_a_gradient, "sw.random.uniform"),
     "jitted helper": (sw.jit(helper, mesh=MESH), helper, "sw.random.uniform"),
 }
@@ -159,6 +173,64 @@ def test_draws_of_another_thread_are_not_taken_for_the_functions() -> None:
         thread.join()
 
 
+def test_a_generator_that_another_thread_draws_from() -> None:
+    rng, stop = np.random.default_rng(1), threading.Event()
+    thread = threading.Thread(target=lambda: [rng.normal() for _ in iter(stop.is_set, True)])
+
+    def named(x: Any) -> Any:
+        for _ in range(2000):
+            x = x + (rng is not None)
+        return x
+
+    thread.start()
+    try:
+        assert not warnings_of(lambda: sw.jit(named, mesh=MESH)(X))
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_generator_under_a_condition_that_does_not_hold() -> None:
+    def seeded(x: Any, seed: int | None = None) -> Any:
+        if seed is not None:
+            x = x + np.random.default_rng(seed).normal(size=4)
+        return x
+
+    assert not warnings_of(lambda: sw.jit(seeded, mesh=MESH)(X))
+
+
+def test_of_two_draws_the_one_that_always_runs() -> None:
+    def one_of_two(x: Any, noisy: bool = False) -> Any:
+        if noisy:
+            x = x + RNG.uniform(size=4)
+        return x * RNG.normal(size=4)  # here
+
+    caught = warnings_of(lambda: sw.jit(one_of_two, mesh=MESH)(X))
+    assert [w.lineno for w in caught] == [line_of(one_of_two)]
+
+
+def test_a_draw_that_no_line_shows() -> None:
+    draw = {"rand": np.random.rand}
+
+    def hidden(x: Any) -> Any:
+        return x + draw["rand"](4) * bool(np.random)
+
+    caught = warnings_of(lambda: sw.jit(hidden, mesh=MESH)(X))
+    assert [w.lineno for w in caught] == [hidden.__code__.co_firstlineno]
+
+
+def test_tracing_runs_without_a_trace_function() -> None:
+    found = []
+
+    def traced(x: Any) -> Any:
+        found.append(sys.gettrace())
+        return x + RNG.normal(size=4)
+
+    before = sys.gettrace()
+    warnings_of(lambda: sw.jit(traced, mesh=MESH)(X))
+    assert found == [before]
+
+
 def test_a_debugger_keeps_its_trace_function() -> None:
     def debugger(frame: Any, event: str, arg: Any) -> None:
         return None
@@ -170,4 +242,4 @@ def test_a_debugger_keeps_its_trace_function() -> None:
         assert sys.gettrace() is debugger
     finally:
         sys.settrace(before)
-    assert [w.lineno for w in caught] == [helper.__code__.co_firstlineno]
+    assert [w.lineno for w in caught] == [line_of(helper)]

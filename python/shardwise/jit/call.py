@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+_NO_STATIC: tuple[tuple[tuple[int, Any], ...], tuple[tuple[str, Any], ...]] = ((), ())
+
+
 class Call:
     """The arguments of one call, taken apart: leaves to trace, and what the cache key holds beside them."""
 
@@ -49,6 +52,10 @@ class Call:
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], static_nums: set[int], static_names: set[str]
     ) -> None:
+        if not static_nums and not static_names:
+            self.static, self.dynamic_args, self.dynamic_kwargs = _NO_STATIC, args, kwargs
+            self.leaves, self.tree = flatten((args, kwargs))
+            return
         static_nums = {i + len(args) if i < 0 else i for i in static_nums}
         self.static = (
             tuple((i, args[i]) for i in sorted(static_nums) if 0 <= i < len(args)),
@@ -60,6 +67,8 @@ class Call:
 
     def static_key(self) -> Any:
         """The static values with their types: ``1``, ``1.0`` and ``True`` are equal, but not the same program."""
+        if self.static is _NO_STATIC:
+            return _NO_STATIC
         return tuple([tuple([(name, typed(value)) for name, value in group]) for group in self.static])
 
     def leaves_of(self, nums: set[int], names: set[str]) -> tuple[int, ...]:

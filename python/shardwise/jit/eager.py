@@ -25,6 +25,7 @@ from .options import JitOptions
 __all__ = ["eager_call", "jitted_with", "run_as_program", "static_leaf_key"]
 
 _eager_cache: dict[Any, JitFunction] = {}
+_needs_values: set[Any] = set()  # calls whose small integer Arrays, an axis or a size, must be values
 _MAX_EAGER_PROGRAMS = 4096
 _MAX_STATIC_ELEMENTS = 16
 
@@ -63,19 +64,48 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
     if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
         return function(*args, **kwargs)
-    try:
+    is_small = [_is_small_integer(leaf) for leaf in leaves]
+    if not any(is_small):
         return _run(function, leaves, tree, is_argument)
-    except TracerConversionError:
-        # An axis, a size or a shift may be an Array, whose value is known here.
-        values = [np.asarray(leaf)[()] if _is_small_integer(leaf) else leaf for leaf in leaves]
-        is_argument = [_is_eager_argument(leaf) for leaf in values]
-        if not any(is_argument) or all(value is leaf for value, leaf in zip(values, leaves)):
-            raise
-        return _run(function, values, tree, is_argument)
+    return _run_with_small_integers(function, leaves, tree, is_argument, is_small)
+
+
+def _run_with_small_integers(
+    function: Any, leaves: list[Any], tree: Any, is_argument: list[bool], is_small: list[bool]
+) -> Any:
+    """Run a call with small integer Arrays: as arguments where it may, else as values, which are known here."""
+    key = (*_program_key(function, leaves, tree, is_argument), tuple(is_small))
+    if key not in _needs_values:
+        try:
+            return _run(function, leaves, tree, is_argument)
+        except TracerConversionError:  # an axis, a size or a shift
+            if is_small == is_argument:  # no array would be left
+                raise
+    values = [np.asarray(leaf)[()] if small else leaf for leaf, small in zip(leaves, is_small)]
+    result = _run(function, values, tree, [_is_eager_argument(leaf) for leaf in values])
+    if len(_needs_values) >= _MAX_EAGER_PROGRAMS:
+        _needs_values.clear()
+    _needs_values.add(key)
+    return result
 
 
 def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
-    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]
+    key = _program_key(function, leaves, tree, is_argument)
+    jitted = _eager_cache.get(key)
+    if jitted is None:
+        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
+            _eager_cache.clear()
+        jitted = _eager_cache[key] = _program(function, leaves, tree, is_argument)
+    return jitted._run_outside(tuple([leaf for leaf, argument in zip(leaves, is_argument) if argument]))
+
+
+def _program_key(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> Any:
+    rest = [None if argument else static_leaf_key(leaf) for leaf, argument in zip(leaves, is_argument)]
+    return function, tree, tuple(rest), tuple(is_argument)
+
+
+def _program(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> JitFunction:
+    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]  # keeps no argument alive
 
     def run(*tracers: Any) -> Any:
         values = iter(tracers)
@@ -85,14 +115,9 @@ def _run(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -
         return function(*call_args, **call_kwargs)
 
     run.__name__ = getattr(function, "__name__", "op")
-    key = (function, tree, tuple(map(static_leaf_key, rest)), tuple(is_argument))
-    jitted = _eager_cache.get(key)
-    if jitted is None:
-        if len(_eager_cache) >= _MAX_EAGER_PROGRAMS:
-            _eager_cache.clear()
-        jitted = _eager_cache[key] = jit(run)
-        jitted.eager = True
-    return jitted(*[leaf for leaf, argument in zip(leaves, is_argument) if argument])
+    jitted = jit(run)
+    jitted.eager = True
+    return jitted
 
 
 def _is_eager_argument(leaf: Any) -> bool:
@@ -132,7 +157,7 @@ def _gathered(leaf: Any) -> Any:
 
 
 def _is_small_integer(leaf: Any) -> bool:
-    return isinstance(leaf, Array) and leaf.size <= _MAX_STATIC_ELEMENTS and leaf.dtype.kind in "iu"
+    return isinstance(leaf, Array) and leaf.dtype.kind in "iu" and leaf.size <= _MAX_STATIC_ELEMENTS
 
 
 def static_leaf_key(leaf: Any) -> Any:

@@ -201,6 +201,11 @@ class JitFunction:
         finally:
             leave_call()
 
+    def _run_outside(self, args: tuple[Any, ...]) -> Any:
+        """``__call__`` for a caller that is an entry point, outside of tracing and of the unpartitioned reference."""
+        call = self._call(args, {})
+        return self._program(call)._call_flat(call.leaves)
+
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays or :class:`ShapeDtypeStruct`."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.runtime import enter_call, leave_call
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, current_trace
 from . import host_updates
@@ -144,7 +145,11 @@ def _call(function: Any, x: Any, index: Any, *args: Any, **options: Any) -> Any:
     if hasattr(x, "__shardwise_array__"):
         from ..jit import eager_call
 
-        return eager_call(function, (x, without_masks(x.shape, index), *args), options)
+        enter_call()
+        try:
+            return eager_call(function, (x, without_masks(x.shape, index), *args), options)
+        finally:
+            leave_call()
     trace = current_trace()
     if trace is not None and isinstance(x, np.ndarray) and holds_traced((index, args)):
         x = trace.lift(x)
