@@ -118,7 +118,9 @@ def test_comparison_with_none_and_text(other: Any) -> None:
 
 
 @pytest.mark.parametrize("right", [False, True])
-@pytest.mark.parametrize("bins", [[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [2.0, 2.0, 0.0], [1.0, 1.0], [1.0], []])
+@pytest.mark.parametrize(
+    "bins", [[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [2.0, 2.0, 0.0], [0.0, 1.0, np.nan], [1.0, 1.0], [1.0], []]
+)
 def test_bins_of_an_array_increase_or_decrease(bins: list[float], right: bool) -> None:
     x = np.array([-1.5, 0.5, 1.0, 1.5, 2.0, 2.5, np.nan])
     expected = np.digitize(x, bins, right)

@@ -23,7 +23,6 @@ from .manipulation import sizes_of
 
 __all__: list[str] = []
 
-_CHOOSE_MODES = ("raise", "wrap", "clip")
 _AS_INTEGERS = "convert them with astype(int)"
 
 
@@ -81,10 +80,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """
     refuse("choose", out=(out, None))
     rows = list(choices)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(message("np.choose", "mode must be 'raise', 'wrap' or 'clip'", repr(mode)))
     if not holds_traced(a):
         _check_choose(a, rows, out, mode)
-    elif mode not in _CHOOSE_MODES:
-        raise ValueError(message("np.choose", "mode must be 'raise', 'wrap' or 'clip'", repr(mode)))
     trace = common_trace((a, *rows))
     number: Any = trace.lift(nested(trace, a))
     if not np.can_cast(number.dtype, np.int64, "safe"):
@@ -102,8 +101,6 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 @checks("choose")
 def _check_choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> None:
-    if mode not in _CHOOSE_MODES:
-        raise ValueError(message("np.choose", "mode must be 'raise', 'wrap' or 'clip'", repr(mode)))
     numbers, count = np.asarray(a), len(choices)
     if mode != "raise" or not numbers.size or numbers.dtype.kind not in "iub":
         return

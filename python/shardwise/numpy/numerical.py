@@ -70,7 +70,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 @checks("digitize")
 def _check_digitize(x: Any, bins: Any, right: Any = False) -> None:
     edges = np.asarray(bins)
-    if edges.ndim == 1 and not (np.all(edges[1:] >= edges[:-1]) or np.all(edges[1:] <= edges[:-1])):
+    if edges.ndim == 1 and np.any(edges[1:] < edges[:-1]) and np.any(edges[1:] > edges[:-1]):
         raise ValueError(message("np.digitize", "bins must increase or decrease", edges, "sort them"))
 
 
