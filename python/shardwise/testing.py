@@ -121,10 +121,10 @@ class _Reference:
                 raise UnsupportedError(message("assert_matches_unpartitioned", rule, got, way_out)) from error
 
     def rounding(self, i: int, expected: np.ndarray) -> np.ndarray:
-        """How much each element of NumPy's result ``i`` changes if arguments are float64, or change by one eps.
+        """How far NumPy's own result ``i`` moves, by element, with arguments in float64 or changed by one eps.
 
-        Cancellation makes this large relative to the result; a bug in the partitioned program does not change it. The
-        median covers elements that happen to be rounded well.
+        Cancellation makes that large beside the result. A fault of the partitioned program does not change it. The
+        median serves elements that happen to be rounded well.
         """
         wide = expected.astype(np.float64)
         moved = np.zeros_like(wide)

@@ -172,7 +172,7 @@ def numbers_of(leaf: Any) -> np.ndarray | None:
 
 
 def _way_out(leaf: Any, name: str, function: str) -> str:
-    """The fix for an argument that is not an array, for the error message."""
+    """How an argument that is no array gets into a program."""
     if not isinstance(leaf, type) and hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
         is_complex = np.asarray(leaf).dtype.kind == "c"
         return "pass its real and its imaginary part" if is_complex else "convert it with astype"
