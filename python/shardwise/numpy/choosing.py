@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that choose among arrays, or take elements out and put some in, at places that are known during tracing.
+"""Functions that choose among arrays, or delete and insert elements at places that are known during tracing.
 
 np.select([x < 0, x > 1], [0, 1], x)      where(x < 0, 0, where(x > 1, 1, x))
 np.delete(x, [0, 2], axis=1)              take of the other columns
@@ -29,7 +29,7 @@ __all__: list[str] = []
 
 @implements("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """``numpy.select``: of each element the choice of the first condition that holds."""
+    """``numpy.select``: for each element, the choice of the first condition that is True."""
     if len(condlist) != len(choicelist) or not len(condlist):
         got = f"{len(condlist)} and {len(choicelist)}"
         raise ShapeError(message("np.select", "conditions and choices must be as many, and some", got))
@@ -68,7 +68,7 @@ def _any_of(conditions: list[Any]) -> Any:
 
 @implements("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """``numpy.choose``. Numbers that are traced cannot raise: outside they are clamped, unless ``mode="wrap"``."""
+    """``numpy.choose``. Traced indices out of range are clamped, unless ``mode="wrap"``."""
     refuse("choose", out=(out, None))
     rows = list(choices)
     trace = common_trace((a, *rows))

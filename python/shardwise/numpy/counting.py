@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 @implements("bincount")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """``numpy.bincount`` with ``minlength`` elements; traced numbers outside are left out.
+    """``numpy.bincount`` with ``minlength`` elements; traced numbers out of range are not counted.
 
     Raises:
         UnsupportedError: no ``minlength``. ShapeError, DTypeError: not a vector of integers.
