@@ -28,7 +28,7 @@ __all__ = ["Array", "ShapeDtypeStruct", "Shard", "block_until_ready", "device_ge
 
 @dataclass(frozen=True)
 class Shard:
-    """What one device holds of an array: ``data`` is the unpadded block at ``index``."""
+    """The shard of an array on one device: ``data`` is the unpadded block at ``index``."""
 
     device: int
     index: tuple[slice, ...]
@@ -92,7 +92,7 @@ class ShapeDtypeStruct:
 
 
 class _Deleted:
-    """In place of the elements of a deleted array: whatever is wanted of them is an error."""
+    """Replaces the elements of a deleted array; every access raises DeletedArrayError."""
 
     __slots__ = ("_got", "_way_out")
 
@@ -105,22 +105,22 @@ class _Deleted:
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """A shape of one size or of several. Raises TypeError for a size that is no integer, as a bool is none."""
+    """Normalize a size or a sequence of sizes to a tuple. TypeError unless all are integers; bools are not."""
     sizes = (shape,) if hasattr(shape, "__index__") and np.ndim(shape) == 0 else shape
     try:
         numbers = tuple([operator.index(size) for size in sizes])
         if not any(isinstance(size, bool) for size in sizes):
             return numbers
     except TypeError as error:
-        if isinstance(error, Error):  # of a traced size
+        if isinstance(error, Error):  # the size is traced
             raise
     raise TypeError(message("ShapeDtypeStruct", "sizes must be integers", repr(shape)))
 
 
 class Array(ArrayMethods):
-    """An array whose blocks lie on the devices of a virtual mesh. Made by ``device_put`` and jitted functions.
+    """An array that is sharded over the devices of a virtual mesh. Made by ``device_put`` and jitted functions.
 
-    ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and give Arrays.
+    ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and return Arrays.
     """
 
     __slots__ = ("_data", "_sharding", "dtype", "shape")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking into traced functions: :func:`print` for values, :func:`visualize_array_sharding` for tiles."""
+"""Inspect traced functions: :func:`print` prints values, :func:`visualize_array_sharding` prints tiles."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["print", "visualize_array_sharding"]
 
 
 def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
-    """Print traced values when the program runs; outside :func:`shardwise.jit`, print at once. As ``jax.debug.print``.
+    """Print traced values after the run, as ``jax.debug.print``; outside :func:`shardwise.jit`, print immediately.
 
-    The values become hidden results of the program. They are gathered on the host and printed after the run, in
-    program order. Printing itself communicates nothing, but a value that is printed must be computed: partial sums are
-    added up, and an op that nothing else uses is kept.
+    The values become hidden results of the program. They are gathered on the host and printed in program order.
+    Printing adds no collectives by itself, but a printed value must be computed: partial sums are reduced, and ops that
+    nothing else uses are kept.
 
     Args:
-        fmt: a format string, as of ``str.format``.
-        args: what ``{}`` and ``{0}`` refer to: arrays, or trees of arrays and other Python values.
-        ordered: accepted as in JAX; the order is always that of the program.
-        kwargs: what ``{name}`` refers to.
+        fmt: a format string for ``str.format``.
+        args: values for ``{}`` and ``{0}``: arrays, or trees of arrays and other Python values.
+        ordered: accepted as in JAX; values are always printed in program order.
+        kwargs: values for ``{name}``.
 
-    Under :func:`shardwise.grad` the value of the forward pass is printed once. Under :func:`shardwise.vmap` every
-    example is printed on a line of its own, unless no printed value depends on the example.
+    :func:`shardwise.grad` prints the value of the forward pass once. :func:`shardwise.vmap` prints one line per
+    example, unless no printed value depends on the example.
 
     Raises:
-        TypeError: ``fmt`` is no string, or has a format spec for an array that is no scalar. ValueError: an argument
-        that ``fmt`` does not use. IndexError, KeyError: a field of ``fmt`` without an argument. UnsupportedError:
+        TypeError: ``fmt`` is not a string, or has a format spec for an array that is not a scalar. ValueError: ``fmt``
+        does not use an argument. IndexError, KeyError: a field of ``fmt`` has no argument. UnsupportedError:
         inside a manual region.
 
     >>> import shardwise as sw
@@ -113,10 +113,10 @@ class _Checker(string.Formatter):
 
 
 class DebugPrint:
-    """One call of :func:`print` in a program: what is known while tracing, and which values the run gives.
+    """One call of :func:`print` in a program: its format, its static leaves, and the values that the run returns.
 
-    ``values`` are those of the recorded program, one per traced leaf. Each vmap around the call has replaced them by
-    values with a leading dim; ``_maps`` has its size and which of the values have the dim, the outermost vmap first.
+    ``values`` are values of the recorded program, one per traced leaf. Each vmap around the call replaces them by
+    values with a leading dim. ``_maps`` holds the dim's size and which values have it, the outermost vmap first.
     """
 
     def __init__(self, fmt: str, tree: Any, leaves: list[Any], values: Sequence[int | None] = ()) -> None:
@@ -128,12 +128,12 @@ class DebugPrint:
         self._maps: list[tuple[int, list[bool]]] = []
 
     def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
-        """Take the values of all examples of a vmap, and whether they depend on the example."""
+        """Replace the values by those of all examples of a vmap, each with whether it depends on the example."""
         self.values = [value for value, _ in values]
         self._maps.insert(0, (size, [batched for _, batched in values]))
 
     def show(self, results: Sequence[np.ndarray]) -> None:
-        """Print with these values of a run, one line for each example."""
+        """Print the values of a run, one line per example."""
         for example in self._examples(list(results), 0):
             leaves = [np.asarray(leaf) if isinstance(leaf, Array) else leaf for leaf in self._leaves]
             for i, result in zip(self._places, example):
@@ -153,7 +153,7 @@ class DebugPrint:
 
 
 def visualize_array_sharding(array: Any) -> None:
-    """Print which devices hold which tile of an array. In a notebook an Array as a cell's result is also drawn.
+    """Print which devices hold which tile of an array. Notebooks also draw an Array that is a cell's result.
 
     >>> import shardwise as sw
     >>> mesh = sw.Mesh({"x": 4, "y": 2})

@@ -101,12 +101,12 @@ def described(value: object) -> str:
 
 
 def is_one_of(value: object, choices: Collection[str]) -> bool:
-    """Whether ``value`` is one of these words; False for what is no text at all."""
+    """Whether ``value`` is one of these words; False unless it is a string."""
     return isinstance(value, str) and value in choices
 
 
 def expect_text(subject: str, name: str, value: object) -> None:
-    """Raise TypeError for what is no text."""
+    """Raise TypeError unless it is a string."""
     if not isinstance(value, str):
         raise TypeError(message(subject, f"{name} must be a str", shown(value)))
 

@@ -69,13 +69,13 @@ def _joined(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class CollectiveGroup:
-    """The collectives of a program that agree on a key.
+    """The collectives of a program that have one key.
 
     Attributes:
         key: the value of each column that the ledger is grouped by.
-        count: how often they are executed in one run.
+        count: the number of executions in one run.
         bytes: received by one device in all these executions.
-        share: of the bytes of the whole ledger, from 0 to 1.
+        share: the fraction of the ledger's bytes, from 0 to 1.
     """
 
     key: tuple[Any, ...]
@@ -106,7 +106,7 @@ class LedgerGroups(Report[CollectiveGroup]):
         return LedgerGroups(rows, self.by, self._ledger)
 
     def summary(self) -> str:
-        """One line: the total, and what the ledger is grouped by."""
+        """One line: the total, and the columns of the groups."""
         return f"{self._ledger}, by {_joined(self.by)}" if self.rows else self._ledger
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class LedgerGroups(Report[CollectiveGroup]):
 
 @dataclass(frozen=True)
 class LedgerDifference:
-    """What two programs communicate for one key, where they differ.
+    """A difference between two programs for one key.
 
     Attributes:
         change: ``"-"`` only the first program has it, ``"+"`` only the second, ``"~"`` counts or bytes differ.
@@ -158,7 +158,7 @@ class LedgerDifference:
 
 
 class LedgerDiff(Report[LedgerDifference]):
-    """What differs between two ledgers, the largest change of bytes first; false when nothing does.
+    """The differences between two ledgers, the largest change of bytes first; false if there are none.
 
     Made by :meth:`Ledger.diff`.
     """

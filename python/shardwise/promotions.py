@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a program converts floats to a wider dtype: what ``program.promotions()`` returns.
+"""``program.promotions()``: where a program converts floats to a wider dtype.
 
-One float64 scalar promotes everything behind it. The report is read off the program: an op of the user's that converts
-an operand and uses it in the same call promoted it; a conversion that no other op of the same call uses was asked for.
+One float64 scalar promotes every value that depends on it. A NumPy call that converts an operand and uses it
+promoted it; a call that only converts, such as ``astype``, is explicit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Promotion", "Promotions", "promotions_of"]
 
 _COLUMNS = ("where", "op", "operands", "result", "count", "cause")
 _WIDTHS = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
-# An operand is followed through these to the op that the user wrote.
+# These ops are skipped between an operand and the op that the user wrote.
 _LAYOUT = frozenset({"stablehlo.convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})
 _EXPLICIT = "explicit conversion"
 
@@ -28,15 +28,15 @@ class Promotion:
     """An op with a floating operand that is converted to a wider dtype.
 
     Attributes:
-        op: its name; ``"astype"`` for a conversion that the user asked for.
-        operands: their types as they came in: ``("float32[8]", "float64[]")``.
+        op: its name; ``"astype"`` for an explicit conversion.
+        operands: their types before the conversion: ``("float32[8]", "float64[]")``.
         result: the type of the result.
-        cause: what the wide operand is: ``"constant"``, ``"argument scale"``, or the op that made it; "" where no
-            operand was wide, as in ``bfloat16 + float16``.
-        cause_at: where that op is, or "".
-        explicit: the user asked for the conversion, as by ``astype``.
+        cause: the wide operand: ``"constant"``, ``"argument scale"``, or the op that computes it; "" if no operand is
+            wide, as in ``bfloat16 + float16``.
+        cause_at: the source line of that op, or "".
+        explicit: whether the conversion is explicit, as by ``astype``.
         file, line: the user's source line.
-        count: how many ops of the program agree in all of these, as in a Python loop over layers.
+        count: the number of ops with equal values of these fields, as in a Python loop over layers.
     """
 
     op: str
@@ -130,11 +130,11 @@ def _values(rows: Sequence[Any]) -> tuple[_Value, ...]:
 
 
 class _Program:
-    """The ops of a program, with makers and users of values."""
+    """The ops of a program, with the producers and users of each value."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
         self.ops = [
-            # An op of a text without locations is a call of its own.
+            # In text without locations, each op counts as one call.
             _Op(name, _values(operands), _values(results), (call or -number, file, line))
             for number, (name, operands, results, (call, file, line)) in enumerate(rows, 2)
         ]
@@ -145,7 +145,7 @@ class _Program:
                 self._users.setdefault(value.number, []).append(op)
 
     def consumer(self, convert: _Op) -> _Op | None:
-        """The op of the same call that a converted value is for, behind broadcasts and reshapes; None without one."""
+        """The op of the same call that uses a converted value, skipping broadcasts and reshapes; None without one."""
         open_ops = [convert]
         while open_ops:
             op = open_ops.pop(0)
@@ -158,7 +158,7 @@ class _Program:
         return None
 
     def source(self, value: _Value, place: Place) -> _Value:
-        """What came into a call as this operand of one of its ops, before broadcasts and conversions of the call."""
+        """The input of a call behind an operand of one of its ops, before the call's broadcasts and conversions."""
         maker = self.makers.get(value.number)
         while maker is not None and maker.place == place and maker.name in _LAYOUT:
             value = maker.operands[0]
@@ -166,7 +166,7 @@ class _Program:
         return value
 
     def origin(self, value: _Value) -> tuple[str, str]:
-        """What a value is, and where it was made."""
+        """A description of a value, and the source line of the op that computes it."""
         maker = self.makers.get(value.number)
         if maker is None:
             return f"argument {value.name}".rstrip(), ""
@@ -200,9 +200,9 @@ def _short(name: str) -> str:
 
 
 def promotions_of(rows: Sequence[Any]) -> Promotions:
-    """The report of a program, from the extension's rows of its ops.
+    """The promotions of a program, from the rows that the extension returns for its ops.
 
-    The derivative of a conversion to a narrower float is no promotion, and neither is what a call computes with inside.
+    Derivatives of conversions to narrower floats, and wider dtypes that a call uses internally, are not promotions.
     """
     program = _Program(rows)
     narrowed: set[Place] = set()

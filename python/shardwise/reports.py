@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program tells about itself: its collectives with their reasons (``explanations.py`` has shardings and theirs).
+"""The ledger: the collectives of a program with their causes (``explanations.py`` explains shardings).
 
 Reports are data first: dataclasses with ``to_dict()`` and ``to_json()``; tables and prose are views of them.
 """
@@ -30,12 +30,12 @@ class CollectiveRow:
         axes: the mesh axes of a group, as text.
         group_size: how many devices take part in a group.
         bytes: received by one device in one execution.
-        shape: of one device's result.
-        dtype: its dtype's name.
-        count: how often it is executed in one run.
-        file, line: the user's source line of the op that needed it.
-        cause: why it is there, for example ``"reduction in dot_general"``.
-        name: of its result in the program text.
+        shape: the shape of one device's result.
+        dtype: the name of the result's dtype.
+        count: the number of executions in one run.
+        file, line: the user's source line of the op that needs it.
+        cause: its reason, for example ``"reduction in dot_general"``.
+        name: the name of its result in the program text.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class CollectiveRow:
 
     @property
     def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" where no source line is known."""
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
         return place(self.file, self.line)
 
     @property
@@ -66,7 +66,7 @@ class CollectiveRow:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as JSON can hold them."""
+        """The fields by name, with values that JSON supports."""
         return {**asdict(self), "shape": list(self.shape)}
 
 
@@ -85,7 +85,7 @@ def _cells(row: CollectiveRow) -> tuple[str, ...]:
 
 
 class Ledger(Report[CollectiveRow]):
-    """Every collective of a program, in program order; a long one is printed by line and kind, largest first.
+    """The collectives of a program, in program order. Long ledgers print grouped by line and kind, largest first.
 
     >>> ledger = ledger_of([dict(kind="all_reduce", axes='{"model"}', group_size=2, bytes=4096.0, shape=(16, 64),
     ...                          dtype="float32", count=1, file="train.py", line=9, cause="reduction in dot_general")])
@@ -101,7 +101,7 @@ class Ledger(Report[CollectiveRow]):
         return sum(row.total_bytes for row in self.rows)
 
     def by_kind(self) -> dict[str, int]:
-        """How many collectives of each kind a run executes."""
+        """The number of collectives of each kind in one run."""
         counts: dict[str, int] = {}
         for row in self.rows:
             counts[row.kind] = counts.get(row.kind, 0) + row.count
@@ -115,7 +115,7 @@ class Ledger(Report[CollectiveRow]):
                 ``"dtype"``, ``"name"``. Default: ``"where"`` and ``"kind"``.
 
         Raises:
-            ValueError: a key that is no column.
+            ValueError: a key is not a column.
 
         >>> row = dict(kind="all_reduce", axes='{"x"}', group_size=2, bytes=512.0, shape=(8,), dtype="float32",
         ...            file="train.py", line=9)
@@ -128,17 +128,17 @@ class Ledger(Report[CollectiveRow]):
         return LedgerGroups.of(self.rows, checked_keys("group_by", keys or _GROUPED_BY), self.summary())
 
     def largest(self, count: int = 10) -> Ledger:
-        """The ``count`` collectives by which a device receives most in a run, largest first.
+        """The ``count`` collectives with the most bytes in one run, largest first.
 
         Raises:
-            TypeError: a count that is no integer of at least 0.
+            TypeError: ``count`` is not an integer of at least 0.
         """
         if not is_integer(count, 0):
             raise TypeError(message("largest", "count must be an integer that is not negative", shown_value(count)))
         return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
 
     def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:
-        """What another program's ledger has more, less or otherwise than this one.
+        """Compare with the ledger of another program.
 
         Args:
             other: the ledger of the second program.

@@ -47,13 +47,13 @@ def assert_matches_unpartitioned(
 ) -> Program:
     """Run ``fn`` as plain NumPy and as a program on a mesh, in every mode, and compare the trees of results.
 
-    The modes are: the default; every device computed separately; padding filled with NaN; both. In the plain run jitted
-    functions are their NumPy code, an :class:`Array` is the NumPy array that it holds, :func:`shardwise.vmap` is a loop
-    over examples, and a gradient is that of the unpartitioned program, checked against finite differences.
+    The modes are: the default; every device computed separately; padding filled with NaN; both. The plain run calls the
+    NumPy code of jitted functions, gathers each :class:`Array`, and loops over the examples of :func:`shardwise.vmap`.
+    Gradients come from the unpartitioned program, and are checked against finite differences.
 
     Args:
-        fn: a function of arrays in NumPy, with or without annotations, or a jitted one, whose options then hold; also
-            what :func:`shardwise.grad` or :func:`shardwise.vmap` returns.
+        fn: a NumPy function with or without annotations, a jitted function, whose options apply, or the result of
+            :func:`shardwise.grad` or :func:`shardwise.vmap`.
         args, kwargs: its arguments: trees of arrays. An :class:`Array` keeps its sharding in the partitioned run.
         mesh: the devices; default as in :func:`shardwise.jit`.
         in_shardings, out_shardings, static_argnums, static_argnames: as in :func:`shardwise.jit`.
@@ -109,7 +109,7 @@ def assert_matches_unpartitioned(
 
 
 class _Reference:
-    """The plain NumPy run of a function, and what its rounding errors are."""
+    """The plain NumPy run of a function, and estimates of its rounding errors."""
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mesh: Mesh) -> None:
         self._fun, self._args, self._kwargs, self._mesh = fun, args, kwargs, mesh

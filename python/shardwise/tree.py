@@ -76,7 +76,7 @@ def _listed(what: str, items: Any) -> list[Any]:
 
 
 def flatten(tree: Any, is_leaf: _IsLeaf | None = None) -> tuple[list[Any], Any]:
-    """The leaves of ``tree`` and its structure. What ``is_leaf`` is true for is a leaf.
+    """The leaves of ``tree`` and its structure. Nodes for which ``is_leaf`` is true are leaves.
 
     >>> leaves, structure = flatten({"a": (2, None), "b": 1})
     >>> leaves, unflatten(structure, [20, 10])
@@ -102,10 +102,10 @@ def structure(tree: Any, is_leaf: _IsLeaf | None = None) -> Any:
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = None) -> Any:
-    """``f`` of each leaf of ``tree`` and what the other trees have in its place, as a tree.
+    """Apply ``f`` to each leaf of ``tree`` and the subtrees of the other trees in its place; returns a tree.
 
     Raises:
-        ValueError: ``tree`` is no prefix of another tree; it names the first place that differs.
+        ValueError: ``tree`` is not a prefix of another tree; the message names the first difference.
 
     >>> map(lambda w, g: w - g, {"w": 3, "b": 2}, {"w": 1, "b": 1})
     {'w': 2, 'b': 1}
@@ -116,7 +116,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf | None = 
 
 
 def _subtrees(what: str, treedef: Any, tree: Any, rest: tuple[Any, ...], is_leaf: _IsLeaf | None) -> list[list[Any]]:
-    """What each of the other trees has in the places of the leaves of the first one."""
+    """The subtrees of the other trees in the places of the first tree's leaves."""
     columns = []
     for number, other in enumerate(rest, 2):
         try:
@@ -158,7 +158,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) 
     """A tree like ``full_tree`` with the leaves of ``prefix_tree``, each in the place of all leaves below it.
 
     Raises:
-        ValueError: ``prefix_tree`` is no prefix of ``full_tree``.
+        ValueError: ``prefix_tree`` is not a prefix of ``full_tree``.
 
     >>> broadcast({"a": 1, "b": 2}, {"a": ("x", "y"), "b": "z"})
     {'a': (1, 1), 'b': 2}

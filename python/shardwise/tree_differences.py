@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one tree is no prefix of another, for errors: the first place that differs, and what each tree has there.
+"""For errors: the first place where one tree is not a prefix of another, and the nodes of both trees there.
 
 {"w": [1]} of {"w": [1, 2]}      a list of 1 where the tree has a list of 2, at ['w']
 """
@@ -16,17 +16,17 @@ from .tree_registry import NAMESPACE, path_of
 
 __all__ = ["difference"]
 
-_MOST_KEYS = 8  # of a dict that are listed
+_MOST_KEYS = 8  # listed keys of a dict
 
 _Children = dict[str, Any]  # by their step: "['w']", "[0]", ".w"
 
 
 def difference(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None, other: str = "the tree") -> str:
-    """What ``prefix`` has at the first place where it is no prefix of ``tree``; "" where it is one.
+    """Describe the first place where ``prefix`` is not a prefix of ``tree``; "" if it is a prefix.
 
     Args:
-        is_leaf: what counts as a leaf of the prefix; None is one if this says so.
-        other: what to call ``tree``.
+        is_leaf: whether a node of the prefix is a leaf; also called for None.
+        other: the name of ``tree`` in the message.
     """
     found = _first(prefix, tree, "", is_leaf)
     if found is None:
@@ -49,7 +49,7 @@ def _first(prefix: Any, tree: Any, path: str, is_leaf: Callable[[Any], bool] | N
 
 
 def _children(tree: Any) -> _Children | None:
-    """The children of a node; None of a leaf."""
+    """The children of a node, or None for a leaf."""
     accessors, children, structure = optree.tree_flatten_with_accessor(
         tree, lambda x: x is not tree, namespace=NAMESPACE
     )

@@ -106,7 +106,7 @@ def typed(value: Any) -> Any:
 
 
 class _Static:
-    """Static data of an instance of ``cls``, compared with their types. TypeError where they are not hashable."""
+    """Static data of an instance of ``cls``, compared with their types. TypeError unless they are hashable."""
 
     __slots__ = ("_key", "value")
 
@@ -152,17 +152,17 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
-    """Let instances of a class be trees: jit, grad, vmap and shardings reach the arrays in them.
+    """Register a class as a tree node, so that jit, grad, vmap and shardings reach the arrays in it.
 
     Args:
         nodetype: the class; its subclasses are registered on their own.
-        flatten_func: takes an instance and returns ``(children, static data)``. Static data are part of a program:
-            hashable, and compared with ``==`` and their type.
+        flatten_func: takes an instance and returns ``(children, static data)``. Static data
+            must be hashable; programs are cached by their value and type.
         unflatten_func: takes ``(static data, children)`` and returns an instance. Children may be traced values.
-        flatten_with_keys_func: as ``flatten_func``, with pairs ``(key, child)``; keys name the place of a child.
+        flatten_with_keys_func: as ``flatten_func``, with pairs ``(key, child)``; keys name the children in paths.
 
     Raises:
-        TypeError: no class. ValueError: a class that is registered already.
+        TypeError: not a class. ValueError: the class is already registered.
 
     Source: `jax.tree_util.register_pytree_node`.
 
@@ -188,12 +188,12 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: _Class) -> _Class:
-    """Let instances of a class with ``tree_flatten`` and a classmethod ``tree_unflatten`` be trees. A decorator.
+    """Register a class with ``tree_flatten`` and a classmethod ``tree_unflatten`` as a tree node. A decorator.
 
     ``x.tree_flatten()`` returns ``(children, static data)``, ``cls.tree_unflatten(static data, children)`` an instance.
 
     Raises:
-        TypeError: no class, or one without these methods. ValueError: a class that is registered already.
+        TypeError: not a class, or a method is missing. ValueError: the class is already registered.
 
     Source: `jax.tree_util.register_pytree_node_class`.
     """
@@ -211,23 +211,23 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Any:
-    """Let instances of a dataclass be trees. A decorator, with or without arguments.
+    """Register a dataclass as a tree node. A decorator, with or without arguments.
 
-    A dataclass whose fields hold arrays is a tree without it. Register it to choose the static fields, or to let it be
-    a tree also where its fields hold only numbers.
+    Dataclasses that hold arrays are trees without registration. Register one to choose its static fields, or if its
+    fields hold only numbers.
 
     Args:
-        nodetype: the dataclass, or another class that is made by ``nodetype(**fields)``.
+        nodetype: the dataclass, or another class whose constructor takes the fields as keywords.
         data_fields: fields that hold arrays or trees; default: all but those with ``metadata={"static": True}``.
-        meta_fields: static fields, hashable and part of a program; given if and only if ``data_fields`` are.
-        drop_fields: fields with a default that no copy of an instance keeps.
+        meta_fields: hashable static fields; required if and only if ``data_fields`` is given.
+        drop_fields: fields with a default that unflattened instances do not keep.
 
     Returns:
         The class.
 
     Raises:
-        TypeError: only one of ``data_fields`` and ``meta_fields``, or neither for another class. ValueError: fields
-            that are missing, unknown or in both, or a class that is registered already.
+        TypeError: only one of ``data_fields`` and ``meta_fields``, or neither for a class that is not a
+            dataclass. ValueError: missing or unknown fields, fields in both, or the class is already registered.
 
     Source: `jax.tree_util.register_dataclass`.
 
@@ -306,7 +306,7 @@ _LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "jaxlib", "shardwise")
 
 
 def adopt(leaves: list[Any]) -> bool:
-    """Register the classes of leaves that are trees to their user; True if there are any, and to flatten again."""
+    """Register the classes of leaves that are trees to their user; True if there are any; then flatten again."""
     if _leaf_classes.issuperset(map(type, leaves)):
         return False
     with _lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of arguments, by optree: None is no leaf, dict keys are sorted, specs are leaves; as in JAX."""
+"""Trees of arguments, by optree: None is not a leaf, dict keys are sorted, and specs are leaves, as in JAX."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_spec(x: Any) -> bool:
 
 
 def native_specs(specs: Any) -> Any:
-    """A tree of shardings with JAX's as ours."""
+    """Convert JAX's shardings in a tree to Shardwise's."""
     if _is_spec(specs):
         return native(specs)
     leaves, structure = flatten(specs)
@@ -62,7 +62,7 @@ def native_specs(specs: Any) -> Any:
 
 
 def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
-    """One leaf of ``prefix`` per leaf of ``tree``; None is a leaf of the prefix. ValueError if it is no prefix."""
+    """One leaf of ``prefix`` per leaf of ``tree``; None is a leaf of the prefix. ValueError if it is not a prefix."""
     flatten(tree)
     spread = optree.broadcast_prefix(prefix, tree, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
     leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
@@ -73,7 +73,7 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
     """One spec per leaf of ``tree``; ``specs`` may be a prefix of it, and None means unspecified.
 
     Raises:
-        ShardingError: ``specs`` is no prefix of the tree.
+        ShardingError: ``specs`` is not a prefix of the tree.
     """
     if _is_spec(specs):
         return [native(specs)] * len(flatten(tree)[0])

@@ -45,7 +45,7 @@ _NO_STATIC: tuple[tuple[tuple[int, Any], ...], tuple[tuple[str, Any], ...]] = ((
 
 
 class Call:
-    """The arguments of one call, taken apart: leaves to trace, and what the cache key holds beside them."""
+    """The arguments of one call: the leaves to trace, and the rest of the cache key."""
 
     __slots__ = ("dynamic_args", "dynamic_kwargs", "leaves", "static", "tree")
 
@@ -108,7 +108,7 @@ def as_weak(x: Tracer, leaf: Any) -> Tracer:
 
 
 def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -> list[Any]:
-    """The leaves of a nested function with the shardings that its jit states."""
+    """Annotate the leaves of a nested jitted function with the shardings of its jit."""
     out = []
     for leaf, spec in zip(leaves, specs):
         if spec is not None and trace.mesh is not None:
@@ -131,7 +131,7 @@ def argument_names(fun: Callable[..., Any], call: Call) -> list[str]:
 
 
 def display_name(fun: Callable[..., Any]) -> str:
-    """The name of a function as its source has it; ``f`` for one without."""
+    """The name of a function in its source; ``f`` if it has none."""
     name = str(getattr(fun, "__name__", ""))
     return name if name.isidentifier() else "f"
 
@@ -159,7 +159,7 @@ def native_struct(leaf: Any) -> Any:
 
 
 def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
-    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is no array of numbers."""
+    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is not an array of numbers."""
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
     if isinstance(leaf, Tracer):
@@ -174,7 +174,7 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
 
 
 def numbers_of(leaf: Any) -> np.ndarray | None:
-    """A leaf as an array of numbers, of a dtype that programs can have; None for anything else."""
+    """Convert a leaf to a numeric array of a supported dtype; None if that is not possible."""
     refuse_subclass(leaf)
     array = np.asarray(leaf)
     return array if is_dtype(array.dtype) else None
@@ -202,7 +202,7 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
 
 
 def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:
-    """The leaves of what a function returned, as traced values, and its structure; DTypeError for other leaves."""
+    """The traced leaves of a function's result, and its structure. DTypeError for leaves that are not arrays."""
     leaves, structure = flatten(result)
     for i, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tracer, Array)) and numbers_of(leaf) is None:
@@ -213,7 +213,7 @@ def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], 
 
 
 def leaf_key(leaf: Any) -> Any:
-    """What the cache key holds of an argument leaf."""
+    """The part of the cache key for an argument leaf."""
     if isinstance(leaf, np.ndarray):
         if type(leaf) is not np.ndarray:
             refuse_subclass(leaf)

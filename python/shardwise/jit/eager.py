@@ -33,7 +33,7 @@ _MAX_STATIC_ELEMENTS = 16
 def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program.
 
-    The program's arguments are the arrays; numbers, axes, indices and small integer arrays are part of the program.
+    Arrays are the program's arguments. Numbers, axes, indices and small integer arrays are static.
     """
     leaves, tree = flatten((args, kwargs))
     trace = current_trace()
@@ -62,7 +62,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if check is not None:
         check(*args, **kwargs)
     is_argument = [_is_eager_argument(leaf) for leaf in leaves]
-    if not any(is_argument):  # np.arange(n, like=x), whose result needs nothing of x
+    if not any(is_argument):  # np.arange(n, like=x): the result does not depend on x
         return function(*args, **kwargs)
     is_small = [_is_small_integer(leaf) for leaf in leaves]
     if not any(is_small):
@@ -127,7 +127,7 @@ def _is_eager_argument(leaf: Any) -> bool:
     return isinstance(leaf, Array)
 
 
-# They read numbers, or make text or files of them: nothing to partition.
+# These return no array, or print or save one, so there is nothing to partition.
 _ON_NUMPY = frozenset(
     getattr(np, name)
     for name in (
@@ -140,12 +140,12 @@ _WRITES_FIRST = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put
 
 
 def _runs_on_numpy(function: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a function takes Arrays as NumPy arrays: one that gives no array, or that writes a NumPy array."""
+    """Whether a call runs on gathered NumPy arrays: its result is not an array, or it writes into a NumPy array."""
     return function in _ON_NUMPY or (function in _WRITES_FIRST and isinstance(args[0], np.ndarray))
 
 
 def _numpy_output(function: Any, kwargs: dict[str, Any]) -> np.ndarray | None:
-    """The NumPy array that a call of a ufunc writes, all of it."""
+    """The NumPy array in ``out=`` of a ufunc call that writes all of it, or None."""
     outs: Any = kwargs.get("out") or ()
     if not isinstance(getattr(function, "__self__", None), np.ufunc) or function.__name__ != "__call__":
         return None
@@ -161,7 +161,7 @@ def _is_small_integer(leaf: Any) -> bool:
 
 
 def static_leaf_key(leaf: Any) -> Any:
-    """What tells a leaf that is part of a program, and no argument of it, from others: type and value."""
+    """The part of a cache key for a static leaf: its type and value."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return type(leaf), leaf.dtype, leaf.shape, leaf.tobytes()
     if isinstance(leaf, slice):
@@ -183,8 +183,8 @@ def run_as_program(
 ) -> Any:
     """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
 
-    The program is kept in ``programs``. It is on the mesh, and is propagated, as the jit of ``fun`` says where it has
-    one. What is no array among the arguments is part of the program.
+    The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
+    arguments are static.
     """
     leaves, tree = flatten((args, kwargs))
     is_array = [isinstance(leaf, (bool, int, float)) or hasattr(type(leaf), "__array__") for leaf in leaves]
@@ -211,12 +211,12 @@ def run_as_program(
 
 
 def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """What the leaves of a call are in terms of the function's parameters."""
+    """The names of the leaves of a call, from the function's parameters: ``params['w'][0]``."""
     return names_of_leaves(fun, args) + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
 
 
 def stated_options_of(fun: Any) -> JitOptions:
-    """What the jit says that ``fun`` is, or that stands behind its transforms; nothing of a function without one."""
+    """The explicit options of ``fun``'s jit, also through transforms and partials; empty if there is no jit."""
     while not isinstance(fun, JitFunction):
         if isinstance(fun, partial):
             fun = fun.func
@@ -230,7 +230,7 @@ def stated_options_of(fun: Any) -> JitOptions:
 
 
 def jitted_with(fun: Callable[..., Any], options: Mapping[str, Any]) -> JitFunction:
-    """``fun`` as a jitted function with these options; unspecified ones are those of a jit that it has already."""
+    """``fun`` as a jitted function with these options; unspecified ones keep the values of its own jit, if any."""
     if isinstance(fun, JitFunction):
         return fun._with_options(**options)
     return JitFunction(fun, **{**stated_options_of(fun), **options})

@@ -69,39 +69,38 @@ def jit(
     strict_divisible: bool | None = None,
     sharding_rules: Mapping[str, ShardingRule | str] | None = None,
 ) -> Any:
-    """Make ``fun``, written in NumPy, one SPMD program for the devices of a mesh. Also a decorator factory.
+    """Compile a NumPy function to one SPMD program for the devices of a mesh. Also a decorator factory.
 
     Args:
         fun: takes and returns trees of arrays.
-        mesh: the devices; default: the mesh of sharded arguments or shardings, else that of :func:`set_mesh`.
+        mesh: the devices; default: the mesh of sharded arguments or shardings, else that of :func:`set_mesh`, else
+            that of the first :class:`NamedSharding` that ``fun`` uses.
         in_shardings: a prefix tree of shardings for the positional arguments: :class:`NamedSharding`, ``P(...)`` or
             text. ``UNSPECIFIED``, the default, and None leave an argument to propagation.
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
-        donate_argnums: positional arguments that the caller uses no more: each :class:`Array` in them is deleted when a
-            call has returned, and any later use of it is an error. Its memory is free from then on; as the run does not
-            write into it, the result needs memory of its own. NumPy arrays are not affected. Ignored in a function that
-            another jitted function calls, as in JAX.
+        donate_argnums: positional arguments whose :class:`Array` leaves are deleted after each call, which frees their
+            memory. Any later use of them is an error. The run does not write in place, so the result needs memory of
+            its own. NumPy arrays are not affected. Ignored in nested jitted functions, as in JAX.
         donate_argnames: the same for keyword arguments.
-        strategy: how propagation settles conflicts: ``"aggressive"``, the default, each tensor takes what it can;
-            ``"basic"``, only what all tensors of an op agree on.
-        conservative: propagate only what asks for no exchange and no part of an axis.
+        strategy: how propagation settles conflicts. With ``"aggressive"``, the default, each tensor takes the axes that
+            it can; with ``"basic"``, it takes only axes on which all tensors of an op agree.
+        conservative: propagate whole axes only, and nothing along dims whose elements move.
         strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
-        sharding_rules: rules of yours for ops, as :meth:`Module.with_sharding_rule` takes them:
+        sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
 
-    The last four hold for a whole program: a function that another one calls leaves them None, or says the same.
+    The last four apply to a whole program: a nested jitted function must not specify other values.
 
     Returns:
-        A :class:`JitFunction`: call it with arrays, or ask it for stages.
+        A :class:`JitFunction`: call it with arrays, or call its stages.
 
     Raises:
-        MeshError: no mesh is known. ShardingError: shardings or rules that do not fit, an option that there is not.
+        MeshError: no mesh given. ShardingError: shardings or rules that do not fit, or an unknown option value.
 
     >>> import numpy as np
     >>> import shardwise as sw
-    >>> import numpy as np
     >>> double = jit(lambda x: x + x, mesh=sw.Mesh({"x": 2}))
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
@@ -125,7 +124,7 @@ def jit(
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Shape and dtype of every result of ``fun``, without its numbers: a tree of :class:`ShapeDtypeStruct`.
+    """Shape and dtype of every result of ``fun``, without running it: a tree of :class:`ShapeDtypeStruct`.
 
     Args:
         fun: takes and returns trees of arrays.
@@ -133,7 +132,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         kwargs: the same.
 
     Raises:
-        What calling ``fun`` with traced arguments raises.
+        The errors of tracing ``fun``.
 
     Source: `jax.eval_shape`.
 
@@ -180,8 +179,8 @@ class JitFunction:
         self.stated_options["mesh"] = mesh
         self._cache: dict[Any, Program] = {}
         self.eager = False  # see Trace
-        self.user_function = fun  # another one where a transform is called outside jit
-        self.transform: list[str] | None = None  # of a transform that is called outside jit: its arguments' names
+        self.user_function = fun  # the function under a transform that is called outside jit
+        self.transform: list[str] | None = None  # argument names of a transform that is called outside jit
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -353,7 +352,7 @@ class JitFunction:
     def _record(
         self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
     ) -> tuple[Trace, list[Tracer], Any]:
-        """Call the function with traced arguments: the recorded program, its arguments, and what was returned."""
+        """Trace the function: the recorded program, its arguments, and the result."""
         trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
         trace.function, trace.eager, trace.transform = self.user_function, self.eager, self.transform is not None
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
@@ -380,7 +379,7 @@ class JitFunction:
         ]
 
     def _wanted(self, call: Call) -> list[Any]:
-        """What in_shardings says of every leaf; of keyword arguments it says nothing."""
+        """The entry of in_shardings for each leaf; None for keyword arguments."""
         specs: list[Any] = [None] * len(call.leaves)
         if self._in_shardings is not None:
             wanted = specs_per_leaf(self._in_shardings, call.dynamic_args, "in_shardings")

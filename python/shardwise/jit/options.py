@@ -75,7 +75,7 @@ def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str
 
 
 def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:
-    """The value of an option that counts parameters from 0: one integer or several; TypeError for anything else."""
+    """Normalize an option of parameter positions to a tuple. TypeError unless it is one integer or several."""
     several = value if isinstance(value, (tuple, list, set, frozenset, range)) else (value,)
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several):
         way_out = "count the positional arguments from 0"
@@ -86,7 +86,7 @@ def parameter_positions(what: str, option: str, value: Any, option_of_names: str
 
 
 def parameter_names(option: str, value: Any, option_of_positions: str) -> tuple[str, ...]:
-    """The value of an option that names parameters: one name or several; TypeError for anything else."""
+    """Normalize an option of parameter names to a tuple. TypeError unless it is one name or several."""
     several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
     if not all(isinstance(name, str) for name in several):
         are_positions = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in several)
@@ -96,7 +96,7 @@ def parameter_names(option: str, value: Any, option_of_positions: str) -> tuple[
 
 
 def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[set[int], set[str]]:
-    """The static, or the donated, arguments by position and by name, however they were given, as JAX infers them."""
+    """Positions and names of the static or donated arguments; each is inferred from the other, as in JAX."""
     by_number, by_name = f"{kind}_argnums", f"{kind}_argnames"
     nums = set(parameter_positions("jit", by_number, () if argnums is None else argnums, by_name))
     names = set(parameter_names(by_name, () if argnames is None else argnames, by_number))
@@ -119,7 +119,7 @@ def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -
 
 
 def check_disjoint(nums: set[int], names: set[str]) -> None:
-    """ValueError for arguments that are static and donated."""
+    """Raise ValueError if an argument is both static and donated."""
     both: list[Any] = [*sorted(names)] or [*sorted(nums)]
     if both:
         rule = "an argument must not be static and donated"
@@ -127,7 +127,7 @@ def check_disjoint(nums: set[int], names: set[str]) -> None:
 
 
 def checked_rules(rules: Any) -> dict[str, ShardingRule]:
-    """The value of ``sharding_rules``, parsed; ShardingError if it is no mapping from op names to rules."""
+    """Parse ``sharding_rules``. ShardingError if it is not a mapping from op names to rules."""
     if not isinstance(rules, Mapping) or not all(isinstance(op, str) for op in rules):
         rule = "sharding_rules must be a mapping from names of ops to rules"
         raise ShardingError(message("jit", rule, repr(rules), "write {'dot_general': 'i j, j k -> i k'}"))

@@ -47,10 +47,10 @@ _call = elementwise.call
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Record a ufunc call: what ``Tracer.__array_ufunc__`` does.
+    """Record a ufunc call. The implementation of ``Tracer.__array_ufunc__``.
 
     Raises:
-        UnsupportedError: no traced form of the ufunc, its method, or an option. ShapeError, DTypeError: as NumPy.
+        UnsupportedError: the ufunc, its method, or an option is not supported. ShapeError, DTypeError: as NumPy.
     """
     if method == "accumulate":
         return cumulative.apply_accumulate(ufunc, inputs, kwargs)
@@ -67,10 +67,10 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Record a call of another NumPy function: what ``Tracer.__array_function__`` does.
+    """Record a call of another NumPy function. The implementation of ``Tracer.__array_function__``.
 
     Raises:
-        UnsupportedError: no traced form of the function or an option. ShapeError, DTypeError: as NumPy.
+        UnsupportedError: the function or an option is not supported. ShapeError, DTypeError: as NumPy.
     """
     traced = FUNCTIONS.get(func)
     if traced is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which dtypes a NumPy call computes in: NumPy itself is asked, with Python numbers as weak, and the answer is kept.
+"""The dtypes in which a NumPy call computes. NumPy itself resolves them, with weak Python numbers; results are cached.
 
 >>> import numpy as np
 >>> loop_dtypes(np.add, (np.zeros(3, np.float32), 2.0))
@@ -31,7 +31,7 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
 
 
 def weak_kind(x: Any) -> Any:
-    """The dtype of ``x``; of a Python number its type, which NumPy takes as weak."""
+    """The dtype of ``x``, or the type of a Python number, which NumPy treats as weak."""
     if type(x) in _WEAK:
         return type(x)
     if type(x) is WeakTracer:
@@ -91,7 +91,7 @@ def result_dtype(*operands: Any) -> np.dtype[Any]:
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What NumPy's sum and prod compute in: integers narrower than 64 bits are widened."""
+    """The dtype in which NumPy's sum and prod compute: integers are widened to 64 bits."""
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < 8):
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype

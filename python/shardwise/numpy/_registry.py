@@ -13,7 +13,7 @@ __all__ = ["CHECKS", "FUNCTIONS", "checks", "function_name", "implements"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-CHECKS: dict[Any, Callable[..., Any]] = {}  # what a call on sharded arrays must pass before it becomes a program
+CHECKS: dict[Any, Callable[..., Any]] = {}  # checks of calls on sharded arrays
 
 
 def implements(*names: str) -> Callable[[_F], _F]:
@@ -45,7 +45,7 @@ def checks(function: Any) -> Callable[[_F], _F]:
 
 
 def function_name(function: Any) -> str:
-    """What users call it: ``np.linalg.norm``."""
+    """The name in user code: ``np.linalg.norm``."""
     module = getattr(function, "__module__", None) or "numpy"
     module = module.replace("numpy", "np", 1) if module.startswith("numpy") else module
     return f"{module}.{getattr(function, '__name__', function)}"

@@ -4,8 +4,8 @@
     x[1:, ids]               slice [1:, :], then gather of columns: (4, 6) and (3, 2) give (3, 3, 2)
     x[np.arange(4), ids]     one column of each row: rows are a batching dim, so that they stay where they are
 
-Negative numbers count from the end. A number outside raises IndexError where it is known: in arrays that are no
-tracers, and in calls on an :class:`~shardwise.Array`. A traced number outside is clamped into the dim.
+Negative indices count from the end. Known indices out of range raise IndexError: in NumPy arrays, and in calls on an
+:class:`~shardwise.Array`. Traced indices are clamped to the dim.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MODES = ("raise", "wrap", "clip")
 
 @dataclass(frozen=True)
 class Places:
-    """Index vectors into some dims of an array, and where their dims stand among those of what they pick out."""
+    """Index vectors into some dims of an array, and the position of the index dims in the result."""
 
     indices: Tracer  # the shape that the indices broadcast to; with several dims, also a last dim of their vectors
     dims: tuple[int, ...]  # of the array
@@ -65,17 +65,17 @@ class Places:
         return tuple(dim for dim in self.dims if dim not in batching)
 
     def offset_dims(self, ndim: int) -> tuple[int, ...]:
-        """The dims of the result that are no index dims, for an array of ``ndim`` dims."""
+        """The dims of the result that are not index dims, for an array of ``ndim`` dims."""
         kept = ndim - len(self.dims)
         return tuple(d if d < self.position else d + len(self.shape) for d in range(kept))
 
     def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """What the places pick out of an array of this shape."""
+        """The shape of the result for an array of this shape."""
         kept = [size for dim, size in enumerate(shape) if dim not in self.dims]
         return (*kept[: self.position], *self.shape, *kept[self.position :])
 
     def gather(self, x: Tracer) -> Tracer:
-        """What stands at the places of ``x``."""
+        """Gather the elements of ``x``."""
         sizes = tuple(min(size, 1) if dim in self.dims else size for dim, size in enumerate(x.shape))
         fields = {
             "offset_dims": self.offset_dims(len(x.shape)),
@@ -138,7 +138,7 @@ def joined_dims(items: list[Any]) -> bool:
 
 
 def places_of(x: Tracer, items: list[Any]) -> Places:
-    """The places that the numbers and arrays of an expanded index name; the slices are taken beforehand."""
+    """The places of the integers and arrays in an expanded index. Slices are applied before."""
     trace = x._trace
     found = [(dim, item) for dim, item in enumerate(i for i in items if i is not None) if not isinstance(item, slice)]
     shape = broadcast_shape("indexing", [shape_of(item) for _, item in found])
@@ -161,7 +161,7 @@ def places_of(x: Tracer, items: list[Any]) -> Places:
 def _batching(found: list[tuple[int, Any]], shape: tuple[int, ...], of: tuple[int, ...]) -> dict[int, int]:
     """Dims of an array of shape ``of`` that are indexed by ``arange`` along a dim of ``shape``, and that dim.
 
-    As a batching dim such a dim keeps its sharding; as numbers it would have to be gathered, since numbers are any.
+    A batching dim keeps its sharding; with arbitrary indices, the dim would have to be gathered.
     """
     result: dict[int, int] = {}
     if any(isinstance(item, Tracer) for _, item in found):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that choose among arrays, or take elements out and put some in, at places that are known during tracing.
+"""Functions that choose among arrays, or delete and insert elements at places that are known during tracing.
 
 np.select([x < 0, x > 1], [0, 1], x)      where(x < 0, 0, where(x > 1, 1, x))
 np.delete(x, [0, 2], axis=1)              take of the other columns
@@ -31,7 +31,7 @@ _AS_INTEGERS = "convert them with astype(int)"
 
 @implements("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """``numpy.select``: of each element the choice of the first condition that holds."""
+    """``numpy.select``: for each element, the choice of the first condition that is True."""
     if len(condlist) != len(choicelist) or not len(condlist):
         got = f"{len(condlist)} and {len(choicelist)}"
         raise ShapeError(message("np.select", "conditions and choices must be as many, and some", got))
@@ -72,11 +72,11 @@ def _any_of(conditions: list[Any]) -> Any:
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """``numpy.choose``.
 
-    Traced numbers outside cannot raise: with ``mode="raise"`` they are clamped to the first or the last choice, as with
-    ``mode="clip"``. Known ones raise, as those of a call on :class:`shardwise.Array`.
+    Traced indices out of range cannot raise: with ``mode="raise"`` they are clamped, as with ``mode="clip"``. Known
+    ones raise, as on an :class:`shardwise.Array`.
 
     Raises:
-        DTypeError: numbers that are no integers. ValueError: a known number outside, another mode.
+        DTypeError: indices that are not integers. ValueError: a known index out of range, or an unknown mode.
     """
     refuse("choose", out=(out, None))
     rows = list(choices)

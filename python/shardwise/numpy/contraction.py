@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products with sums over labelled dims: what einsum, matmul, dot and tensordot have in common.
+"""Products with sums over labelled dims: the common part of einsum, matmul, dot and tensordot.
 
 A term is an array with one label per dim. Two terms become one by ``dot_general``: labels of both that are still
 needed are batch dims, labels of both that are not are contracted, all others are free.
@@ -68,7 +68,7 @@ def _one_dot(
     rhs_shape: tuple[int, ...],
     out: tuple[Label, ...],
 ) -> tuple[dict[str, Any], list[int] | None] | None:
-    """Attributes and final permutation where a contraction is one dot_general, as it mostly is; else None."""
+    """Attributes and final permutation if a contraction is one dot_general, the usual case; else None."""
     shared = set(lhs) & set(rhs)
     sizes = dict(zip(lhs, lhs_shape))
     if (
@@ -121,7 +121,7 @@ def _label_sizes(function: str, terms: Sequence[Term]) -> dict[Label, int]:
 
 
 def _order(terms: Sequence[Term], out: tuple[Label, ...], sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """Which two terms are multiplied at each step; of more than two, what NumPy's einsum_path finds."""
+    """The two terms to multiply at each step; NumPy's einsum_path orders more than two."""
     if len(terms) <= 2:
         return [(0, 1)][: len(terms) - 1]
     numbers = {label: i for i, label in enumerate(sizes)}

@@ -25,10 +25,9 @@ __all__: list[str] = []
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """``numpy.bincount`` with exactly ``minlength`` elements, where NumPy's result has at least as many.
 
-    The result's shape cannot depend on traced numbers, and they cannot raise: **those that are negative or not below**
-    ``minlength`` **are not counted**, as updates at traced places outside of ``x.at[...]`` are dropped. Compare
-    ``counts.sum()`` with the numbers' size where that may happen. Known numbers outside raise, as do those of a call
-    on :class:`shardwise.Array`.
+    The result's shape cannot depend on traced numbers: **those that are negative or not below** ``minlength`` **are not
+    counted**, as updates at traced indices out of range are dropped. Compare ``counts.sum()`` with the size where that
+    may happen. Known numbers out of range raise, as on an :class:`shardwise.Array`.
 
     Raises:
         UnsupportedError: no ``minlength``. ShapeError, DTypeError: not a vector of integers. ValueError: a known number

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's ufuncs: one table from ufunc to what it is made of.
+"""NumPy's ufuncs: one table from each ufunc to its ops.
 
 A string is the op that it is. A function composes it from others, on operands that already have the loop's dtypes and
 one shape; it may use NumPy's operators, since its operands are tracers.
@@ -80,7 +80,7 @@ def strong(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([x.strong() if type(x) is WeakTracer else x for x in inputs])
 
 
-# What Python's operators on numbers give is a Python number again.
+# Python's operators on Python numbers return Python numbers.
 _WEAK = frozenset(
     (
         np.add,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sw.at(x, index)`` of a NumPy array: what ``x.at[index]`` does to a traced one, done by NumPy on a copy.
+"""``sw.at(x, index)`` on NumPy arrays: the updates of ``x.at[index]``, on a copy.
 
 sw.at(x, [0, 0]).add(1)                 y = x.copy(); np.add.at(y, [0, 0], 1)
-sw.at(x, [0, 9]).set(1, mode="drop")    the number outside is left out, as in a traced function
+sw.at(x, [0, 9]).set(1, mode="drop")    the index out of range is dropped, as in a traced function
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def update(x: np.ndarray, index: Any, values: Any, how: str, mode: Any) -> np.nd
 
 
 def get(x: np.ndarray, index: Any, mode: Any, fill_value: Any) -> Any:
-    """A copy of ``x[index]``, with ``fill_value`` for numbers outside in mode "fill"."""
+    """A copy of ``x[index]``, with ``fill_value`` for indices out of range in mode "fill"."""
     index, held = _index_and_copy(x, index, mode, fill_value)
     return held[index].copy()
 
 
 def _index_and_copy(x: np.ndarray, index: Any, mode: Any, beyond: Any) -> tuple[tuple[Any, ...], np.ndarray]:
-    """An index without numbers outside, and an array for it: a copy of ``x``.
+    """An index without entries out of range, and a copy of ``x`` to apply it to.
 
-    In mode "drop", numbers outside become those of an element of ``beyond`` that each dim has behind its last one.
+    In mode "drop", the copy has one more element, ``beyond``, at the end of each dim; indices out of range point to it.
     """
     items: list[Any] = [np.asarray(item) if type(item) is int else item for item in expanded(x.shape, index)]
     if mode in (None, "promise_in_bounds"):

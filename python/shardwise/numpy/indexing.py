@@ -51,7 +51,7 @@ def getitem(x: Tracer, index: Any) -> Tracer:
 
 @dataclass(frozen=True)
 class Box:
-    """What the slices and numbers of an index take from each dim: ``x[1:, ::-2, i]`` of (4, 6, 5)."""
+    """The range that an index takes from each dim: ``x[1:, ::-2, i]`` of (4, 6, 5)."""
 
     start: tuple[int, ...]  # 1, 1, 0
     limit: tuple[int, ...]  # 4, 6, 5: of a traced number or an array, all of the dim
@@ -61,7 +61,7 @@ class Box:
 
     @staticmethod
     def of(shape: tuple[int, ...], items: list[Any]) -> Box:
-        """The box of an index that :func:`expanded` gave. Raises IndexError for a number out of bounds."""
+        """The box of an index that :func:`expanded` gave. Raises IndexError if an integer is out of range."""
         start, limit, strides = [0] * len(shape), list(shape), [1] * len(shape)
         reversed_dims: list[int] = []
         numbers: dict[int, Any] = {}
@@ -90,7 +90,7 @@ class Box:
 
 
 def indexing_text(index: Any) -> str:
-    """An index as one writes it, for messages."""
+    """The source text of an index, for messages."""
     if isinstance(index, tuple):
         return ", ".join(indexing_text(item) for item in index)
     if isinstance(index, slice):

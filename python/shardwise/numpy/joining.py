@@ -104,7 +104,7 @@ def holds_traced(x: Any) -> bool:
 
 
 def nested(trace: Trace, x: Any) -> Any:
-    """What ``numpy.asarray`` makes of ``x``: traced where it holds a traced array at any depth, else of NumPy.
+    """Convert ``x`` as ``numpy.asarray`` does. The result is traced if ``x`` holds a traced array at any depth.
 
     Raises:
         ShapeError: nested arrays of different shapes.
@@ -297,7 +297,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     return _joined(a._trace, parts, dim)
 
 
-_MOST_REPEATS = 2**56 - 1  # what a program's array may have of elements
+_MOST_REPEATS = 2**56 - 1  # the most elements of an array in a program
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

@@ -25,7 +25,7 @@ from .manipulation import sizes_of
 
 __all__ = ["LIFTING"]
 
-LIFTING: dict[str, Callable[..., Any]] = {}  # what shardwise.numpy has under these names
+LIFTING: dict[str, Callable[..., Any]] = {}  # the functions of shardwise.numpy by name
 
 
 def _lifting(name: str, traced: Callable[..., Any]) -> Callable[..., Any]:

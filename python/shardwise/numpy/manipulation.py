@@ -31,7 +31,7 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "si
 
 
 def sizes_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
-    """A shape that is given as a number or as several; TypeError for what is no integer."""
+    """Normalize a size or a sequence of sizes to a tuple. TypeError unless all are integers."""
     several = isinstance(shape, (tuple, list)) or (hasattr(shape, "ndim") and shape.ndim)
     sizes = tuple(shape) if several else (shape,)
     if not all(hasattr(size, "__index__") for size in sizes):

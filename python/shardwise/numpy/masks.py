@@ -25,17 +25,17 @@ def is_mask(item: Any) -> bool:
 
 
 def dims_of(item: Any) -> int:
-    """How many dims an item of an index takes."""
+    """The number of dims that an item of an index covers."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if is_mask(item) else 1
 
 
 def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """An index of one item per dim and None, its masks replaced by the numbers of their True elements.
+    """Replace the masks of an expanded index by the indices of their True elements.
 
     Raises:
-        IndexError: a mask whose shape is not that of its dims.
+        IndexError: a mask and its dims have different shapes.
     """
     if not any(map(is_mask, items)):
         return items
@@ -52,7 +52,7 @@ def positions(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 
 def traced_mask(index: Any, shape: tuple[int, ...]) -> Any:
-    """The traced mask of the first dims that the index of an update is; None for an index without traced masks.
+    """The traced mask that is the index of an update, or None if the index has no traced mask.
 
     Raises:
         IndexError: a mask of another shape. UnsupportedError: a traced mask beside other indices.

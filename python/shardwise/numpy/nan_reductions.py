@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions that leave NaN out: each is the plain reduction of ``np.where(np.isnan(x), neutral, x)``.
+"""Reductions that ignore NaN: each is the plain reduction of ``np.where(np.isnan(x), neutral, x)``.
 
 np.nanmean(x, axis=0)      np.sum(np.where(np.isnan(x), 0, x), axis=0) / np.sum(~np.isnan(x), axis=0)
 """
@@ -82,7 +82,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _NO_VALUE, initial: Any = _NO_VALUE,
     where: Any = _NO_VALUE,
 ) -> Any:  # fmt: skip
-    """``numpy.nanmax``: NaN where there is nothing else."""
+    """``numpy.nanmax``: NaN if all elements are NaN."""
     options = _options("nanmax", axis, keepdims, out=out, initial=initial, where=where)
     return _extreme(np.max, lowest(a.dtype), a, options)
 
@@ -92,20 +92,20 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = _NO_VALUE, initial: Any = _NO_VALUE,
     where: Any = _NO_VALUE,
 ) -> Any:  # fmt: skip
-    """``numpy.nanmin``: NaN where there is nothing else."""
+    """``numpy.nanmin``: NaN if all elements are NaN."""
     options = _options("nanmin", axis, keepdims, out=out, initial=initial, where=where)
     return _extreme(np.min, highest(a.dtype), a, options)
 
 
 @implements("nanargmax")
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _NO_VALUE) -> Any:
-    """``numpy.nanargmax``; 0 where there is nothing but NaN."""
+    """``numpy.nanargmax``: 0 if all elements are NaN."""
     return np.argmax(_without_nan(a, lowest(a.dtype)), **_options("nanargmax", axis, keepdims, out=out))
 
 
 @implements("nanargmin")
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _NO_VALUE) -> Any:
-    """``numpy.nanargmin``; 0 where there is nothing but NaN."""
+    """``numpy.nanargmin``: 0 if all elements are NaN."""
     return np.argmin(_without_nan(a, highest(a.dtype)), **_options("nanargmin", axis, keepdims, out=out))
 
 
@@ -113,7 +113,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = _NO_
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _NO_VALUE, *, where: Any = _NO_VALUE
 ) -> Any:
-    """``numpy.nanmean``: NaN where there is nothing else."""
+    """``numpy.nanmean``: NaN if all elements are NaN."""
     options = _options("nanmean", axis, keepdims, out=out, where=where)
     if not is_float(a.dtype):
         return np.mean(a, dtype=dtype, **options)
@@ -128,7 +128,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = _NO_VALUE,
     *, where: Any = _NO_VALUE, mean: Any = _NO_VALUE, correction: Any = _NO_VALUE,
 ) -> Any:  # fmt: skip
-    """``numpy.nanvar``: NaN where at most ``ddof`` elements are none."""
+    """``numpy.nanvar``: NaN if at most ``ddof`` elements are not NaN."""
     options = _options("nanvar", axis, keepdims, out=out, where=where, mean=mean)
     ddof = ddof if correction is _NO_VALUE else correction
     if not is_float(a.dtype):

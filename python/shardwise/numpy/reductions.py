@@ -134,12 +134,12 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The number below all others: where a maximum starts."""
+    """The smallest value, the neutral element of a maximum."""
     return -math.inf if is_float(dtype) else np.iinfo(dtype).min if is_integer(dtype) else False
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
-    """The number above all others: where a minimum starts."""
+    """The largest value, the neutral element of a minimum."""
     return math.inf if is_float(dtype) else np.iinfo(dtype).max if is_integer(dtype) else True
 
 
@@ -147,7 +147,7 @@ def highest(dtype: np.dtype[Any]) -> Any:
 def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
-    """``numpy.max``: a NaN wins. Raises ShapeError over nothing, ValueError with ``where``, without ``initial``."""
+    """``numpy.max``: NaN propagates. ShapeError for no elements, ValueError for ``where`` without ``initial``."""
     refuse("max", out=(out, None))
     return _extreme("np.max", a, "maximum", axis, keepdims, initial, where)
 
@@ -156,7 +156,7 @@ def max(
 def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
-    """``numpy.min``: a NaN wins. Raises ShapeError over nothing, ValueError with ``where``, without ``initial``."""
+    """``numpy.min``: NaN propagates. ShapeError for no elements, ValueError for ``where`` without ``initial``."""
     refuse("min", out=(out, None))
     return _extreme("np.min", a, "minimum", axis, keepdims, initial, where)
 
@@ -201,7 +201,7 @@ def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
 
 
 def _count(x: Any, axes: tuple[int, ...], mask: Tracer | None, keepdims: bool) -> Any:
-    """How many elements each result has; a number, or traced where a mask chooses them."""
+    """The number of elements per result: an integer, or traced if there is a mask."""
     if mask is None:
         return math.prod(x.shape[a] for a in axes)
     return reduce(convert(mask, x.dtype if is_float(x.dtype) else np.dtype(np.float64)), "add", axes, 0, keepdims)

@@ -31,7 +31,7 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 
 @implements("unravel_index")
 def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Tracer, ...]:
-    """``numpy.unravel_index``; traced indices outside are not detected."""
+    """``numpy.unravel_index``; traced indices out of range are not detected."""
     sizes = sizes_of(shape)
     if order not in ("C", "F"):
         raise ValueError(message("np.unravel_index", "order must be 'C' or 'F'", repr(order)))

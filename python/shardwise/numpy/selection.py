@@ -166,7 +166,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def diagonal_mask(x: Tracer, dim1: int, dim2: int, direction: str = "EQ", offset: int = 0) -> Any:
-    """Where the index along ``dim2`` compares to that along ``dim1`` plus ``offset`` as said."""
+    """Compare the index along ``dim2`` with the index along ``dim1`` plus ``offset``."""
     rows, columns = iota(x._trace, x.shape, dim1), iota(x._trace, x.shape, dim2)
     return compare(direction, columns, rows + offset if offset else rows)
 
@@ -194,7 +194,7 @@ _MOST_OFFSET = 2**56
 
 
 def _square_part(function: str, a: Any, offset: int, axis1: Any, axis2: Any) -> Any:
-    """The square whose main diagonal is wanted, its two dims last."""
+    """The square whose main diagonal is diagonal ``offset`` of ``a``, its two dims last."""
     dim1, dim2 = normalize_axis(function, axis1, a.ndim), normalize_axis(function, axis2, a.ndim)
     if dim1 == dim2:
         raise ShapeError(message(function, "axes must differ", (axis1, axis2)))
@@ -260,7 +260,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def _at_least_zero(k: int) -> int:
-    """``k`` or 0, the larger."""
+    """The larger of ``k`` and 0."""
     return k if k > 0 else 0
 
 

@@ -34,7 +34,7 @@ __all__ = ["At", "IndexedUpdate", "at"]
 
 _DROP = (None, "drop", "fill", "promise_in_bounds")
 _MODES = (*_DROP, "clip")
-_BEYOND = ("drop", "fill", "clip")  # modes that say what is done with numbers outside, known ones included
+_BEYOND = ("drop", "fill", "clip")  # modes that accept indices out of range, also known ones
 _OPTIONS = ("mode", "indices_are_sorted", "unique_indices")
 _INT64 = np.dtype(np.int64)
 
@@ -43,9 +43,9 @@ def at(x: Any, index: Any) -> IndexedUpdate:
     """``x.at[index]`` for arrays of any kind, so that a function is plain NumPy outside :func:`shardwise.jit`.
 
     Args:
-        x: a traced array, an :class:`shardwise.Array`, a NumPy array, or what ``numpy.asarray`` makes one of. It is
-            never written: methods return a changed array of the same shape and dtype. That of a NumPy array is a copy;
-            it is traced where the index or the values are.
+        x: a traced array, an :class:`shardwise.Array`, a NumPy array, or an argument of ``numpy.asarray``. It is
+            not modified: methods return a new array of the same shape and dtype. For a NumPy array this is a copy, or a
+            traced array if the index or the values are traced.
         index: an integer, a slice, None, Ellipsis, an array of integers, a known mask, or a tuple of these. One value
             can be set at a traced mask, too: ``at(x, x < 0).set(0)``.
 
@@ -54,7 +54,7 @@ def at(x: Any, index: Any) -> IndexedUpdate:
         ``get``, as ``x.at[index]``.
 
     Raises:
-        IndexError: a known number outside, unless ``mode`` is "drop", "fill" or "clip".
+        IndexError: a known index is out of range, unless ``mode`` is "drop", "fill" or "clip".
 
     Source: `jax.numpy.ndarray.at`.
 
@@ -80,10 +80,10 @@ class At:
 
 
 class IndexedUpdate:
-    """``x.at[index]``: what stands at an index of an array, to be changed in a new array.
+    """``x.at[index]``: the elements at an index, for out-of-place updates.
 
-    Every method takes JAX's options: ``mode`` is "drop" (or None, "fill"; updates outside do not happen), "clip" (they
-    go to the nearest element) or "promise_in_bounds"; ``unique_indices=True`` promises that no element is named twice.
+    Every method takes JAX's options: ``mode`` is "drop" (or None, "fill"; updates out of range are dropped), "clip"
+    (they apply to the nearest element) or "promise_in_bounds". ``unique_indices=True`` promises distinct indices.
     """
 
     __slots__ = ("_index", "_x")
@@ -97,7 +97,7 @@ class IndexedUpdate:
         return self._changed("set", values, "", options)
 
     def add(self, values: Any, **options: Any) -> Any:
-        """The array with ``values`` added at the index, once for each time that it names an element."""
+        """The array with ``values`` added at the index, once for each occurrence of an element."""
         return self._changed("add", values, "add", options)
 
     def subtract(self, values: Any, **options: Any) -> Any:
@@ -127,7 +127,7 @@ class IndexedUpdate:
         return self._changed("max", values, "maximum", options)
 
     def get(self, *, mode: Any = None, fill_value: Any = None) -> Any:
-        """``x[index]``; with ``mode="fill"`` a traced number outside gives ``fill_value``, NaN unless given."""
+        """``x[index]``; with ``mode="fill"``, traced indices out of range give ``fill_value``, by default NaN."""
         return _call(_get, self._x, self._index, mode, fill_value)
 
     def _changed(self, method: str, values: Any, how: str, options: dict[str, Any]) -> Any:
@@ -238,7 +238,7 @@ def _one_value(values: Any) -> Any:
 
 
 def _masked(x: Tracer, mask: Any, value: Any, how: str) -> Tracer:
-    """One value where a mask of the first dims is True: a select, which sends nothing."""
+    """Write one value where a mask of the first dims is True: a select, which does not communicate."""
     trace = x._trace
     values = operand(trace, value, x.dtype, x.shape)
     changed = trace.emit(f"stablehlo.{how}", (x, values)) if how else values
@@ -246,7 +246,7 @@ def _masked(x: Tracer, mask: Any, value: Any, how: str) -> Tracer:
 
 
 def _items(x: Tracer, index: Any, mode: Any) -> list[Any]:
-    """The expanded index; known numbers outside are traced where the mode says what is done with them."""
+    """The expanded index. Known indices out of range become traced if the mode accepts them."""
     items = expanded(x.shape, index)
     if mode not in _BEYOND:
         return items
@@ -262,7 +262,7 @@ def _lenient(trace: Trace, item: Any, size: int) -> Any:
 
 
 def _values(trace: Any, values: Any, dtype: np.dtype[Any], index_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Values that broadcast to what the index picks out, in the shape of the part that is changed."""
+    """Reshape the values so that they broadcast to the indexed part."""
     values = nested(trace, values) if isinstance(values, (list, tuple)) else values
     given = shape_of(values)
     extra = max(len(given) - len(index_shape), 0)

@@ -54,7 +54,7 @@ def integer_dtype(function: str, dtype: Any, kinds: str = "iu") -> np.dtype[Any]
 
 
 def parameter(function: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """A number, array or tracer in the sampler's dtype. Raises DTypeError for what is no real number."""
+    """A number, array or tracer in the sampler's dtype. Raises DTypeError unless it is real."""
     if not hasattr(value, "dtype"):
         value = np.asarray(value)
     if value.dtype.kind not in "biuf" and not is_float(value.dtype):
