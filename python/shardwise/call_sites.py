@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import linecache
 import os
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
 
 from ._core import ir as _ir
 
-__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "source_tree"]
+__all__ = [
+    "HIDDEN", "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
+    "running_instruction", "source_tree",
+]  # fmt: skip
+
+Instruction = tuple[CodeType, int]  # a place in a program, exact where a line holds several calls
 
 HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
 UNKNOWN: Any = object()  # the value of an expression that names alone do not give
+_PASSING = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Slice)  # from a number to its use
 
 
 class CallSite:
@@ -33,11 +40,12 @@ class CallSite:
     AugAssign, or another node whose evaluation asked for a value.
     """
 
-    __slots__ = ("_frame", "_source", "node")
+    __slots__ = ("_frame", "_source", "_tree", "node")
 
-    def __init__(self, frame: FrameType, node: ast.AST | None, source: str) -> None:
+    def __init__(self, frame: FrameType, node: ast.AST | None, source: str, tree: ast.Module | None) -> None:
         self._frame = frame
         self._source = source
+        self._tree = tree
         self.node = node
 
     def text(self, node: ast.AST | None = None, limit: int = 60) -> str:
@@ -48,6 +56,11 @@ class CallSite:
             return "…"
         found = " ".join(found.split())
         return found if len(found) <= limit else "…"
+
+    def operand(self, node: ast.expr) -> str:
+        """The source of a node as an operand, to which ``.method()`` can be added."""
+        found = self.text(node)
+        return found if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({found})"
 
     def value(self, node: ast.AST) -> Any:
         """The value of a name, or of an attribute of a module; UNKNOWN of anything else, so that no code runs."""
@@ -70,6 +83,18 @@ class CallSite:
                 if value is not UNKNOWN:
                     yield part.id, value
 
+    def consumer(self) -> ast.Call | ast.Subscript | None:
+        """The call or the subscript of which the running expression gives an argument, or a bound of a slice."""
+        if self._tree is None or self.node is None:
+            return None
+        parents = {child: parent for parent in ast.walk(self._tree) for child in ast.iter_child_nodes(parent)}
+        node, parent, is_bound = self.node, parents.get(self.node), False
+        while isinstance(parent, _PASSING):
+            is_bound |= isinstance(parent, ast.Slice)
+            node, parent = parent, parents.get(parent)
+        is_argument = isinstance(parent, ast.Call) and node is not parent.func
+        return parent if is_argument or (isinstance(parent, ast.Subscript) and is_bound) else None  # type: ignore[return-value]
+
     def computed_at(self, file: str, line: int) -> ast.AST | None:
         """What the running expression, or the assignment on another line of its file, computes."""
         if file != self._frame.f_code.co_filename:
@@ -81,7 +106,7 @@ class CallSite:
 
     def statement(self, line: int | None = None) -> ast.stmt | None:
         """The innermost statement on a line; by default, the running one."""
-        tree = source_tree(self._frame.f_code.co_filename)
+        tree = self._tree
         running = self.node if line is None else None
         line = self._frame.f_lineno if line is None else line
         found = None
@@ -107,7 +132,7 @@ def call_site() -> CallSite | None:
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     tree = source_tree(frame.f_code.co_filename)
     node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
-    return CallSite(frame, node, source)
+    return CallSite(frame, node, source, tree)
 
 
 def _user_frame() -> FrameType | None:
@@ -120,6 +145,34 @@ def _user_frame() -> FrameType | None:
             nearest = frame
         frame = frame.f_back
     return frame or nearest
+
+
+def running_instruction() -> Instruction | None:
+    """What the nearest frame outside of shardwise and NumPy is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(HIDDEN):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def raising_instruction(traceback: TracebackType | None) -> Instruction | None:
+    """Where an error came out of shardwise, NumPy or C."""
+    found = None
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(HIDDEN):
+            found = traceback.tb_frame.f_code, traceback.tb_lasti
+        traceback = traceback.tb_next
+    return found
+
+
+def local_of(function: Any, name: str) -> Any:
+    """The value of a local variable where ``function`` is running; UNKNOWN where it is not."""
+    function = inspect.unwrap(function) if callable(function) else None
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return UNKNOWN if frame is None else frame.f_locals.get(name, UNKNOWN)
 
 
 def source_tree(file: str) -> ast.Module | None:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, sentence, shown
-from ..tracing import current_trace
+from ..tracing import Tracer, current_trace
 
-__all__ = ["masked", "near_names", "unsupported_function", "unsupported_option"]
+__all__ = ["masked", "near_names", "unsupported_function", "unsupported_method", "unsupported_option"]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
@@ -57,6 +57,17 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
         way_out = _UPDATES.get(short) or _INSTEAD.get(short) or way_out
     if near:
         way_out += f", or use np.{' or np.'.join(near)}"
+    return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
+
+
+def unsupported_method(name: str, inputs: tuple[Any, ...], way_out: str, is_update: bool = False) -> UnsupportedError:
+    """The error of a method of a ufunc without traced form, such as ``np.add.reduceat``.
+
+    ``is_update`` tells that it would write its first input, which a copy by ``np.asarray`` does not help.
+    """
+    trace = current_trace()
+    if (trace is None or trace.eager) and not (is_update and isinstance(inputs[0], Tracer)):
+        way_out = "call it on np.asarray(a)" + ("" if is_update else f"; {way_out}")
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
 
 
