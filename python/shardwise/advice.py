@@ -102,15 +102,15 @@ def bool_error(x: Tracer) -> TracerConversionError:
 
 def _compared_with_none(site: CallSite, node: ast.AST) -> TracerConversionError | None:
     """The error of ``a == None``, which compares the elements of an array."""
-    for part in ast.walk(node):
-        if not isinstance(part, ast.Compare) or not isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
-            continue
-        sides = [part.left, part.comparators[0]]
-        others = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
-        if len(others) == 1:
-            way_out = f"use {site.operand(others[0])} is {'not ' if isinstance(part.ops[0], ast.NotEq) else ''}None"
-            return _error(site.text(part), "compares each element with None", way_out)
-    return None
+    compare = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(compare, ast.Compare) or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+        return None
+    sides = [compare.left, compare.comparators[0]]
+    others = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
+    if len(others) != 1:
+        return None
+    way_out = f"use {site.operand(others[0])} is {'not ' if isinstance(compare.ops[0], ast.NotEq) else ''}None"
+    return _error(site.text(compare), "compares each element with None", way_out)
 
 
 def _subject(site: CallSite | None, what: str) -> str:
@@ -178,7 +178,8 @@ def _cast(x: Tracer, site: CallSite, first: ast.expr, function: type, shown: str
     """The error of ``float(x)``, ``int(x)``, ``np.float64(x)`` where no size is made of it."""
     static = static_argument(x, site)
     way_out = f"use {site.operand(first)}.astype({shown})"
-    if static is not None and function in _CASTS:
+    keeps_value = function in (float, complex) or (function is int and x.dtype.kind in "iub")
+    if static is not None and keeps_value:
         way_out = f"use {site.text(first)} itself, or {site.operand(first)}.astype({shown})"
     if issubclass(function, (int, np.integer)):
         of_a_size = _OF_A_SIZE if static is None else f"{static.what} {static.rule}: {static.how}"
@@ -188,24 +189,31 @@ def _cast(x: Tracer, site: CallSite, first: ast.expr, function: type, shown: str
 
 def _of_size(x: Tracer, what: str, site: CallSite) -> TracerConversionError | None:
     """The error of a size: ``np.zeros(n)``, ``np.zeros(int(n))``, ``x[:int(n)]``; None for any other value."""
-    nodes = [site.node] if what in ("index", "np.asarray") else []
-    for node in (*nodes, site.consumer()):
-        if node is not None and _makes_a_shape(site, node):
+    uses: list[tuple[ast.AST | None, ast.AST | None]] = [site.consumer()]
+    if what in ("index", "int", "np.asarray"):
+        uses.insert(0, (site.node, None))
+    for node, argument in uses:
+        if node is not None and _makes_a_shape(site, node, argument):
             subject = _shown_call(site, node, what)
-            return static_error(x, subject, site) or TracerConversionError(
-                message(subject, _UNKNOWN_SIZE, repr(x), _OF_A_SIZE)
-            )
+            static = static_error(x, subject, site)
+            if static is not None or (isinstance(node, ast.Call) and site.value(node.func) is range):
+                return static
+            return TracerConversionError(message(subject, _UNKNOWN_SIZE, repr(x), _OF_A_SIZE))
     return None
 
 
-def _makes_a_shape(site: CallSite, node: ast.AST) -> bool:
+def _makes_a_shape(site: CallSite, node: ast.AST, argument: ast.AST | None = None) -> bool:
+    """Whether a call makes a shape of its argument, of any where it is None; a subscript of bounds that are traced."""
     if isinstance(node, ast.Subscript):
         return any(isinstance(part, ast.Slice) and _holds_traced(site, part) for part in ast.walk(node.slice))
     if not isinstance(node, ast.Call):
         return False
-    function = site.value(node.func)
-    named = isinstance(node.func, ast.Attribute) and node.func.attr in _TO_SIZES
-    return named or function is range or any(function is f for f in _OF_SIZES)
+    function, first = site.value(node.func), node.args[0] if node.args else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _TO_SIZES:
+        return function is UNKNOWN or argument is None or argument is not first
+    if function is np.full and argument is not None and argument is not first:
+        return False
+    return function is range or any(function is f for f in _OF_SIZES)
 
 
 def _is_list(site: CallSite, node: ast.expr) -> bool:
@@ -374,9 +382,7 @@ def restored(trace: Trace, error: BaseException | None) -> Exception | None:
     if error is None or trace.refused is None:
         return None
     refused, instruction = trace.refused
-    if isinstance(error.__cause__ or error.__context__, TracerConversionError):
-        return refused if refused in (error.__cause__, error.__context__) else None
-    # NumPy's C code drops an error without a trace, but raises its own at the same instruction of the user.
+    # NumPy's C code may drop an error without a trace, but it raises its own at the same instruction of the user.
     is_numpys = type(error) in (TypeError, ValueError, IndexError)
     return refused if is_numpys and raising_instruction(error.__traceback__) == instruction else None
 

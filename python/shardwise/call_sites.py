@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import inspect
 import linecache
 import os
@@ -83,17 +84,17 @@ class CallSite:
                 if value is not UNKNOWN:
                     yield part.id, value
 
-    def consumer(self) -> ast.Call | ast.Subscript | None:
-        """The call or the subscript of which the running expression gives an argument, or a bound of a slice."""
+    def consumer(self) -> tuple[ast.AST | None, ast.AST | None]:
+        """The call or the slicing that the running expression is computed for, and the argument or the bounds."""
         if self._tree is None or self.node is None:
-            return None
+            return None, None
         parents = {child: parent for parent in ast.walk(self._tree) for child in ast.iter_child_nodes(parent)}
         node, parent, is_bound = self.node, parents.get(self.node), False
         while isinstance(parent, _PASSING):
             is_bound |= isinstance(parent, ast.Slice)
             node, parent = parent, parents.get(parent)
         is_argument = isinstance(parent, ast.Call) and node is not parent.func
-        return parent if is_argument or (isinstance(parent, ast.Subscript) and is_bound) else None  # type: ignore[return-value]
+        return (parent, node) if is_argument or (isinstance(parent, ast.Subscript) and is_bound) else (None, None)
 
     def computed_at(self, file: str, line: int) -> ast.AST | None:
         """What the running expression, or the assignment on another line of its file, computes."""
@@ -185,9 +186,14 @@ def source_tree(file: str) -> ast.Module | None:
 
 def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:
     nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt)) and n.lineno <= line]
-    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call of the line
-        calls = [n for n in nodes if isinstance(n, ast.Call) and line <= (n.end_lineno or line)]
-        return calls[0] if len(calls) == 1 else None
+    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call, or subscript, of the line
+        name = dis.opname[code.co_code[offset]]
+        kind = ast.Subscript if name.endswith("_SUBSCR") else ast.Call
+        found = [n for n in nodes if isinstance(n, kind) and line <= (n.end_lineno or line)]
+        if kind is ast.Subscript:  # the outermost one: traced arrays in it, such as table[ids[0]], need no value
+            inner = list(ast.walk(found[0])) if found else []
+            found = found[:1] if all(n in inner for n in found) else []
+        return found[0] if len(found) == 1 else None
     _, end_line, column, end_column = list(code.co_positions())[offset // 2]
     ending = [n for n in nodes if (n.end_lineno, n.end_col_offset) == (end_line, end_column)]
     exact = [n for n in ending if (n.lineno, n.col_offset) == (line, column) and not isinstance(n, ast.Expr)]

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, sentence, shown
-from ..tracing import Tracer, current_trace
+from ..tracing import current_trace
 
 __all__ = ["masked", "near_names", "unsupported_function", "unsupported_method", "unsupported_option"]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
+_EAGER = "on sharded arrays"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
 _UPDATES = dict.fromkeys(
     ("fill_diagonal", "put", "put_along_axis"), "sw.at(x, index).set(values) returns a new array"
@@ -44,13 +45,13 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
 
 def _where() -> str:
     trace = current_trace()
-    return "on sharded arrays" if trace is None or trace.eager else "in traced functions"
+    return _EAGER if trace is None or trace.eager else "in traced functions"
 
 
 def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:
     """The error of a NumPy function without traced form, such as ``np.sort``."""
     short = name.removeprefix("np.")
-    eager = _where() == "on sharded arrays"
+    eager = _where() == _EAGER
     near = near_names(short, supported)
     way_out = "call it on np.asarray(a)" if eager else "call it on np.asarray(x) outside jit"
     if short in _UPDATES or not eager:
@@ -60,14 +61,10 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
 
 
-def unsupported_method(name: str, inputs: tuple[Any, ...], way_out: str, is_update: bool = False) -> UnsupportedError:
-    """The error of a method of a ufunc without traced form, such as ``np.add.reduceat``.
-
-    ``is_update`` tells that it would write its first input, which a copy by ``np.asarray`` does not help.
-    """
-    trace = current_trace()
-    if (trace is None or trace.eager) and not (is_update and isinstance(inputs[0], Tracer)):
-        way_out = "call it on np.asarray(a)" + ("" if is_update else f"; {way_out}")
+def unsupported_method(name: str, way_out: str) -> UnsupportedError:
+    """The error of a method of a ufunc without traced form, such as ``np.add.reduceat``."""
+    if _where() == _EAGER:
+        way_out = f"call it on np.asarray(a); {way_out}"
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
 
 

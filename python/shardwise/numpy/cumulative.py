@@ -107,7 +107,7 @@ def apply_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
     op = _ACCUMULATED.get(ufunc)
     if op is None:
         known = ", ".join(u.__name__ for u in _ACCUMULATED)
-        raise unsupported_method(function, inputs, f"supported are accumulate of {known}")
+        raise unsupported_method(function, f"supported are accumulate of {known}")
     x, *rest = inputs
     options = dict(zip(("axis", "dtype", "out"), rest)) | kwargs
     out = options.get("out")

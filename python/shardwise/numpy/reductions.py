@@ -289,7 +289,7 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
         if method == "at":
             update = _UPDATES.get(ufunc)
             way_out = f"sw.at(x, index).{update}(values) returns a new array" if update else _OTHER_UPDATE
-        raise unsupported_method(f"np.{ufunc.__name__}.{method}", inputs, way_out, method == "at")
+        raise unsupported_method(f"np.{ufunc.__name__}.{method}", way_out)
     x, *rest = inputs
     trace = common_trace((x, kwargs.get("where"), *(kwargs.get("out") or ())))
     options = dict(zip(("axis", "dtype", "out", "keepdims", "initial", "where"), rest)) | kwargs
