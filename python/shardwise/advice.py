@@ -6,36 +6,48 @@ NumPy reaches a tracer through ``__array__``, ``__index__`` and ``__float__`` al
     np.arange(n)                 argument n must be static: sw.jit(f, static_argnames='n')
     np.asarray(x)                x is already an array: remove the call
     np.array([x[0], x[1]])       use np.stack([x[0], x[1]])
+    table[ids]                   use np.asarray(table, like=ids)[ids]
     y[i] = x[i]                  start from y = np.zeros_like(x, shape=(4,)), and write y = y.at[i].set(x[i])
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site
+from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
 from .dtypes import is_float
 from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 from .library_calls import library_error
+from .static_arguments import is_traced, static_argument, static_error
 
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
 
-__all__ = ["STATIC_FIELD", "bool_error", "conversion_error", "in_place_error", "restored", "static_error"]
+__all__ = ["bool_error", "conversion_error", "in_place_error", "restored"]
 
-STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
 _UNKNOWN_VALUE = "this needs the value of a traced array, which is unknown during tracing"
 _UNKNOWN_SIZE = "a shape must be known during tracing, and must not depend on data"
+_OF_A_SIZE = "use a static upper bound, and mask with np.where"
+_UNKNOWN_CONDITION = "a condition of Python's if, while, and, or must be known during tracing"
+_CHOICE = "use np.where(condition, a, b)"
 _AS_ARRAY = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 _OF_SIZES = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.linspace, np.indices)
+_TO_SIZES = ("array_split", "broadcast_to", "repeat", "reshape", "resize", "split", "tile")  # of np, or methods
 _OF_BOOLS: dict[Any, str] = {max: "np.maximum", min: "np.minimum", any: "np.any", all: "np.all"}
 _CASTS = (float, int, complex)
+_WAYS_OUT = {
+    "format": "print it with sw.debug.print, or return it from the jitted function",
+    "hash": "use np.where, or an array in place of the dict or the set",
+    "index": "use shapes, numbers or static arguments",
+    "item": "use the array itself, or return the value from the jitted function",
+    "np.asarray": "use functions that take traced arrays, or return the value from the jitted function",
+    "float": "use astype(float), or return the value from the jitted function",
+    "int": "use astype(int), or return the value from the jitted function",
+}
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
@@ -47,7 +59,7 @@ def conversion_error(x: Tracer, what: str) -> TracerConversionError:
     """The error of a tracer whose value is needed, by a conversion: ``float``, ``np.asarray``, ``index``."""
     site = call_site()
     error = _conversion_error(x, what, site)
-    x._trace.refused = error
+    x._trace.refused = error, running_instruction()
     return error
 
 
@@ -58,22 +70,18 @@ def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConv
     in_library = library_error(x, site)
     if in_library is not None:
         return TracerConversionError(in_library)
-    found = None if site is None else _of_expression(x, what, site)
-    if found is None:
+    found = None if site is None else _of_expression(x, what, site) or _of_size(x, what, site)
+    if found is None and _needs_python(x, what):
         found = static_error(x, _subject(site, what), site)
     if found is not None:
         return found
-    if site is not None and isinstance(site.node, ast.Call) and any(site.value(site.node.func) is f for f in _OF_SIZES):
-        way_out = "use a static size, and mask with np.where"
-        return TracerConversionError(message(_subject(site, what), _UNKNOWN_SIZE, repr(x), way_out))
-    way_out = {
-        "format": "print it with sw.debug.print, or return it from the jitted function",
-        "index": "use shapes, numbers or static arguments",
-        "np.asarray": "use functions that take traced arrays, or return the value from the jitted function",
-        "float": "use astype(float), or return the value from the jitted function",
-        "int": "use astype(int), or return the value from the jitted function",
-    }.get(what, "return the value from the jitted function")
+    way_out = _WAYS_OUT.get(what, "return the value from the jitted function")
     return TracerConversionError(message(_subject(site, what), _UNKNOWN_VALUE, repr(x), way_out))
+
+
+def _needs_python(x: Tracer, what: str) -> bool:
+    """Whether a static argument is the way out: a program for each value of a rate or a weight would be a bad one."""
+    return what in ("index", "hash") or (what == "np.asarray" and x.dtype.kind in "iub")
 
 
 def bool_error(x: Tracer) -> TracerConversionError:
@@ -81,23 +89,25 @@ def bool_error(x: Tracer) -> TracerConversionError:
     site = call_site()
     node = None if site is None else site.node
     subject = _subject(site, "bool")
+    compared = None if site is None or node is None else _compared_with_none(site, node)
+    if compared is not None:
+        return TracerBoolConversionError(*compared.args)
+    in_library = None if x._trace.eager else library_error(x, site)
+    if in_library is not None:
+        return TracerBoolConversionError(in_library)
     function = site.value(node.func) if site is not None and isinstance(node, ast.Call) else UNKNOWN
-    condition = not isinstance(node, ast.Call) or function is bool
     instead = next((f"use {instead}" for known, instead in _OF_BOOLS.items() if function is known), "")
-    if condition:
-        instead = "use np.where(condition, a, b)"
-    if not x._trace.eager:
-        in_library = library_error(x, site)
-        if in_library is not None:
-            return TracerBoolConversionError(in_library)
-        found = static_error(x, subject, site, f", or {instead}" if instead else "")
-        if found is not None:
-            return TracerBoolConversionError(*found.args)
-    way_out = "use np.where(condition, a, b), or make the argument static" if condition or not instead else instead
-    if condition and site is not None and _ends_a_loop(site):
-        way_out = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
-    rule = "a condition of Python's if, while, and, or must be known during tracing"
-    return TracerBoolConversionError(message(subject, rule, repr(x), way_out))
+    if not instead and site is not None and not isinstance(node, ast.Call) and _ends_a_loop(site):
+        instead = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
+    static = None if x._trace.eager or instead else static_argument(x, site)
+    if static is None:
+        return TracerBoolConversionError(message(subject, _UNKNOWN_CONDITION, repr(x), instead or _CHOICE))
+    if static.discrete:
+        text = message(subject, f"{static.what} {static.rule}: {static.how}, or {_CHOICE}")
+    else:
+        way_out = f"{_CHOICE}, or make {static.what} static: {static.how}"
+        text = message(subject, _UNKNOWN_CONDITION, repr(x), way_out)
+    return TracerBoolConversionError(text)
 
 
 def _ends_a_loop(site: CallSite) -> bool:
@@ -108,67 +118,29 @@ def _ends_a_loop(site: CallSite) -> bool:
     return isinstance(statement, ast.While)
 
 
-def static_error(
-    x: Tracer, subject: str, site: CallSite | None = None, further: str = ""
-) -> TracerConversionError | None:
-    """The error of a number that must be static; None where ``x`` is no argument and comes from none."""
-    name = _argument_behind(x, site or call_site(), 8)
-    if name is None:
+def _compared_with_none(site: CallSite, node: ast.AST) -> TracerConversionError | None:
+    """The error of ``a == None``, which compares the elements of an array."""
+    compare = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(compare, ast.Compare) or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return None
-    return TracerConversionError(message(subject, _must_be_static(x._trace, name) + further))
+    sides = [compare.left, compare.comparators[0]]
+    others = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
+    if len(others) != 1:
+        return None
+    way_out = f"use {site.operand(others[0])} is {'not ' if isinstance(compare.ops[0], ast.NotEq) else ''}None"
+    return _error(site.text(compare), "compares each element with None", way_out)
 
 
 def _subject(site: CallSite | None, what: str) -> str:
     """What the user calls: ``np.arange``; the conversion where that is not known."""
-    node = None if site is None else site.node
-    if site is None or not isinstance(node, ast.Call):
+    return what if site is None or site.node is None else _shown_call(site, site.node, what)
+
+
+def _shown_call(site: CallSite, node: ast.AST, what: str) -> str:
+    if not isinstance(node, ast.Call):
         return "indexing" if isinstance(node, ast.Subscript) else what
     text = site.text(node.func, 32)
     return what if text == "…" or text.endswith(f".{what}") else text
-
-
-def _must_be_static(trace: Trace, name: str) -> str:
-    function = trace.function
-    try:
-        parameters: Any = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        parameters = {}
-    shown = getattr(function, "__name__", "f")
-    shown = shown if shown.isidentifier() else "f"
-    numbered = re.fullmatch(r"arg(\d+)", name)
-    if trace.transform:
-        return f"argument {name} must be static: put the transform into sw.jit, with static_argnames={name!r}"
-    if name not in parameters and numbered:
-        return f"argument {numbered[1]} must be static: sw.jit({shown}, static_argnums={numbered[1]})"
-    if not name.isidentifier():
-        if re.search(r"\.\w+$", name):
-            return f"{name} must be static: {STATIC_FIELD}"
-        leaf = re.findall(r"\w+", name)[-1]
-        leaf = leaf if leaf.isidentifier() else "n"
-        own = f"make it an argument of its own, and sw.jit({shown}, static_argnames={leaf!r})"
-        return f"{name} must be static, and not part of an argument of arrays: {own}"
-    return f"argument {name} must be static: sw.jit({shown}, static_argnames={name!r})"
-
-
-def _is_traced(value: Any) -> bool:
-    return hasattr(type(value), "_trace")
-
-
-def _argument_behind(x: Tracer, site: CallSite | None, depth: int) -> str | None:
-    """The name of the scalar argument that ``x`` is, or that the line which made it names."""
-    if x.shape != ():
-        return None
-    name: str | None = x._trace.arguments.get(x._value)
-    if name is not None or site is None or depth == 0:
-        return name
-    file, line = x._trace.core.location(x._value)
-    node = site.computed_at(file, line)
-    for _, value in site.names(node) if node is not None else ():
-        if _is_traced(value) and value is not x and value._trace is x._trace and value.shape == ():
-            found = _argument_behind(value, site, depth - 1)
-            if found is not None:
-                return found
-    return None
 
 
 # ---- what the expression is -----------------------------------------------------------------------------------------
@@ -184,6 +156,7 @@ def _of_expression(x: Tracer, what: str, site: CallSite) -> TracerConversionErro
             return _error(
                 site.text(node.value), "takes no traced arrays", f"use {joined.format(site.text(node.slice))}"
             )
+        return None if what == "hash" else _looked_up(x, site, node)
     if isinstance(node, ast.Call):
         return _called(x, what, site, node)
     return None
@@ -193,6 +166,8 @@ def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConve
     function, shown = site.value(node.func), site.text(node.func)
     if isinstance(node.func, ast.Call) and site.value(node.func.func) is np.vectorize:
         return _error("np.vectorize", "calls its function with numbers", "call f on whole arrays, or use sw.vmap(f)")
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "take" and what != "hash":
+        return _taken(x, site, node, node.func)
     if function is UNKNOWN or not node.args:
         return None
     first = node.args[0]
@@ -200,35 +175,101 @@ def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConve
     if getattr(function, "__module__", "") == "math" and hasattr(np, function.__name__):
         return _error(shown, "takes numbers, not traced arrays", f"use np.{function.__name__}")
     if isinstance(function, type) and issubclass(function, (np.generic, *_CASTS)):
-        if function in _CASTS and _argument_behind(x, site, 8) is not None:
-            return None
-        sizes = ", or a static argument where it is a size" if function is int else ""
-        return _error(shown, _UNKNOWN_VALUE, f"use {argument}.astype({shown}){sizes}")
+        return _of_size(x, what, site) or _cast(x, site, first, function, shown)
     if function is np.full and what != "index" and len(node.args) > 1:
         filled = f"np.full_like({site.text(node.args[1])}, {site.text(node.args[1])}, shape={argument})"
         return _error(shown, "a NumPy array cannot hold traced values", f"use {filled}")
     if what == "index" or not _is_numpy(function) or any(function is f for f in _OF_SIZES):
         return None
-    if isinstance(first, (ast.List, ast.Tuple, ast.ListComp)) or isinstance(site.value(first), (list, tuple)):
-        return _list_of_traced(site, node, any(function is f for f in _AS_ARRAY))
+    lists = _lists_of_traced(site, node)
+    if lists:
+        return _stacked(site, node, lists, any(function is f for f in _AS_ARRAY))
     if any(function is f for f in _AS_ARRAY):
         if len(node.args) > 1 or any(keyword.arg == "dtype" for keyword in node.keywords):
             dtypes = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-            return _error(shown, f"{argument} is already an array", f"use {argument}.astype({site.text(dtypes[0])})")
+            way_out = f"use {site.operand(first)}.astype({site.text(dtypes[0])})"
+            return _error(shown, f"{argument} is already an array", way_out)
         both = f"({shown}({argument}, like={argument}) and sw.numpy.asarray({argument}) work on both)"
         return _error(shown, f"{argument} is already an array: remove the call {both}", "")
     return None
 
 
-def _list_of_traced(site: CallSite, node: ast.Call, to_array: bool) -> TracerConversionError:
-    shown, first = site.text(node.func), node.args[0]
-    nested = isinstance(first, (ast.List, ast.Tuple)) and any(isinstance(e, (ast.List, ast.Tuple)) for e in first.elts)
-    stacked = f"np.stack([np.stack(row) for row in {site.text(first)}])" if nested else f"np.stack({site.text(first)})"
-    if not to_array:
-        rest = [site.text(argument) for argument in node.args[1:]]
-        rest += [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
-        stacked = f"{shown}({', '.join([stacked, *rest])})"
-    return _error(shown, "a list of traced arrays must be stacked", f"use {stacked}")
+def _cast(x: Tracer, site: CallSite, first: ast.expr, function: type, shown: str) -> TracerConversionError:
+    """The error of ``float(x)``, ``int(x)``, ``np.float64(x)`` where no size is made of it."""
+    static = static_argument(x, site)
+    way_out = f"use {site.operand(first)}.astype({shown})"
+    keeps_value = function in (float, complex) or (function is int and x.dtype.kind in "iub")
+    if static is not None and keeps_value:
+        way_out = f"use {site.text(first)} itself, or {site.operand(first)}.astype({shown})"
+    if issubclass(function, (int, np.integer)):
+        of_a_size = _OF_A_SIZE if static is None else f"{static.what} {static.rule}: {static.how}"
+        way_out += f"; where it is a size, {of_a_size}"
+    return _error(shown, _UNKNOWN_VALUE, way_out)
+
+
+def _of_size(x: Tracer, what: str, site: CallSite) -> TracerConversionError | None:
+    """The error of a size: ``np.zeros(n)``, ``np.zeros(int(n))``, ``x[:int(n)]``; None for any other value."""
+    uses: list[tuple[ast.AST | None, ast.AST | None]] = [site.consumer()]
+    if what in ("index", "int", "np.asarray"):
+        uses.insert(0, (site.node, None))
+    for node, argument in uses:
+        if node is not None and _makes_a_shape(site, node, argument):
+            subject = _shown_call(site, node, what)
+            static = static_error(x, subject, site)
+            if static is not None or (isinstance(node, ast.Call) and site.value(node.func) is range):
+                return static
+            return TracerConversionError(message(subject, _UNKNOWN_SIZE, repr(x), _OF_A_SIZE))
+    return None
+
+
+def _makes_a_shape(site: CallSite, node: ast.AST, argument: ast.AST | None = None) -> bool:
+    """Whether a call makes a shape of its argument, of any where it is None; a subscript of bounds that are traced."""
+    if isinstance(node, ast.Subscript):
+        return any(isinstance(part, ast.Slice) and _holds_traced(site, part) for part in ast.walk(node.slice))
+    if not isinstance(node, ast.Call):
+        return False
+    function, first = site.value(node.func), node.args[0] if node.args else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _TO_SIZES:
+        return function is UNKNOWN or argument is None or argument is not first
+    if function is np.full and argument is not None and argument is not first:
+        return False
+    return function is range or any(function is f for f in _OF_SIZES)
+
+
+def _is_list(site: CallSite, node: ast.expr) -> bool:
+    return isinstance(node, (ast.List, ast.Tuple, ast.ListComp)) or isinstance(site.value(node), (list, tuple))
+
+
+def _holds_traced(site: CallSite, node: ast.AST) -> bool:
+    values = [value for _, value in site.names(node)]
+    values += [item for value in values if isinstance(value, (list, tuple)) for item in value]
+    return any(is_traced(value) for value in values)
+
+
+def _lists_of_traced(site: CallSite, node: ast.Call) -> list[ast.expr]:
+    values = [*node.args, *(keyword.value for keyword in node.keywords)]
+    lists = [value for value in values if _is_list(site, value)]
+    return [value for value in lists if _holds_traced(site, value)] or [v for v in lists if v is node.args[0]]
+
+
+def _stacked(site: CallSite, node: ast.Call, lists: list[ast.expr], to_array: bool) -> TracerConversionError:
+    texts = {id(one): _stack(site, one) for one in lists}
+    way_out = texts[id(lists[0])] if to_array else _with_arguments(site, node, texts)
+    return _error(site.text(node.func), "a list of traced arrays must be stacked", f"use {way_out}")
+
+
+def _stack(site: CallSite, node: ast.expr) -> str:
+    nested = isinstance(node, (ast.List, ast.Tuple)) and any(isinstance(e, (ast.List, ast.Tuple)) for e in node.elts)
+    return f"np.stack([np.stack(row) for row in {site.text(node)}])" if nested else f"np.stack({site.text(node)})"
+
+
+def _with_arguments(site: CallSite, node: ast.Call, texts: dict[int, str]) -> str:
+    """The call with other texts for some of its arguments."""
+    shown = [texts.get(id(argument)) or site.text(argument) for argument in node.args]
+    for keyword in node.keywords:
+        text = texts.get(id(keyword.value)) or site.text(keyword.value)
+        shown.append(f"{keyword.arg}={text}" if keyword.arg else f"**{text}")
+    return f"{site.text(node.func)}({', '.join(shown)})"
 
 
 def _is_numpy(function: Any) -> bool:
@@ -240,6 +281,67 @@ def _error(subject: str, rule: str, way_out: str) -> TracerConversionError:
     return TracerConversionError(message(subject, rule, None, way_out))
 
 
+# ---- constants indexed by traced arrays -----------------------------------------------------------------------------
+
+
+def _looked_up(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionError | None:
+    """The error of ``table[ids]``; None for bounds of a slice, and for elements that no array holds."""
+    value = site.value(node.value)
+    if is_traced(value) or _makes_a_shape(site, node) or not _is_numeric(site, node.value):
+        return None
+    like = _traced_name(site, node.slice)
+    table = f"np.asarray({site.text(node.value)}, like={like})"
+    if _is_list(site, node.value) and _holds_traced(site, node.value):
+        table = _stack(site, node.value)
+    rule = f"{_kind(site, node.value)} cannot be indexed by a traced array"
+    return TracerConversionError(message("indexing", rule, repr(x), f"use {table}[{site.text(node.slice)}]"))
+
+
+def _taken(x: Tracer, site: CallSite, node: ast.Call, function: ast.Attribute) -> TracerConversionError | None:
+    """The error of ``np.take(table, ids)`` and ``table.take(ids)``."""
+    is_function = site.value(function) is np.take
+    table = node.args[0] if is_function and node.args else function.value
+    if is_function and not node.args:
+        return None
+    rest: list[ast.AST] = [part for part in (*node.args, *node.keywords) if part is not table]
+    like = next((name for name in (_traced_name(site, part, "") for part in rest) if name), "x")
+    lifted = f"np.asarray({site.text(table)}, like={like})"
+    way_out = _with_arguments(site, node, {id(table): lifted})
+    if not is_function:
+        way_out = f"{lifted}.take{way_out[len(site.text(function)) :]}"
+    rule = "a table of constants must be traced where its indices are"
+    return TracerConversionError(message(site.text(function), rule, f"the indices {x!r}", f"use {way_out}"))
+
+
+def _traced_name(site: CallSite, node: ast.AST, default: str = "x") -> str:
+    return next((name for name, value in site.names(node) if is_traced(value)), default)
+
+
+def _kind(site: CallSite, node: ast.expr) -> str:
+    value = site.value(node)
+    for literal, kind, shown in ((ast.List, list, "a list"), (ast.Tuple, tuple, "a tuple")):
+        if isinstance(node, literal) or isinstance(value, kind):
+            return shown
+    made_by_numpy = isinstance(node, ast.Call) and _is_numpy(site.value(node.func))
+    return "a NumPy array" if made_by_numpy or isinstance(value, np.ndarray) else "a NumPy array, list or tuple"
+
+
+def _is_numeric(site: CallSite, node: ast.expr) -> bool:
+    """Whether an array could hold this; what is not known could."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(_is_numeric(site, element) for element in node.elts)
+    if isinstance(node, (ast.Dict, ast.Lambda, ast.JoinedStr)):
+        return False
+    value = node.value if isinstance(node, ast.Constant) else site.value(node)
+    return value is UNKNOWN or _could_be_held(value)
+
+
+def _could_be_held(value: Any) -> bool:
+    if isinstance(value, (list, tuple, range)):
+        return all(map(_could_be_held, value))
+    return is_traced(value) or isinstance(value, (int, float, np.generic, np.ndarray))
+
+
 # ---- writes into NumPy arrays ---------------------------------------------------------------------------------------
 
 _CANNOT_HOLD = "a NumPy array cannot hold traced values"
@@ -247,22 +349,18 @@ _CANNOT_HOLD = "a NumPy array cannot hold traced values"
 
 def _stored(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionError | None:
     statement, array = site.statement(), site.value(node.value)
-    if array is not UNKNOWN and not isinstance(array, np.ndarray):
+    if isinstance(statement, ast.AugAssign) and statement.target is node:
+        return _error(*_added_in_place(site, statement))
+    if not isinstance(statement, ast.Assign) or not (array is UNKNOWN or isinstance(array, np.ndarray)):
         return None
-    if not isinstance(statement, (ast.Assign, ast.AugAssign)):
-        return None
-    target, value = site.text(node), site.text(statement.value)
-    symbol, update = "", f"set({value})"
-    if isinstance(statement, ast.AugAssign):  # where an index comes twice, NumPy counts it once: no add
-        symbol = _OPERATORS[type(statement.op)]
-        update = f"set({target} {symbol} {value})"
-    way_out = _functional_update(site, node, array, update, [statement.value, node.slice])
-    return _error(f"{target} {symbol}= {value}", _CANNOT_HOLD, way_out)
+    value = site.text(statement.value)
+    way_out = _functional_update(site, node, array, f"set({value})", [statement.value, node.slice])
+    return _error(f"{site.text(node)} = {value}", _CANNOT_HOLD, way_out)
 
 
 def _functional_update(site: CallSite, target: ast.Subscript, array: Any, update: str, places: list[ast.expr]) -> str:
     base, index = site.text(target.value), site.text(target.slice)
-    traced = [(name, value) for place in places for name, value in site.names(place) if _is_traced(value)]
+    traced = [(name, value) for place in places for name, value in site.names(place) if is_traced(value)]
     like, value = traced[0] if traced else ("x", None)
     is_zero = isinstance(array, np.ndarray) and not array.any()
     start = f"np.zeros_like({like}, shape={array.shape})" if is_zero else f"np.asarray({base}, like={like})"
@@ -277,15 +375,22 @@ def in_place_error(out: Any) -> UnsupportedError | None:
     node = None if site is None else site.node
     if site is None or not isinstance(node, ast.AugAssign) or not isinstance(out, np.ndarray):
         return None
+    subject, rule, way_out = _added_in_place(site, node)
+    return UnsupportedError(message(subject, rule, None, way_out))
+
+
+def _added_in_place(site: CallSite, node: ast.AugAssign) -> tuple[str, str, str]:
+    """Subject, rule and way out of ``acc += x`` and ``acc[i] += x``."""
     symbol = _OPERATORS[type(node.op)]
     target, value = site.text(node.target), site.text(node.value)
     way_out = f"write {target} = {target} {symbol} {value}"
     if isinstance(node.target, ast.Subscript):
-        method = _UPDATES.get(type(node.op))
+        several = any(is_traced(value) and value.shape != () for _, value in site.names(node.target.slice))
+        method = None if several else _UPDATES.get(type(node.op))  # NumPy counts an index that comes twice once
         update = f"set({target} {symbol} {value})" if method is None else f"{method}({value})"
         array = site.value(node.target.value)
         way_out = _functional_update(site, node.target, array, update, [node.value, node.target.slice])
-    return UnsupportedError(message(f"{target} {symbol}= {value}", _CANNOT_HOLD, None, way_out))
+    return f"{target} {symbol}= {value}", _CANNOT_HOLD, way_out
 
 
 # ---- NumPy's own errors ---------------------------------------------------------------------------------------------
@@ -298,11 +403,12 @@ def restored(trace: Trace, error: BaseException | None) -> Exception | None:
     """
     if type(error) is TypeError and "shardwise.tracing.Tracer'>" in str(error) and "jax" in str(error).lower():
         return _error_of_jax(error)
-    if type(error) is ValueError and isinstance(error.__cause__, TracerConversionError):
-        return error.__cause__
-    if type(error) is TypeError and trace.refused is not None and "got 'Tracer<" in str(error):
-        return trace.refused
-    return None
+    if error is None or trace.refused is None:
+        return None
+    refused, instruction = trace.refused
+    # NumPy's C code may drop an error without a trace, but it raises its own at the same instruction of the user.
+    is_numpys = type(error) in (TypeError, ValueError, IndexError)
+    return refused if is_numpys and raising_instruction(error.__traceback__) == instruction else None
 
 
 def _error_of_jax(error: TypeError) -> UnsupportedError:

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
+import inspect
 import linecache
 import os
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
 
 from ._core import ir as _ir
 
-__all__ = ["HIDDEN", "UNKNOWN", "CallSite", "call_site", "site_of", "source_tree"]
+__all__ = [
+    "HIDDEN", "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
+    "running_instruction", "site_of", "source_tree",
+]  # fmt: skip
+
+Instruction = tuple[CodeType, int]  # a place in a program, exact where a line holds several calls
 
 HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
 UNKNOWN: Any = object()  # the value of an expression that names alone do not give
+_PASSING = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Slice)  # from a number to its use
 
 
 class CallSite:
@@ -33,11 +41,12 @@ class CallSite:
     AugAssign, or another node whose evaluation asked for a value.
     """
 
-    __slots__ = ("_source", "frame", "node")
+    __slots__ = ("_source", "_tree", "frame", "node")
 
-    def __init__(self, frame: FrameType, node: ast.AST | None, source: str) -> None:
+    def __init__(self, frame: FrameType, node: ast.AST | None, source: str, tree: ast.Module | None) -> None:
         self.frame = frame
         self._source = source
+        self._tree = tree
         self.node = node
 
     def text(self, node: ast.AST | None = None, limit: int = 60) -> str:
@@ -48,6 +57,11 @@ class CallSite:
             return "…"
         found = " ".join(found.split())
         return found if len(found) <= limit else "…"
+
+    def operand(self, node: ast.expr) -> str:
+        """The source of a node as an operand, to which ``.method()`` can be added."""
+        found = self.text(node)
+        return found if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({found})"
 
     def value(self, node: ast.AST) -> Any:
         """The value of a name, or of an attribute of a module; UNKNOWN of anything else, so that no code runs."""
@@ -70,6 +84,18 @@ class CallSite:
                 if value is not UNKNOWN:
                     yield part.id, value
 
+    def consumer(self) -> tuple[ast.AST | None, ast.AST | None]:
+        """The call or the slicing that the running expression is computed for, and the argument or the bounds."""
+        if self._tree is None or self.node is None:
+            return None, None
+        parents = {child: parent for parent in ast.walk(self._tree) for child in ast.iter_child_nodes(parent)}
+        node, parent, is_bound = self.node, parents.get(self.node), False
+        while isinstance(parent, _PASSING):
+            is_bound |= isinstance(parent, ast.Slice)
+            node, parent = parent, parents.get(parent)
+        is_argument = isinstance(parent, ast.Call) and node is not parent.func
+        return (parent, node) if is_argument or (isinstance(parent, ast.Subscript) and is_bound) else (None, None)
+
     def computed_at(self, file: str, line: int) -> ast.AST | None:
         """What the running expression, or the assignment on another line of its file, computes."""
         if file != self.frame.f_code.co_filename:
@@ -80,8 +106,8 @@ class CallSite:
         return statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
 
     def statement(self, line: int | None = None) -> ast.stmt | None:
-        """The innermost statement on a line; by default the running one, which holds ``node``."""
-        tree = source_tree(self.frame.f_code.co_filename)
+        """The innermost statement on a line; by default, the running one."""
+        tree = self._tree
         running = self.node if line is None and isinstance(self.node, (ast.expr, ast.stmt)) else None
         line = self.frame.f_lineno if line is None else line
         found = None
@@ -93,10 +119,13 @@ class CallSite:
         return found
 
 
-def _begins_in(part: ast.expr | ast.stmt, whole: ast.stmt) -> bool:
-    """Whether ``part`` is in ``whole``: a line may hold several statements."""
-    end = (whole.end_lineno or whole.lineno, whole.end_col_offset or whole.col_offset)
-    return (whole.lineno, whole.col_offset) <= (part.lineno, part.col_offset) <= end
+def _holds(outer: ast.stmt, inner: ast.expr | ast.stmt) -> bool:
+    begins = (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset)
+    return begins and _end(inner) <= _end(outer)
+
+
+def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def call_site() -> CallSite | None:
@@ -110,7 +139,7 @@ def site_of(frame: FrameType) -> CallSite:
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     tree = source_tree(frame.f_code.co_filename)
     node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
-    return CallSite(frame, node, source)
+    return CallSite(frame, node, source, tree)
 
 
 def _user_frame() -> FrameType | None:
@@ -125,13 +154,32 @@ def _user_frame() -> FrameType | None:
     return frame or nearest
 
 
-def _holds(outer: ast.stmt, inner: ast.expr | ast.stmt) -> bool:
-    begins = (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset)
-    return begins and _end(inner) <= _end(outer)
+def running_instruction() -> Instruction | None:
+    """What the nearest frame outside of shardwise and NumPy is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(HIDDEN):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+def raising_instruction(traceback: TracebackType | None) -> Instruction | None:
+    """Where an error came out of shardwise, NumPy or C."""
+    found = None
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(HIDDEN):
+            found = traceback.tb_frame.f_code, traceback.tb_lasti
+        traceback = traceback.tb_next
+    return found
+
+
+def local_of(function: Any, name: str) -> Any:
+    """The value of a local variable where ``function`` is running; UNKNOWN where it is not."""
+    function = inspect.unwrap(function) if callable(function) else None
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return UNKNOWN if frame is None else frame.f_locals.get(name, UNKNOWN)
 
 
 _MAX_TREES = 4
@@ -156,9 +204,14 @@ def source_tree(file: str) -> ast.Module | None:
 
 def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:
     nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt)) and n.lineno <= line]
-    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call of the line
-        calls = [n for n in nodes if isinstance(n, ast.Call) and line <= (n.end_lineno or line)]
-        return calls[0] if len(calls) == 1 else None
+    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call, or subscript, of the line
+        name = dis.opname[code.co_code[offset]]
+        kind = ast.Subscript if name.endswith("_SUBSCR") else ast.Call
+        found = [n for n in nodes if isinstance(n, kind) and line <= (n.end_lineno or line)]
+        if kind is ast.Subscript:  # the outermost one: traced arrays in it, such as table[ids[0]], need no value
+            inner = list(ast.walk(found[0])) if found else []
+            found = found[:1] if all(n in inner for n in found) else []
+        return found[0] if len(found) == 1 else None
     _, end_line, column, end_column = list(code.co_positions())[offset // 2]
     ending = [n for n in nodes if (n.end_lineno, n.end_col_offset) == (end_line, end_column)]
     exact = [n for n in ending if (n.lineno, n.col_offset) == (line, column) and not isinstance(n, ast.Expr)]

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from .advice import STATIC_FIELD
 from .array import Array
 from .dtypes import is_float, way_to_numbers
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
 from .jit.options import parameter_positions
+from .static_arguments import STATIC_FIELD
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten

@@ -8,7 +8,6 @@ meaning of each NumPy function is in :mod:`shardwise.numpy`.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -17,6 +16,7 @@ import numpy as np
 
 from . import _core
 from .advice import bool_error, conversion_error, restored
+from .call_sites import Instruction
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
@@ -26,7 +26,6 @@ from .errors import (
     UnsupportedError,
     message,
 )
-from .lookup_errors import lookup_error
 from .mesh import Mesh
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
@@ -92,7 +91,7 @@ class Tracer(ArrayMethods):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise lookup_error(sys._getframe(1), self) or conversion_error(self, "np.asarray")
+        raise conversion_error(self, "np.asarray")
 
     def __bool__(self) -> NoReturn:
         raise bool_error(self)
@@ -107,7 +106,7 @@ class Tracer(ArrayMethods):
         raise conversion_error(self, "complex")
 
     def __index__(self) -> NoReturn:
-        raise lookup_error(sys._getframe(1), self) or conversion_error(self, "index")
+        raise conversion_error(self, "index")
 
     def __round__(self, ndigits: int | None = None) -> Any:
         rounded: Any = np.round(self, ndigits or 0)
@@ -131,7 +130,8 @@ class Tracer(ArrayMethods):
         kind = "Array" if self._trace.eager else "Tracer"
         return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        raise conversion_error(self, "hash")
 
 
 class WeakTracer(Tracer):
@@ -203,7 +203,8 @@ class Trace:
         self.eager = False  # one NumPy call on Arrays: errors name no tracers
         self.transform = False  # a transform that was called outside jit
         self.arguments: dict[int, str] = {}  # the names of arguments by their values
-        self.refused: TracerConversionError | None = None  # the last error of a tracer whose value was needed
+        # the last error of a tracer whose value was needed, and the user's instruction that asked for it
+        self.refused: tuple[TracerConversionError, Instruction | None] | None = None
         self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
         # id → (the array, kept alive; what it held when it was read; its tracer)
         self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row, says
+from mistakes import N, X, on_mesh, says
 
 import shardwise as sw
-
-HELD = sw.device_put(X, MESH)
 
 # ---- functions and options ------------------------------------------------------------------------------------------
 
@@ -171,13 +169,3 @@ def roll_by_too_many_traced_shifts() -> None:
 @says(AttributeError, "array: has no attribute 'unsqueeze'; use np.expand_dims(x, axis)")
 def method_of_pytorch() -> None:
     on_mesh(lambda x: x.unsqueeze(0)).trace(X)
-
-
-@says(AttributeError, "array: has no attribute 'to_local'; use x.addressable_shards[i].data")
-def method_of_dtensor() -> None:
-    HELD.to_local()
-
-
-@row(AttributeError, "^'Array' object has no attribute 'unknown'$", located=False)
-def unknown_attribute() -> None:
-    HELD.unknown  # noqa: B018

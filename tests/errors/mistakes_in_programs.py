@@ -223,7 +223,7 @@ def arguments_on_two_meshes() -> None:
 @row(
     sw.TracerBoolConversionError,
     r"bool: a condition of Python's if, while, and, or must be known during tracing, got Tracer<bool\[\]>; "
-    r"use np.where\(condition, a, b\), or make the argument static \(at",
+    r"use np.where\(condition, a, b\) \(at",
 )
 def python_if_on_a_tracer() -> None:
     on_mesh(lambda x: x if x.sum() > 0 else -x).trace(X)
@@ -241,7 +241,7 @@ def float_of_a_tracer() -> None:
 @row(
     sw.TracerConversionError,
     r"int: this needs the value of a traced array, which is unknown during tracing; "
-    r"use x.sum\(\).astype\(int\), or a static argument where it is a size \(at",
+    r"use x.sum\(\).astype\(int\); where it is a size, use a static upper bound, and mask with np.where \(at",
 )
 def int_of_a_tracer() -> None:
     on_mesh(lambda x: int(x.sum())).trace(X)
@@ -259,7 +259,7 @@ def range_of_a_tracer() -> None:
 @row(
     sw.TracerConversionError,
     r"item: this needs the value of a traced array, which is unknown during tracing, got Tracer<float32\[\]>; "
-    r"return the value from the jitted function \(at",
+    r"use the array itself, or return the value from the jitted function \(at",
 )
 def item_of_a_tracer() -> None:
     on_mesh(lambda x: x.sum().item()).trace(X)

@@ -19,6 +19,10 @@ def must_be_static(subject: str, name: str = "n") -> Callable[[Callable[[], Any]
     return says(sw.TracerConversionError, text)
 
 
+CONDITION = "a condition of Python's if, while, and, or must be known during tracing"
+
+SCALES = {1: 2.0}
+
 # ---- arguments that must be static ----------------------------------------------------------------------------------
 
 
@@ -112,9 +116,72 @@ def padding_by_an_argument() -> None:
     on_mesh(lambda x, n: np.pad(x, n))(X, 2)
 
 
-@must_be_static("float")
+@says(sw.TracerConversionError, f"float: {UNKNOWN}; use lr itself, or lr.astype(float)")
 def float_of_an_argument() -> None:
-    on_mesh(lambda x, n: x * float(n))(X, 2)
+    on_mesh(lambda x, lr: x * float(lr))(X, 0.1)
+
+
+@says(
+    sw.TracerConversionError,
+    f"int: {UNKNOWN}; use n itself, or n.astype(int); "
+    "where it is a size, argument n must be static: sw.jit(f, static_argnames='n')",
+)
+def int_of_an_argument() -> None:
+    on_mesh(lambda x, n: x * int(n))(X, 2)
+
+
+@says(sw.TracerConversionError, f"float: {UNKNOWN}; use n + 1 itself, or (n + 1).astype(float)")
+def float_of_an_expression() -> None:
+    on_mesh(lambda x, n: np.full(3, float(n + 1)) * x[0, 0])(X, 2)
+
+
+@must_be_static("np.zeros")
+def size_of_int_of_an_argument() -> None:
+    on_mesh(lambda x, n: x + np.zeros(int(n)))(X, 6)
+
+
+@must_be_static("x.reshape")
+def size_of_item_of_an_argument() -> None:
+    on_mesh(lambda x, n: x.reshape(n.item(), -1))(X, 6)
+
+
+@must_be_static("x.reshape", "shape")
+def shape_that_is_an_argument() -> None:
+    on_mesh(lambda x, shape: x.reshape(shape))(X, (2, 24))
+
+
+@must_be_static("np.transpose", "perm")
+def permutation_that_is_an_argument() -> None:
+    on_mesh(lambda x, perm: np.transpose(x, perm))(X, (1, 0))
+
+
+@says(
+    sw.TracerConversionError,
+    "x.reshape: argument shape must be static: sw.jit(f, static_argnames='shape'), "
+    "and pass a tuple, since a list is not hashable",
+)
+def shape_that_is_a_list() -> None:
+    on_mesh(lambda x, shape: x.reshape(shape))(X, [2, 24])
+
+
+@must_be_static("indexing")
+def key_that_is_an_argument() -> None:
+    on_mesh(lambda x, n: x * {1: 2.0}[n])(X, 1)
+
+
+@must_be_static("SCALES.get")
+def key_with_a_default() -> None:
+    on_mesh(lambda x, n: x * SCALES.get(n, 1.0))(X, 1)
+
+
+@must_be_static("indexing")
+def list_of_functions() -> None:
+    on_mesh(lambda x, n: [np.sin, np.cos][n](x))(X, 1)
+
+
+@must_be_static("indexing")
+def slice_of_a_table_to_an_argument() -> None:
+    on_mesh(lambda x, n: x + np.eye(6)[:n])(X, 1)
 
 
 @must_be_static("np.zeros")
@@ -158,6 +225,30 @@ def condition_on_an_argument() -> None:
     on_mesh(lambda x, n: x * 2 if n > 3 else x)(X, 4)
 
 
+@says(
+    sw.TracerBoolConversionError,
+    f"bool: {CONDITION}, got Tracer<bool[]>; use np.where(condition, a, b), "
+    "or make argument s static: sw.jit(f, static_argnames='s')",
+)
+def condition_on_a_float() -> None:
+    on_mesh(lambda x, s: x * 2 if s > 0 else x)(X, 4.0)
+
+
+@says(sw.TracerBoolConversionError, f"bool: {CONDITION}, got Tracer<bool[]>; use np.where(condition, a, b)")
+def condition_on_data() -> None:
+    on_mesh(lambda x: x * 2 if x.sum() > 0 else x)(X)
+
+
+@says(sw.TracerBoolConversionError, "x == None: compares each element with None; use x is None")
+def array_equal_to_none() -> None:
+    on_mesh(lambda x: 0 if x == None else x)(X)  # noqa: E711
+
+
+@says(sw.TracerBoolConversionError, "x[0] != None: compares each element with None; use x[0] is not None")
+def array_not_equal_to_none() -> None:
+    on_mesh(lambda x: x if not x[0] != None else 0)(X)  # noqa: E711, SIM202
+
+
 @says(sw.TracerConversionError, "np.zeros: argument 1 must be static: sw.jit(f, static_argnums=1)")
 def size_without_a_name() -> None:
     on_mesh(lambda *args: args[0] + np.zeros(args[1]))(X, 6)
@@ -165,8 +256,8 @@ def size_without_a_name() -> None:
 
 @row(
     sw.TracerConversionError,
-    r"np.zeros: config.* must be static, and not part of an argument of arrays: make it an argument of its own, and "
-    r"sw.jit\(f, static_argnames='width'\) \(at",
+    r"np.zeros: config.* must be static, and not part of an argument of arrays: make it an argument of its own, "
+    r"such as width, and sw.jit\(f, static_argnames='width'\) \(at",
 )
 def size_in_a_dict() -> None:
     on_mesh(lambda x, config: x + np.zeros(config["width"]))(X, {"width": 6})
@@ -183,7 +274,7 @@ def size_of_a_transform_outside_jit() -> None:
 @says(
     sw.TracerConversionError,
     "np.zeros: a shape must be known during tracing, and must not depend on data, got Tracer<int64[]>; "
-    "use a static size, and mask with np.where",
+    "use a static upper bound, and mask with np.where",
 )
 def size_computed_from_an_array() -> None:
     def f(x: Any) -> Any:
@@ -191,6 +282,24 @@ def size_computed_from_an_array() -> None:
         return np.zeros(size)
 
     on_mesh(f)(N)
+
+
+@says(
+    sw.TracerConversionError,
+    "np.zeros: a shape must be known during tracing, and must not depend on data, got Tracer<int64[]>; "
+    "use a static upper bound, and mask with np.where",
+)
+def size_of_int_of_an_array() -> None:
+    on_mesh(lambda x: np.zeros(int(x.sum()))).trace(N)
+
+
+@says(
+    sw.TracerConversionError,
+    "indexing: a shape must be known during tracing, and must not depend on data, got Tracer<int32[]>; "
+    "use a static upper bound, and mask with np.where",
+)
+def slice_to_int_of_an_array() -> None:
+    on_mesh(lambda x: x[: int(x[0, 0])]).trace(N)
 
 
 @says(TypeError, "ShapeDtypeStruct: sizes must be integers, got (2.9,)")
@@ -257,6 +366,14 @@ def sum_of_a_list() -> None:
     on_mesh(lambda x: np.sum([x, x], axis=0)).trace(X)
 
 
+@says(
+    sw.TracerConversionError,
+    "np.dot: a list of traced arrays must be stacked; use np.dot([1.0, 2.0], np.stack([x[0, 0], x[0, 1]]))",
+)
+def product_with_a_list() -> None:
+    on_mesh(lambda x: np.dot([1.0, 2.0], [x[0, 0], x[0, 1]])).trace(X)
+
+
 @says(sw.TracerConversionError, "np.r_: takes no traced arrays; use np.concatenate([x[0], x[1]])")
 def rows_joined() -> None:
     on_mesh(lambda x: np.r_[x[0], x[1]]).trace(X)
@@ -277,7 +394,7 @@ def full_of_a_traced_value() -> None:
 
 @says(
     sw.TracerBoolConversionError,
-    "min: argument step must be static: sw.jit(f, static_argnames='step'), or use np.minimum",
+    f"min: {CONDITION}, got Tracer<bool[]>; use np.minimum",
 )
 def min_of_python_and_an_argument() -> None:
     on_mesh(lambda x, step: x * min(1.0, step / 10))(X, 3)
@@ -333,6 +450,20 @@ def element_among_statements_of_a_line() -> None:
     on_mesh(f).trace(V)
 
 
+@says(
+    sw.TracerConversionError,
+    "y[i] += 1: a NumPy array cannot hold traced values; "
+    "start from y = np.zeros_like(i, shape=(4,), dtype=np.float64), and write y = y.at[i].add(1)",
+)
+def count_at_a_traced_index() -> None:
+    def f(i: Any) -> Any:
+        y = np.zeros(4)
+        y[i] += 1
+        return y
+
+    on_mesh(f).trace(N[0, 0])
+
+
 @says(sw.UnsupportedError, "acc += x: a NumPy array cannot hold traced values; write acc = acc + x")
 def sum_in_place() -> None:
     def f(x: Any) -> Any:
@@ -371,69 +502,4 @@ def row_subtracted_in_place() -> None:
     on_mesh(f).trace(X)
 
 
-# ---- Arrays outside jit ---------------------------------------------------------------------------------------------
-
-HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))
-
-
-@says(sw.UnsupportedError, "np.sort is not supported on sharded arrays; call it on np.asarray(a)")
-def sort_of_an_array() -> None:
-    np.sort(HELD)
-
-
-@says(sw.UnsupportedError, "np.nonzero is not supported on sharded arrays; call it on np.asarray(a)")
-def nonzero_of_an_array() -> None:
-    np.nonzero(HELD)
-
-
-@says(sw.UnsupportedError, "np.put is not supported on sharded arrays; sw.at(x, index).set(values) returns a new array")
-def put_into_an_array() -> None:
-    np.put(HELD, 0, 1)
-
-
-@says(
-    sw.UnsupportedError,
-    "np.add: where= is not supported on sharded arrays, got where=bool[8, 6]; use np.where(mask, np.add(a, b), other)",
-)
-def where_of_an_array() -> None:
-    np.add(HELD, HELD, where=N > 0)
-
-
-@says(
-    sw.DTypeError,
-    "view: the dtype must have the width of the array's, got Array<float32[8,6]> as int16; "
-    "use astype, or take it apart with >> and &",
-)
-def view_of_an_array() -> None:
-    HELD.view(np.int16)
-
-
-# ---- np.matrix ------------------------------------------------------------------------------------------------------
-
-MATRIX = X.view(np.matrix)  # whose constructor warns
-NO_MATRIX = "array: must not be a np.matrix, whose * means another thing; pass np.asarray(x), and write @ for products"
-
-
-@says(sw.DTypeError, NO_MATRIX)
-def matrix_as_an_argument() -> None:
-    on_mesh(lambda x: x * x)(MATRIX)
-
-
-@says(sw.DTypeError, NO_MATRIX)
-def matrix_that_is_closed_over() -> None:
-    on_mesh(lambda x: x * MATRIX)(X)
-
-
-@says(sw.DTypeError, NO_MATRIX)
-def matrix_that_is_placed() -> None:
-    sw.device_put(MATRIX, MESH)
-
-
-@says(sw.DTypeError, NO_MATRIX)
-def matrix_beside_an_array() -> None:
-    HELD + MATRIX
-
-
-@says(sw.DTypeError, NO_MATRIX)
-def gradient_by_a_matrix() -> None:
-    sw.grad(on_mesh(lambda x: x.sum()))(MATRIX)
+# ---- functions and options ------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import mistakes_in_calls  # noqa: F401 - adds its rows
+import mistakes_in_arrays  # noqa: F401 - adds its rows
+import mistakes_in_calls  # noqa: F401
 import mistakes_in_compositions  # noqa: F401
 import mistakes_in_functions  # noqa: F401
 import mistakes_in_indexing  # noqa: F401

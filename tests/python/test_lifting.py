@@ -128,28 +128,64 @@ def test_constants_are_lifted_under_vmap() -> None:
     np.testing.assert_array_equal(np.asarray(got), np.eye(4)[IDS])
 
 
-LOOKUP = (
-    "indexing: a NumPy array, list or tuple cannot be indexed by a traced array, got {}; "
-    "use np.asarray(table, like=i)[i], or shardwise.numpy.take(table, i, axis=0)"
-)
-TAKE = (
-    "np.take: a table of constants must be traced where its indices are, got the traced indices {}; "
-    "use shardwise.numpy.take(table, indices, axis=0), or np.asarray(table, like=indices)[indices]"
-)
-REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "eye": (lambda i: np.eye(4)[i], LOOKUP.format("Tracer<int32[5]>")),
-    "column": (lambda i: SMALL[:, i], LOOKUP.format("Tracer<int32[5]>")),
-    "number": (lambda i: SMALL[i[0]], LOOKUP.format("Tracer<int32[]>")),
-    "list": (lambda i: [1, 2, 3][i[0]], LOOKUP.format("Tracer<int32[]>")),
-    "tuple": (lambda i: (1, 2, 3)[i[0]], LOOKUP.format("Tracer<int32[]>")),
-    "take": (lambda i: np.take(SMALL, i), TAKE.format("Tracer<int32[5]>")),
-    "take axis": (lambda i: np.take(SMALL, i, axis=0), TAKE.format("Tracer<int32[5]>")),
+LOOKUP = "indexing: {} cannot be indexed by a traced array, got {}; use {}"
+TAKE = "{}: a table of constants must be traced where its indices are, got the indices Tracer<int32[5]>; use {}"
+VECTOR, NUMBER = "Tracer<int32[5]>", "Tracer<int32[]>"
+# What is refused, the message, and the advised code.
+REFUSED: dict[str, tuple[Callable[[Any], Any], str, Callable[[Any], Any]]] = {
+    "eye": (
+        lambda i: np.eye(4)[i],
+        LOOKUP.format("a NumPy array", VECTOR, "np.asarray(np.eye(4), like=i)[i]"),
+        lambda i: np.asarray(np.eye(4), like=i)[i],
+    ),
+    "column": (
+        lambda i: SMALL[:, i],
+        LOOKUP.format("a NumPy array", VECTOR, "np.asarray(SMALL, like=i)[:, i]"),
+        lambda i: np.asarray(SMALL, like=i)[:, i],
+    ),
+    "number": (
+        lambda i: SMALL[i[0]],
+        LOOKUP.format("a NumPy array", NUMBER, "np.asarray(SMALL, like=i)[i[0]]"),
+        lambda i: np.asarray(SMALL, like=i)[i[0]],
+    ),
+    "list": (
+        lambda i: [1, 2, 3][i[0]],
+        LOOKUP.format("a list", NUMBER, "np.asarray([1, 2, 3], like=i)[i[0]]"),
+        lambda i: np.asarray([1, 2, 3], like=i)[i[0]],
+    ),
+    "tuple": (
+        lambda i: (1, 2, 3)[i[0]],
+        LOOKUP.format("a tuple", NUMBER, "np.asarray((1, 2, 3), like=i)[i[0]]"),
+        lambda i: np.asarray((1, 2, 3), like=i)[i[0]],
+    ),
+    "list of traced arrays": (
+        lambda i: [i, i + 1][i[0]],
+        LOOKUP.format("a list", NUMBER, "np.stack([i, i + 1])[i[0]]"),
+        lambda i: np.stack([i, i + 1])[i[0]],
+    ),
+    "take": (
+        lambda i: np.take(SMALL, i),
+        TAKE.format("np.take", "np.take(np.asarray(SMALL, like=i), i)"),
+        lambda i: np.take(np.asarray(SMALL, like=i), i),
+    ),
+    "take axis": (
+        lambda i: np.take(SMALL, i, axis=0),
+        TAKE.format("np.take", "np.take(np.asarray(SMALL, like=i), i, axis=0)"),
+        lambda i: np.take(np.asarray(SMALL, like=i), i, axis=0),
+    ),
+    "take method": (
+        lambda i: SMALL.take(i),
+        TAKE.format("SMALL.take", "np.asarray(SMALL, like=i).take(i)"),
+        lambda i: np.asarray(SMALL, like=i).take(i),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_where_numpy_has_no_protocol_the_error_names_the_form_that_works(name: str) -> None:
-    function, text = REFUSED[name]
+    function, text, advised = REFUSED[name]
     with pytest.raises(sw.TracerConversionError) as caught:
         on_mesh(function).trace(IDS)
     assert str(caught.value) == f"{text} (at {__file__}:{function.__code__.co_firstlineno})"
+    numbers = IDS % 2 if "list of" in name else IDS % 3
+    np.testing.assert_array_equal(np.asarray(on_mesh(advised)(numbers)), function(numbers))

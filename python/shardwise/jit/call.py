@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import STATIC_FIELD
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import is_dtype, refuse_subclass, way_to_numbers
 from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
@@ -19,6 +18,7 @@ from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
 from ..sharding import UNSPECIFIED, NamedSharding
+from ..static_arguments import STATIC_FIELD
 from ..tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from ..tree_registry import typed
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten

@@ -18,9 +18,17 @@ import numpy as np
 from ..errors import UnsupportedError, sentence, shown
 from ..tracing import current_trace
 
-__all__ = ["masked", "missing_name", "near_names", "unsupported_function", "unsupported_option"]
+__all__ = [
+    "masked",
+    "missing_name",
+    "near_names",
+    "unsupported_function",
+    "unsupported_method",
+    "unsupported_option",
+]
 
 _PLACES = "use np.where(condition, a, b): the number of places depends on the data"
+_EAGER = "on sharded arrays"
 _INSTEAD = dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), _PLACES)
 _UPDATES = dict.fromkeys(("put", "put_along_axis"), "sw.at(x, index).set(values) returns a new array")
 _UPDATES |= dict.fromkeys(("copyto", "place", "putmask"), "np.where(mask, values, x) returns a new array")
@@ -45,13 +53,13 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
 
 def _where() -> str:
     trace = current_trace()
-    return "on sharded arrays" if trace is None or trace.eager else "in traced functions"
+    return _EAGER if trace is None or trace.eager else "in traced functions"
 
 
 def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:
     """The error of a NumPy function without traced form, such as ``np.sort``."""
     short = name.removeprefix("np.")
-    eager = _where() == "on sharded arrays"
+    eager = _where() == _EAGER
     near = near_names(short, supported)
     way_out = "call it on np.asarray(a)" if eager else "call it on np.asarray(x) outside jit"
     if short in _UPDATES or not eager:
@@ -72,6 +80,13 @@ def missing_name(name: str, supported: Iterable[str]) -> AttributeError:
         way_out = _UPDATES.get(name) or _INSTEAD.get(name) or "call numpy's on np.asarray(x) outside jit"
         plain = f"shardwise.numpy: np.{name} is not supported"
     return AttributeError(sentence(plain, way_out), name=name)
+
+
+def unsupported_method(name: str, way_out: str) -> UnsupportedError:
+    """The error of a method of a ufunc without traced form, such as ``np.add.reduceat``."""
+    if _where() == _EAGER:
+        way_out = f"call it on np.asarray(a); {way_out}"
+    return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
 
 
 def unsupported_option(function: str, name: str, value: Any, way_out: str | None = None) -> UnsupportedError:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import as_dtype
-from ..errors import ShapeError, UnsupportedError, message, sentence
+from ..errors import ShapeError, UnsupportedError, message
 from ..tracing import Tracer
 from ._primitives import convert, normalize_axis, prefix, refuse, reshape, splat
 from ._promote import sum_dtype
 from ._registry import implements
+from ._unsupported import unsupported_method
 from .reductions import highest, lowest
 
 __all__ = ["apply_accumulate"]
@@ -106,9 +107,7 @@ def apply_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
     op = _ACCUMULATED.get(ufunc)
     if op is None:
         known = ", ".join(u.__name__ for u in _ACCUMULATED)
-        raise UnsupportedError(
-            sentence(f"{function} is not supported in traced functions", f"supported are accumulate of {known}")
-        )
+        raise unsupported_method(function, f"supported are accumulate of {known}")
     x, *rest = inputs
     options = dict(zip(("axis", "dtype", "out"), rest)) | kwargs
     out = options.get("out")

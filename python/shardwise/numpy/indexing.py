@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import static_error
 from ..errors import UnsupportedError, message
+from ..static_arguments import static_error
 from ..tracing import Tracer, current_trace
 from . import masks
 from ._primitives import convert, reshape, reverse, select, slice_, splat

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import as_dtype
-from ..errors import DTypeError, ShapeError, UnsupportedError, message, sentence
+from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
@@ -30,7 +30,7 @@ from ._primitives import (
 )
 from ._promote import is_float, is_integer, result_dtype, sum_dtype
 from ._registry import implements
-from ._unsupported import unsupported_option
+from ._unsupported import unsupported_method, unsupported_option
 
 __all__ = ["apply_method", "highest", "lowest"]
 
@@ -289,7 +289,7 @@ def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
         if method == "at":
             update = _UPDATES.get(ufunc)
             way_out = f"sw.at(x, index).{update}(values) returns a new array" if update else _OTHER_UPDATE
-        raise UnsupportedError(sentence(f"np.{ufunc.__name__}.{method} is not supported in traced functions", way_out))
+        raise unsupported_method(f"np.{ufunc.__name__}.{method}", way_out)
     x, *rest = inputs
     trace = common_trace((x, kwargs.get("where"), *(kwargs.get("out") or ())))
     options = dict(zip(("axis", "dtype", "out", "keepdims", "initial", "where"), rest)) | kwargs
