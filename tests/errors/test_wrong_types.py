@@ -39,7 +39,7 @@ RAW = re.compile(
 )
 # A subject, such as `np.take: `.
 OWN = re.compile(r"[^:\n]{1,80}: ")
-# Of a function that the user has not called, such as `_update() got an unexpected keyword argument`.
+# Names a function that the user did not call, such as `_update() got an unexpected keyword argument`.
 PRIVATE = re.compile(r"(?<!\w)_(?!_)\w+\(\)")
 # Python's and NumPy's own texts, where an argument is passed on as it is to the function of that name.
 OF_PYTHON = {
@@ -213,7 +213,7 @@ def sizes() -> dict[str, Callable[[Any], Any]]:
     return table
 
 
-# What these calls take, too: bools as NumPy's, None as the default, an array in place of its length.
+# These calls also accept: bools as NumPy's, None as the default, an array in place of its length.
 ACCEPTED: dict[str, tuple[Any, ...]] = {
     "Array.repeat": (True,), "Array.reshape": (True,), "Array.sum": (True, None), "Array.squeeze": (None,),
     "jit(static_argnums)": (None,), "sharding_group": (None,), "random.choice": ((2.0,),),

@@ -117,7 +117,7 @@ def _times(n: Any, x: Any, places: list[int], y: Any) -> Any:
     return x
 
 
-# What NumPy itself does not have: the other ops, and updates.
+# Ops and updates that NumPy itself does not have.
 OP_ROWS: dict[str, Row] = {
     **{
         name: (lambda n, x, name=name: _op(name, x), (values,))

@@ -94,7 +94,7 @@ def test_an_algorithm_rounds_and_adds_as_it_says(
     expected = sum(lhs[i].astype(np.float64) @ rhs[j].astype(np.float64) for i, j in pairs)
     terms = np.abs(x).astype(np.float64) @ np.abs(y)
     np.testing.assert_array_less(np.abs(found - expected), 8 * 2.0**-24 * terms)
-    # What is left out is as small as the algorithm promises, and not smaller: operands are rounded indeed.
+    # The error is as small as the algorithm promises, and not smaller: the operands really are rounded.
     exact = x.astype(np.float64) @ y
     worst = float((np.abs(found - exact) / terms).max())
     assert worst < 2.0 ** (1 - bits)

@@ -131,7 +131,7 @@ def test_constants_are_lifted_under_vmap() -> None:
 LOOKUP = "indexing: {} cannot be indexed by a traced array, got {}; use {}"
 TAKE = "{}: a table of constants must be traced where its indices are, got the indices Tracer<int32[5]>; use {}"
 VECTOR, NUMBER = "Tracer<int32[5]>", "Tracer<int32[]>"
-# What is refused, the message, and the advised code.
+# Each row: a call that is refused, its message, and the advised code.
 REFUSED: dict[str, tuple[Callable[[Any], Any], str, Callable[[Any], Any]]] = {
     "eye": (
         lambda i: np.eye(4)[i],

@@ -130,7 +130,8 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
 }
 
 // Runs a program with global shapes as if its annotations were not there: the reference for partitioned runs.
-std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global, const std::vector<py::array>& arguments) {
+std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
+                                         const std::vector<py::array>& arguments) {
   const std::unique_ptr<Executable> executable = Executable::unpartitioned(global);
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;

@@ -48,7 +48,7 @@ void leave_call();
 struct ShuttingDown {};
 void throw_if_shutting_down();
 
-// What the package registers with Python's atexit: from now on only the calling thread runs programs.
+// Registered with Python's atexit: from now on only the calling thread runs programs.
 void wait_for_threads();
 
 }  // namespace shardwise

@@ -25,7 +25,7 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// Of what the JSON library says, "[id] parse error at line 1, column 2: reason; last read: 'bytes'", only the reason:
+// The reason alone of an error of the JSON library, "[id] parse error at line 1, column 2: reason; last read: 'bytes'":
 // the position is ours to give, and the bytes may be no text at all.
 std::string reason_of_json_error(std::string_view what);
 

@@ -25,7 +25,7 @@ struct DotAlgorithm {
   int parts() const { return products.size() == 1 ? 1 : products.size() == 3 ? 2 : 3; }
 };
 
-// Of an op without one, what its dtypes say. UnsupportedError for one that no kernel computes as it says.
+// Without the attribute, the dtypes decide. UnsupportedError for an algorithm that no kernel computes exactly.
 DotAlgorithm dot_algorithm(const OpView& op);
 void verify_dot_algorithm(const OpView& op);  // OpDef::verify_runnable
 

@@ -136,8 +136,7 @@ class ScatterVjp {
     const DType dtype = type(result).dtype;
     const ValueId held = read(result);
     const ValueId hit = equal(updates(), held);
-    const ValueId operand_tie =
-        as_number(create("stablehlo.or", {equal(operand(), result), is_nan(operand())}), dtype);
+    const ValueId operand_tie = as_number(create("stablehlo.or", {equal(operand(), result), is_nan(operand())}), dtype);
     const ValueId update_tie = as_number(create("stablehlo.or", {hit, is_nan(held)}), dtype);
     const ValueId ties = scatter(operand_tie, update_tie, {Reducer::kSum});
     const ValueId share = create("stablehlo.divide", {context_.cotangent(input_), ties});

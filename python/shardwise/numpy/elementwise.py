@@ -399,7 +399,7 @@ def _ignoring_nan(direction: str) -> Rule:
     def rule(lhs: Tracer, rhs: Tracer) -> Any:
         if not is_float(lhs.dtype):
             return lhs._trace.emit({"GT": "stablehlo.maximum", "LT": "stablehlo.minimum"}[direction], (lhs, rhs))
-        # Of equal numbers the second has the gradient, as in JAX.
+        # At ties the second operand gets the gradient, as in JAX.
         return select(compare(direction, lhs, rhs) | _isnan(rhs), lhs, rhs)
 
     return rule
