@@ -33,7 +33,7 @@ ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat
   stubs notebooks bench clean
 
 help:
-	@echo "make demo | test | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
+	@echo "make demo | test | test-more | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
 
 setup: .venv/.packages
 
