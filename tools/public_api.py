@@ -65,7 +65,7 @@ def home_of(name: str) -> str:
 
 
 def _directive(qualified: str, value: Any) -> str:
-    if inspect.isclass(value):
+    if inspect.isclass(value) and value.__module__.startswith("shardwise"):  # sw.bfloat16 is ml_dtypes'
         return f".. autoclass:: {qualified}\n   :members:\n"
     if inspect.isroutine(value):
         return f".. autofunction:: {qualified}\n"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import atexit as _atexit
 
 import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
-from ml_dtypes import bfloat16
 
 from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 
@@ -50,6 +49,7 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
+from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
     DTypeError,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+from ml_dtypes import bfloat16
 
 from .errors import DTypeError, message, shown
 
@@ -21,8 +21,6 @@ __all__ = [
     "way_to_numbers",
 ]
 
-bfloat16 = np.dtype(ml_dtypes.bfloat16)
-
 _BY_NAME: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
     for name in (
@@ -30,7 +28,7 @@ _BY_NAME: dict[str, np.dtype[Any]] = {
         "float16", "float32", "float64",
     )
 }  # fmt: skip
-_BY_NAME["bfloat16"] = bfloat16
+_BY_NAME["bfloat16"] = np.dtype(bfloat16)
 _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
 
 
@@ -103,4 +101,4 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     """A floating dtype, bfloat16 included."""
-    return dtype.kind == "f" or dtype == bfloat16
+    return dtype.kind == "f" or dtype == _BY_NAME["bfloat16"]
