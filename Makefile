@@ -53,10 +53,11 @@ demo: build
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
 
-# The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks.
+# The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
+# follows the code, also where its page has not changed.
 docs: build
 	$(PY) tools/pages.py
-	$(PY) -m sphinx -W --keep-going -q -j auto -b html docs build/docs
+	$(PY) -m sphinx -E -W --keep-going -q -j auto -b html docs build/docs
 	$(PY) tools/check_site.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
