@@ -143,6 +143,7 @@ NUMERICAL_ROWS: dict[str, Row] = {
     "histogram-density": (lambda n, x: n.histogram(x, 2, density=True), (tied, constant)),
     "searchsorted": (lambda n, x: n.searchsorted(x[6], x, side="right"), ROWS),
     "digitize": (lambda n, x: n.digitize(x, x[6]), ROWS),
+    "unravel_index": (lambda n, x: x[4] * n.unravel_index(n.argmax(x[4]), (3, 1000))[1], ROWS),
     "isin": (lambda n, x, y: n.isin(x, y[4]), (two_rows,)),
     # Products and polynomials.
     "polyval": (lambda n, x: n.polyval(x[7], x), ROWS),

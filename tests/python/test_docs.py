@@ -189,7 +189,7 @@ def test_unsupported_parameters_are_refused() -> None:
                     parameter,
                 )
                 tried += 1
-    assert tried > 60
+    assert tried > 50  # how many parameters the tables list and a call here reaches
 
 
 def test_the_switches_of_the_compiled_code_are_listed() -> None:
