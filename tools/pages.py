@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-# What users search for, and the page with a heading that answers it.
+# Questions that users search for, and the page with a heading that answers each.
 QUESTIONS = {
     "My loss needs a static argument": "sharp_bits",
     "x[0] = 1 fails": "sharp_bits",
