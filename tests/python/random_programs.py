@@ -110,7 +110,9 @@ class Drawer:
         self.draw = draw
         self.program = Program(mesh)
         self.rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-        self.inexact: set[int] = set()  # values between a transcendental function and its rounding
+        # What no later step takes and no program returns: values between a transcendental function and its rounding,
+        # values before a clamp, and the ends of a dtype.
+        self.set_aside: set[int] = set()
 
     def integer(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
@@ -132,7 +134,7 @@ class Drawer:
 
     def value(self, test: Callable[[Array], bool] = lambda x: True) -> int | None:
         """One of the values so far that passes, mostly a recent one."""
-        candidates = [i for i, x in enumerate(self.program.values) if i not in self.inexact and test(x)]
+        candidates = [i for i, x in enumerate(self.program.values) if i not in self.set_aside and test(x)]
         if not candidates:
             return None
         return candidates[max(self.integer(0, len(candidates) - 1), self.integer(0, len(candidates) - 1))]
@@ -157,6 +159,7 @@ class Drawer:
             return i
         low = self.constant(np.asarray(-LIMIT, x.dtype))
         high = self.constant(np.asarray(LIMIT, x.dtype))
+        self.set_aside.add(i)
         return self.program.op("stablehlo.clamp", [low, i, high], np.clip(x, -LIMIT, LIMIT))
 
     def constrain(self) -> None:
@@ -189,7 +192,7 @@ class Drawer:
         scaled = self.program.op("stablehlo.multiply", [smooth, eight], (8 * y).astype(np.float32))
         moved = self.program.op("stablehlo.add", [scaled, offset], (8 * y + 0.37).astype(np.float32))
         result = self.program.op("stablehlo.floor", [moved], np.floor(8 * y + 0.37).astype(np.float32))
-        self.inexact |= {smooth, scaled, moved, offset}
+        self.set_aside |= {smooth, scaled, moved, offset}
         return result
 
     def binary(self) -> int | None:
@@ -401,6 +404,8 @@ class Drawer:
             padding[dim] = self.pick(((n - 1, 0), (0, n - 1)) if prefix else ((0, 0), (1, 0), (1, 1)))
         neutral = self.draw(st.booleans())
         init = self.constant(ref.neutral(reducer, x.dtype) if neutral else self.array((), x.dtype.name))
+        if neutral:
+            self.set_aside.add(init)
         result = reduce_window(x, self.array_of(init), reducer, sizes, padding).astype(x.dtype)
         if x.dtype != np.bool_ and (not np.isfinite(result).all() or np.abs(result).max() > 2**20):
             return None  # padding alone gives the ends of the dtype
@@ -438,7 +443,7 @@ def programs(draw: st.DrawFn, mesh: Any, min_steps: int = 10, max_steps: int = 2
         if value is not None:
             drawer.keep_small(value)
     program = drawer.program
-    exact = [i for i in range(len(program.values)) if i not in drawer.inexact]
+    exact = [i for i in range(len(program.values)) if i not in drawer.set_aside]
     last = exact[-4:]
     others = draw(st.lists(st.sampled_from(exact), max_size=2))
     program.outputs = list(dict.fromkeys(last + others))
