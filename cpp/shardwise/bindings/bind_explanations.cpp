@@ -12,15 +12,15 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
+#include "shardwise/compiler/named_passes.h"
+#include "shardwise/explanation/counterfactual.h"
+#include "shardwise/explanation/explain.h"
+#include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
-#include "shardwise/passes/counterfactual.h"
-#include "shardwise/passes/explain.h"
-#include "shardwise/passes/inline_calls.h"
-#include "shardwise/passes/named_passes.h"
-#include "shardwise/passes/program_shardings.h"
-#include "shardwise/passes/propagate.h"
-#include "shardwise/passes/value_names.h"
+#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/propagate.h"
+#include "shardwise/transforms/inline_calls.h"
 
 namespace py = pybind11;
 

@@ -9,17 +9,18 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/float_precision.h"
-#include "shardwise/ir/module_json.h"
-#include "shardwise/ir/parser.h"
 #include "shardwise/ir/place.h"
-#include "shardwise/ir/printer.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
-#include "shardwise/passes/value_names.h"
+#include "shardwise/text/module_json.h"
+#include "shardwise/text/parser.h"
+#include "shardwise/text/printer.h"
+#include "shardwise/text/rule_parser.h"
 
 namespace py = pybind11;
 

@@ -11,8 +11,8 @@
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/passes/batch.h"
-#include "shardwise/passes/differentiate.h"
+#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/differentiate.h"
 
 namespace py = pybind11;
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "shardwise/passes/pipeline.h"
+#include "shardwise/compiler/pipeline.h"
 
 namespace shardwise {
 

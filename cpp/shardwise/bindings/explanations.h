@@ -8,8 +8,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include "shardwise/passes/pass.h"
-#include "shardwise/passes/propagate.h"
+#include "shardwise/ir/pass.h"
+#include "shardwise/propagation/propagate.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "shardwise/passes/pass.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 

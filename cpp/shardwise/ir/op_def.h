@@ -16,7 +16,7 @@
 //   static_assert(kTranspose.complete());
 //
 // .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only
-// through the interfaces below, which runtime/ and passes/ implement.
+// through the interfaces below, which runtime/, partition/ and transforms/ implement.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 namespace shardwise {
 
-class TileBuilder;  // ops/tile.h: programs of the tile evaluator
+class TileBuilder;  // tile/program.h
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/propagation_edges.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
+#include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {
 namespace {

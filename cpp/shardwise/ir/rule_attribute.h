@@ -18,12 +18,9 @@
 
 #include "shardwise/ir/attribute.h"
 #include "shardwise/ir/module.h"
-#include "shardwise/mesh/sdy_cursor.h"
 
 namespace shardwise {
 
-// <([i])->([i]) {i=4}>. What is no rule is a ParseError with line and column.
-RuleAttr parse_rule(SdyCursor& cursor);
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
 
 // ShardingError, naming the op, unless `rule` is one for it: a mapping for each operand and result with an entry per

@@ -8,7 +8,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/attribute_text.h"
+#include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ops/strided_kernels.h"
 
 namespace shardwise {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -20,7 +20,7 @@
 #include "shardwise/base/dtype.h"
 #include "shardwise/mesh/sharding.h"
 #include "shardwise/ops/reduce_loops.h"
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise::reduce_loops {
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "shardwise/ir/module.h"
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 namespace {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/tile.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -9,8 +9,8 @@
 #include "shardwise/ops/scan_kernels.h"
 #include "shardwise/ops/slicing.h"
 #include "shardwise/ops/strided_kernels.h"
-#include "shardwise/ops/tile.h"
 #include "shardwise/ops/window.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/tile.h"
 #include "shardwise/runtime/digits.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/explanation/suggested_sharding.h"
+
+#include <algorithm>
+
+#include "shardwise/ir/attribute.h"
+
+namespace shardwise {
+namespace {
+
+// The axes of the mesh that the op handles itself, as a manual computation does.
+void append_manual_axes(const Module& module, OpId op, const Mesh& mesh, AxisList& axes) {
+  const auto* names = module.attrs(op).find<AxesAttr>("manual_axes");
+  if (names == nullptr) return;
+  for (const RawAxisRef& name : names->axes) {
+    if (const std::optional<int> axis = mesh.find_axis(name.name)) axes.push_back(full_axis(mesh, *axis));
+  }
+}
+
+// Those of the op that made the value, too: an axis that splits what it gives splits what its region returns.
+AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) {
+  AxisList axes;
+  const Value& value = module.value(id);
+  OpId op = value.op ? value.op : module.region(value.region).op;
+  while (op) {
+    append_manual_axes(module, op, mesh, axes);
+    op = module.region(module.op(op).parent).op;
+  }
+  return axes;
+}
+
+// The largest one that divides the dim, or the smallest that does not.
+std::optional<AxisRef> best_axis(const Mesh& mesh, int64_t dim, const AxisList& taken) {
+  const auto rank = [&](int64_t size) { return dim % size == 0 ? size : -size; };
+  std::optional<AxisRef> best;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) {
+    const AxisRef full = full_axis(mesh, axis);
+    for (const AxisRef& free : difference(AxisSpan(&full, 1), taken)) {
+      if (free.size > 1 && (!best || rank(free.size) > rank(best->size))) best = free;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId value, const TensorSharding& now,
+                                                 const TensorSharding* said) {
+  const Dims& shape = module.type(value).shape;
+  const auto dim = std::ranges::max_element(shape);
+  if (dim == shape.end() || *dim < 2) return std::nullopt;
+  const Mesh& mesh = *now.mesh;
+  AxisList taken = manual_axes_around(module, value, mesh), replicated;
+  for (const TensorSharding* sharding : {&now, said}) {
+    if (sharding == nullptr) continue;
+    taken.insert(taken.end(), sharding->unreduced.begin(), sharding->unreduced.end());
+    replicated.insert(replicated.end(), sharding->replicated.begin(), sharding->replicated.end());
+  }
+  AxisList kept_out = taken;
+  kept_out.insert(kept_out.end(), replicated.begin(), replicated.end());
+  std::optional<AxisRef> best = best_axis(mesh, *dim, kept_out);
+  if (!best && said != nullptr) best = best_axis(mesh, *dim, taken);
+  if (!best) return std::nullopt;
+  TensorSharding sharding = TensorSharding::fully_replicated(now.mesh, now.ndim());
+  sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
+  if (said != nullptr) {
+    sharding.replicated = difference(said->replicated, AxisSpan(&*best, 1));
+    sharding.unreduced = said->unreduced;
+    sharding.reducer = said->reducer;
+  }
+  return sharding;
+}
+
+}  // namespace shardwise

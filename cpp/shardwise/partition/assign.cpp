@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/assign.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "shardwise/base/error.h"
+#include "shardwise/partition/compute_sharding.h"
+#include "shardwise/partition/placed_values.h"
+
+namespace shardwise {
+namespace {
+
+// What decides between candidates, most important first. A reduction that is done later may meet others to be done
+// with.
+struct Price {
+  double bytes = 0;
+  bool reduces_early = false;
+  double work = 0;
+  int reshards = 0;
+  friend bool operator<(const Price& a, const Price& b) {
+    return std::tie(a.bytes, a.reduces_early, a.work, a.reshards) <
+           std::tie(b.bytes, b.reduces_early, b.work, b.reshards);
+  }
+};
+
+std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
+
+class Assignment {
+ public:
+  explicit Assignment(Program& program)
+      : rewriter_(program.module),
+        planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
+        shardings_(program.module),
+        values_(rewriter_, planner_, shardings_),
+        uses_(program.module) {}
+
+  void run(Program& program) {
+    const Region& body = source().region(source().main().body);
+    rewriter_.copy_arguments();
+    for (const ValueId argument : body.arguments) values_.add_argument(argument);
+    for (const OpId id : body.ops) add_op(OpView(source(), id));
+    add_results();
+    program.counters.add("assign.states", planner_.states());
+    program.module = rewriter_.finish();
+  }
+
+ private:
+  const Module& source() const { return rewriter_.source(); }
+
+  void add_op(const OpView& op) {
+    const Traits& traits = op.def().traits;
+    rewriter_.builder().set_loc(op.loc());
+    if (traits.constraint || traits.reshard) {
+      values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
+    } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
+      values_.add_constant(op);
+    } else {
+      const ShardingRule& rule = source().context().sharding_rule(op);
+      if (rule.empty()) {
+        add_replicated(op);
+      } else {
+        add_by_rule(op, rule);
+      }
+    }
+  }
+
+  void add_replicated(const OpView& op) {
+    std::vector<ValueId> operands;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      operands.push_back(
+          values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
+    }
+    const OpId made = rewriter_.copy(op, std::move(operands));
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
+                  shardings_.replicated(op.result_type(i).ndim()), {});
+    }
+  }
+
+  void add_by_rule(const OpView& op, const ShardingRule& rule) {
+    ComputeShardings shardings(rule);
+    project(op, rule, false);
+    shardings.add(projection_, {}, Reducer::kNone);
+    const bool elsewhere = project(op, rule, true);
+    if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
+    const Pending pending = pending_at_home(op, rule);
+    if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
+
+    const ComputeSharding* best = &shardings.candidates()[0];
+    if (shardings.candidates().size() > 1) {
+      Price best_price = price(op, rule, *best, pending);
+      for (const ComputeSharding& candidate : std::span(shardings.candidates()).subspan(1)) {
+        const Price candidate_price = price(op, rule, candidate, pending);
+        if (!(candidate_price < best_price)) continue;
+        best = &candidate;
+        best_price = candidate_price;
+      }
+    }
+    emit(op, rule, *best, pending);
+  }
+
+  // Projects what propagation says, or where operands really are; whether that makes a difference.
+  bool project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
+    tensors_.clear();
+    bool differs = false;
+    for (const ValueId operand : op.operands()) {
+      const ShardingId declared = shardings_.declared(operand);
+      const ShardingId home = values_.home(operand, declared);
+      differs = differs || home != declared;
+      tensors_.push_back(shardings_.find(where_they_are ? home : declared));
+    }
+    for (size_t i = 0; i < op.result_count(); ++i)
+      tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
+    if (!where_they_are || differs) projection_.project(rule, tensors_, FactorProjection::Missing::kClosed);
+    return differs;
+  }
+
+  // ---- pending reductions ----
+
+  Pending pending_at_home(const OpView& op, const ShardingRule& rule) {
+    std::vector<const TensorSharding*> homes;
+    for (const ValueId operand : op.operands()) homes.push_back(shardings_.find(values_.home(operand, {})));
+    return pending_of(op, rule, homes);
+  }
+
+  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
+  // it in any case.
+  double sharers(ValueId value, const OpView& user, Reducer reducer) const {
+    const Region& body = source().region(source().main().body);
+    if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;
+    double count = 0;
+    for (const Use& use : uses_.uses(value)) {
+      const OpView op(source(), use.op);
+      if (use.op != user.id() && !may_pass(op, source().context().sharding_rule(op), reducer)) return 0;
+      ++count;
+    }
+    return count;
+  }
+
+  // ---- prices and ops ----
+
+  Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending) {
+    const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
+    Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      double bytes = values_.bytes(op.operand(i), need);
+      if (reduces_early && pending.operands[i]) {
+        const double count = sharers(op.operand(i), op, pending.reducer);
+        bytes = count == 0 ? 0 : bytes / count;
+      }
+      price.bytes += bytes;
+      price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const ShardingId made = result_sharding(shardings_, rule, compute, i);
+      const ShardingId declared = shardings_.declared(op.result(i));
+      price.bytes += planner_.bytes(source().value(op.result(i)).type, made, declared);
+      price.reshards += made == declared ? 0 : 1;
+    }
+    return price;
+  }
+
+  void emit(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending) {
+    std::vector<ValueId> operands;
+    std::string cause;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
+      if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
+    }
+    if (!compute.reduced.empty()) cause = "reduction in " + short_name(op.name());
+    const OpId made = rewriter_.copy(op, std::move(operands));
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
+                  result_sharding(shardings_, rule, compute, i), cause);
+    }
+  }
+
+  static std::string operand_cause(const OpView& op, size_t i) {
+    return "operand " + std::to_string(i) + " of " + short_name(op.name());
+  }
+
+  void add_results() {
+    Function& main = rewriter_.target().main();
+    const std::vector<ValueId>& results = source().region(source().main().body).results;
+    const std::vector<ShardingId>& declared = source().main().result_shardings;
+    std::vector<ShardingId> shardings;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const ShardingId wanted = i < declared.size() && declared[i]
+                                    ? shardings_.reduced(declared[i], source().type(results[i]).ndim())
+                                    : shardings_.declared(results[i]);
+      const OpId op = source().value(results[i]).op;
+      rewriter_.builder().set_loc(op ? source().op(op).loc : source().value(results[i]).loc);
+      const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
+      rewriter_.target().region(main.body).results.push_back(result);
+      shardings.push_back(wanted);
+    }
+    main.result_shardings = std::move(shardings);
+  }
+
+  Rewriter rewriter_;
+  ReshardPlanner planner_;
+  ProgramShardings shardings_;
+  PlacedValues values_;
+  UseLists uses_;
+  FactorProjection projection_;
+  std::vector<const TensorSharding*> tensors_;
+};
+
+}  // namespace
+
+void assign(Program& program) { Assignment(program).run(program); }
+
+}  // namespace shardwise

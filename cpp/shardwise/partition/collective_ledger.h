@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every collective of a local program with what it sends and why, as data:
+//
+//   all_reduce  {"model"}  8192 B from 2 devices  tensor<32x64xf32>  train.py:31  reduction in dot_general
+//
+// Bytes are those one device receives in one execution (cost/collective_cost.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shardwise/ir/pass.h"
+
+namespace shardwise {
+
+struct LedgerRow {
+  CollectiveKind kind = CollectiveKind::kNone;
+  std::string name;        // "all_reduce"
+  std::string axes;        // {"x", "y":(1)2}; of several dims or moves: dim 0 {"x"}, dim 1 {"y"}
+  double bytes = 0;        // received by one device, by one execution
+  int64_t group_size = 1;  // devices that take part
+  TensorType operand;      // on one device
+  TensorType result;
+  int64_t count = 1;  // executions
+  LocId loc;          // the op that needed it
+  std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
+  OpId op;            // of the local program
+};
+
+std::vector<LedgerRow> collective_ledger(const Module& local);
+
+}  // namespace shardwise

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/compute_sharding.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardwise {
+namespace {
+
+bool in_all_results(const ShardingRule& rule, FactorId factor) {
+  for (size_t t = rule.operand_count(); t < rule.tensor_count(); ++t) {
+    if (!rule.has_factor(t, factor)) return false;
+  }
+  return true;
+}
+
+// Of a rule of pairs the pair that a factor is in; of any other rule all factors are in one.
+std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
+  std::vector<size_t> pairs(rule.factors().size(), 0);
+  if (!rule.of_pairs()) return pairs;
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      for (const FactorId id : rule.dim(t, d)) pairs[id] = t % rule.operand_count();
+    }
+  }
+  return pairs;
+}
+
+bool in_an_operand(const ShardingRule& rule, FactorId factor) {
+  for (size_t t = 0; t < rule.operand_count(); ++t) {
+    if (rule.has_factor(t, factor)) return true;
+  }
+  return false;
+}
+
+// In all results that are computed from its operands.
+bool in_its_results(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId factor) {
+  return rule.of_pairs() ? rule.has_factor(rule.result_tensor(pairs[factor]), factor) : in_all_results(rule, factor);
+}
+
+// Elements that an operand loses along factors of its own come back along those of a result (3x2 reshaped to 2x3):
+// there no part of the result is a tile of the operand. A broadcast only adds factors.
+bool operands_lose_factors(const ShardingRule& rule, const std::vector<size_t>& pairs) {
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    const auto id = static_cast<FactorId>(f);
+    const Factor& factor = rule.factors()[f];
+    const bool lost = in_an_operand(rule, id) && !in_its_results(rule, pairs, id);
+    if (factor.kind == FactorKind::kPassThrough && factor.size > 1 && lost) return true;
+  }
+  return false;
+}
+
+bool leaves_pending(const Factor& factor) { return factor.kind == FactorKind::kReduction && !factor.exchanged; }
+
+bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId id) {
+  switch (rule.factors()[id].kind) {
+    case FactorKind::kReduction: return true;
+    case FactorKind::kPassThrough:
+      if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
+      return in_its_results(rule, pairs, id);
+    case FactorKind::kPermutation: return rule.factors()[id].exchanged;
+    case FactorKind::kNeedReplication: break;
+  }
+  return false;
+}
+
+// The longest prefix of the axes that divides `size`; the axis where it ends may be split.
+AxisList evenly_dividing(const AxisList& axes, int64_t size) {
+  AxisList result;
+  for (AxisRef ref : axes) {
+    const int64_t common = std::gcd(size, ref.size);
+    if (common == ref.size) {
+      result.push_back(ref);
+      size /= common;
+      continue;
+    }
+    ref.size = common;
+    if (common > 1) result.push_back(ref);
+    break;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t tensor) const {
+  std::vector<AxisList> dims(rule.ndim(tensor));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    for (const FactorId id : rule.dim(tensor, d)) {
+      append_merged(dims[d], factors[id]);
+      if (tensor >= rule.operand_count() && id == landing) append_merged(dims[d], landed);
+    }
+  }
+  return dims;
+}
+
+double ComputeSharding::local_work(const ShardingRule& rule) const {
+  double work = 1;
+  for (size_t f = 0; f < factors.size(); ++f) {
+    work *= static_cast<double>(std::max<int64_t>(1, ceil_div(rule.factors()[f].size, product(factors[f]))));
+  }
+  return work;
+}
+
+ComputeShardings::ComputeShardings(const ShardingRule& rule)
+    : rule_(rule), pairs_(pairs_of_factors(rule)), usable_(rule.factors().size()), compound_(rule.factors().size()) {
+  for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, pairs_, static_cast<FactorId>(f));
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      if (rule.dim(t, d).size() < 2) continue;
+      for (const FactorId id : rule.dim(t, d)) compound_[id] = true;
+    }
+  }
+}
+
+void ComputeShardings::add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer) {
+  const auto keep = [&](ComputeSharding candidate) {
+    if (std::find(candidates_.begin(), candidates_.end(), candidate) == candidates_.end()) {
+      candidates_.push_back(std::move(candidate));
+    }
+  };
+  const size_t tensors = rule_.tensor_count();
+  std::vector<size_t> order;
+  for (size_t leader = 0; leader < tensors; ++leader) {
+    order.assign(1, leader);
+    for (size_t t = 0; t < tensors; ++t) {
+      if (t != leader) order.push_back(t);
+    }
+    ComputeSharding chosen = choose(projection, order, passed, passed_reducer);
+    keep(landed(projection, chosen));
+    keep(std::move(chosen));
+  }
+  for (size_t leader = 0; leader < tensors; ++leader) {
+    keep(choose(projection, std::span(&leader, 1), passed, passed_reducer));
+  }
+}
+
+ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std::span<const size_t> order,
+                                         const AxisList& passed, Reducer passed_reducer) const {
+  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()),
+                         .passed = passed,
+                         .reducer = passed_reducer,
+                         .reduced = {},
+                         .landed = {}};
+  std::vector<AxisList> used(rule_.of_pairs() ? rule_.operand_count() : 1, passed);  // by pair
+  for (const size_t tensor : order) {
+    for (size_t f = 0; f < usable_.size(); ++f) {
+      const auto id = static_cast<FactorId>(f);
+      const FactorSharding* wanted = projection.find(tensor, id);
+      if (!usable_[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
+      const Factor& factor = rule_.factors()[f];
+      if (leaves_pending(factor)) {
+        // All pending reductions of a value combine in one way.
+        if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
+        chosen.reducer = factor.reducer;
+      }
+      AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
+      if (compound_[f]) axes = evenly_dividing(axes, factor.size);
+      used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
+      chosen.factors[f] = std::move(axes);
+    }
+  }
+  respect_compound_dims(chosen.factors);
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    if (!leaves_pending(rule_.factors()[f])) continue;
+    chosen.reduced.insert(chosen.reduced.end(), chosen.factors[f].begin(), chosen.factors[f].end());
+  }
+  chosen.reduced = sort_and_merge(chosen.reduced);
+  if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
+  return chosen;
+}
+
+ComputeSharding ComputeShardings::landed(const FactorProjection& projection, ComputeSharding chosen) const {
+  AxisList exchanged;
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    const Factor& factor = rule_.factors()[f];
+    if (factor.kind != FactorKind::kReduction || !factor.exchanged || chosen.factors[f].empty()) continue;
+    if (!exchanged.empty()) return chosen;
+    exchanged = chosen.factors[f];
+  }
+  if (exchanged.empty()) return chosen;
+  for (size_t f = 0; f < usable_.size(); ++f) {
+    const auto id = static_cast<FactorId>(f);
+    const Factor& factor = rule_.factors()[f];
+    if (factor.kind != FactorKind::kPassThrough || compound_[f] || !in_all_results(rule_, id)) continue;
+    AxisList axes = chosen.factors[f];
+    append_merged(axes, exchanged);
+    // Shards of an uneven dim are not parts of the shards along its first axes.
+    if (!chosen.factors[f].empty() && factor.size % product(axes) != 0) continue;
+    for (size_t t = rule_.operand_count(); t < rule_.tensor_count(); ++t) {
+      const FactorSharding* wanted = projection.find(t, id);
+      if (wanted == nullptr || wanted->axes != axes) continue;
+      chosen.landed = std::move(exchanged);
+      chosen.landing = id;
+      return chosen;
+    }
+  }
+  return chosen;
+}
+
+void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) const {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t t = 0; t < rule_.tensor_count(); ++t) {
+      for (size_t d = 0; d < rule_.ndim(t); ++d) {
+        bool full = true;
+        for (const FactorId id : rule_.dim(t, d)) {
+          if (!full && !factors[id].empty()) {
+            factors[id].clear();
+            changed = true;
+          }
+          full = full && product(factors[id]) == rule_.factors()[id].size;
+        }
+      }
+    }
+  }
+}
+
+bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
+  const Traits& traits = op.def().traits;
+  if (traits.linear == Linear::kNone || (traits.linear_reducers & reducer_bit(reducer)) == 0) return false;
+  bool reduces = false;
+  for (const Factor& factor : rule.factors()) {
+    if (factor.kind != FactorKind::kReduction) continue;
+    if (factor.reducer != reducer) return false;
+    reduces = true;
+  }
+  return reduces || op.regions().empty();
+}
+
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands) {
+  Pending pending;
+  pending.operands.assign(op.operand_count(), false);
+  size_t count = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
+    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->pending_reducer()))
+      return {};
+    pending.axes = operands[i]->unreduced;
+    pending.reducer = operands[i]->pending_reducer();
+    pending.operands[i] = true;
+    ++count;
+  }
+  if (count == 0 || !may_pass(op, rule, pending.reducer)) return {};
+  const Linear linear = op.def().traits.linear;
+  const bool fits = linear == Linear::kFirst   ? count == 1 && pending.operands[0]
+                    : linear == Linear::kJoint ? count == op.operand_count()
+                                               : count == 1;
+  return fits ? pending : Pending{};
+}
+
+ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                            const Pending& pending, size_t i) {
+  const bool passes = !compute.passed.empty() && pending.operands[i];
+  return shardings.of(compute.dims(rule, i), passes ? compute.passed : AxisList{}, compute.reducer);
+}
+
+ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
+                           size_t i) {
+  AxisList unreduced = compute.passed;
+  unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
+  return shardings.of(compute.dims(rule, rule.result_tensor(i)), sort_and_merge(unreduced), compute.reducer);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/localize_collectives.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/create.h"
+#include "shardwise/ops/layout.h"
+#include "shardwise/ops/reduce.h"
+#include "shardwise/ops/slicing.h"
+#include "shardwise/partition/plan_reshards.h"
+#include "shardwise/propagation/permute_axes.h"
+
+namespace shardwise {
+namespace {
+
+// ---- shapes --------------------------------------------------------------------------------------------------------
+
+std::vector<AxisList> axes_per_dim(const OpView& op, const Mesh& mesh, std::string_view name) {
+  std::vector<AxisList> dims;
+  for (const auto& axes : op.attrs().get<AxesPerDimAttr>(name).dims) dims.push_back(resolve(mesh, axes));
+  return dims;
+}
+
+std::vector<AxisList> dim_axes(const LocalLayout& layout) {
+  std::vector<AxisList> dims;
+  for (const DimLayout& dim : layout.dims) dims.push_back(dim.axes);
+  return dims;
+}
+
+// Cuts the end off dims that are longer than `shape`.
+ValueId trimmed(Builder& builder, ValueId value, const Dims& shape) {
+  if (builder.module().type(value).shape == shape) return value;
+  return build_slice(builder, value, Dims(shape.size(), 0), shape, Dims(shape.size(), 1));
+}
+
+// Zeros behind the end of dims that are shorter than `shape`.
+ValueId padded(Builder& builder, ValueId value, const Dims& shape) {
+  const TensorType type = builder.module().type(value);
+  if (type.shape == shape) return value;
+  Dims high(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) high[d] = shape[d] - type.shape[d];
+  const Dims none(shape.size(), 0);
+  return build_pad(builder, value, build_scalar(builder, scalar_of(type.dtype, 0)), none, high, none);
+}
+
+void set_cause(Module& module, ValueId value, const OpView& op) {
+  const std::string* cause = op.attrs().find<std::string>(kCauseAttr);
+  if (cause == nullptr) return;
+  Operation& made = module.op(module.value(value).op);
+  Attrs attrs = module.context().attrs(made.attrs);
+  attrs.set(kCauseAttr, *cause);
+  made.attrs = module.context().intern(attrs);
+}
+
+bool is_uneven(const LocalLayout& layout) {
+  return std::any_of(layout.dims.begin(), layout.dims.end(), [](const DimLayout& dim) { return dim.uneven(); });
+}
+
+// What stands in the padding of `to` when it holds copies of the padding of `from` and, where `with_zeros`, new zeros.
+Padding moved_padding(const LocalLayout& from, const LocalLayout& to, bool with_zeros, DType dtype) {
+  if (!is_uneven(to)) return {};
+  const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
+  const bool had_padding = is_uneven(from);
+  if (!had_padding && with_zeros) return zeros;
+  if (had_padding && from.padding.kind == Padding::Kind::kFill && (!with_zeros || from.padding == zeros))
+    return from.padding;
+  return {Padding::Kind::kGarbage, {}};
+}
+
+// ---- the collectives -----------------------------------------------------------------------------------------------
+
+struct Localizer {
+  LocalEmitter& emitter;
+  const OpView& op;
+  ValueId operand;
+  const LocalLayout& from;
+  const LocalLayout& to;
+
+  Builder& builder() const { return emitter.builder(); }
+  const Mesh& mesh() const { return *emitter.mesh(); }
+  Module& module() const { return builder().module(); }
+
+  // The operand with the dims in `axes` padded to as many blocks of the result as there are parts.
+  ValueId padded_to_split(const std::vector<AxisList>& axes) const {
+    Dims shape = module().type(operand).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!axes[d].empty()) shape[d] = to.dims[d].block * product(axes[d]);
+    }
+    return padded(builder(), operand, shape);
+  }
+
+  ValueId all_gather() const {
+    const ValueId gathered = create_all_gather(builder(), mesh(), operand, axes_per_dim(op, mesh(), "gathering_axes"));
+    set_cause(module(), gathered, op);
+    return trimmed(builder(), gathered, to.local_shape());
+  }
+
+  ValueId all_slice() const {
+    const std::vector<AxisList> axes = axes_per_dim(op, mesh(), "slicing_axes");
+    const ValueId whole = padded_to_split(axes);
+    std::vector<ValueId> operands{whole};
+    bool wide = false;  // all start indices have one type
+    for (size_t d = 0; d < axes.size(); ++d) {
+      wide = wide || (!axes[d].empty() && module().type(start_of(axes[d], d)).dtype == DType::kI64);
+    }
+    const DType dtype = wide ? DType::kI64 : DType::kI32;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      operands.push_back(axes[d].empty() ? build_scalar(builder(), scalar_of(dtype, 0))
+                                         : build_convert(builder(), start_of(axes[d], d), dtype));
+    }
+    const OpId slice =
+        builder().create_op("stablehlo.dynamic_slice", operands, {{"slice_sizes", IntArray(to.local_shape())}});
+    return module().result(slice);
+  }
+
+  ValueId start_of(const AxisList& axes, size_t d) const {
+    return emitter.shard_offset(
+        {.size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = to.dims[d].block});
+  }
+
+  ValueId all_to_all() const {
+    std::vector<AllToAllMove> moves;
+    std::vector<AxisList> split(to.dims.size());
+    for (const Attribute& entry : op.attrs().get<AttrArray>("params")) {
+      const Attrs fields(std::get<AttrDict>(entry.base()).fields);
+      moves.push_back(
+          {resolve(mesh(), fields.get<AxesAttr>("axes").axes), fields.get_int("from_dim"), fields.get_int("to_dim")});
+      split[static_cast<size_t>(moves.back().to_dim)] = moves.back().axes;
+    }
+    const ValueId exchanged = create_all_to_all(builder(), mesh(), padded_to_split(split), moves);
+    set_cause(module(), exchanged, op);
+    return trimmed(builder(), exchanged, to.local_shape());
+  }
+
+  ValueId collective_permute() const {
+    const PermuteAxes axes = permute_axes(dim_axes(from), dim_axes(to));
+    if (axes.from.empty()) return operand;
+    const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
+    set_cause(module(), permuted, op);
+    return permuted;
+  }
+
+  ValueId all_reduce() const {
+    const AxisList axes = resolve(mesh(), op.attrs().get<AxesAttr>("reduction_axes").axes);
+    const ValueId reduced = create_all_reduce(builder(), mesh(), operand, axes, from.reducer);
+    set_cause(module(), reduced, op);
+    return reduced;
+  }
+
+  ValueId reduce_scatter() const {
+    const std::vector<AxisList> scatter = axes_per_dim(op, mesh(), "reduce_scatter_axes");
+    AxisList axes;
+    for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
+    const ValueId reduced =
+        create_reduce_scatter(builder(), mesh(), padded_to_split(scatter), sort_and_merge(axes), scatter, from.reducer);
+    set_cause(module(), reduced, op);
+    return reduced;
+  }
+};
+
+}  // namespace
+
+ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,
+                            LocalLayout& to) {
+  const Localizer localizer{emitter, op, operand, from, to};
+  const DType dtype = op.operand_type(0).dtype;
+  switch (op.def().traits.collective) {
+    case CollectiveKind::kAllGather: to.padding = moved_padding(from, to, false, dtype); return localizer.all_gather();
+    case CollectiveKind::kAllSlice: to.padding = moved_padding(from, to, true, dtype); return localizer.all_slice();
+    case CollectiveKind::kAllToAll: to.padding = moved_padding(from, to, true, dtype); return localizer.all_to_all();
+    case CollectiveKind::kCollectivePermute:
+      to.padding = moved_padding(from, to, false, dtype);
+      return localizer.collective_permute();
+    case CollectiveKind::kAllReduce: return localizer.all_reduce();
+    case CollectiveKind::kReduceScatter: return localizer.reduce_scatter();
+    case CollectiveKind::kNone:
+    case CollectiveKind::kAxisIndex: break;
+  }
+  fail<InternalError>(op.name(), "a collective of the global stage has a local form");
+}
+
+}  // namespace shardwise

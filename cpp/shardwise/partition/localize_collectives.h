@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sdy's collectives on global values as symbolic collectives on local ones:
+//
+//   %1 = sdy.all_slice [{"x"}] %0 out_sharding=<@mesh, [{"x"}]> : tensor<17xf32>                    x = 4
+//
+//   %1 = stablehlo.pad %0, …, high = [3]                       tensor<17xf32> -> tensor<20xf32>
+//   %2 = "shardwise.axis_index"() <{axes = {"x"}, mesh = @mesh}>
+//   %3 = stablehlo.multiply %2, 5
+//   %4 = stablehlo.dynamic_slice %1, %3, sizes = [5]           tensor<5xf32>
+#pragma once
+
+#include "shardwise/partition/partition_context.h"
+
+namespace shardwise {
+
+// Emits the local form of a global collective; `operand` lies as `from`, the result as `to`. Sets the padding of `to`.
+ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,
+                            LocalLayout& to);
+
+}  // namespace shardwise

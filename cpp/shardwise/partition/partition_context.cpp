@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/partition_context.h"
+
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/create.h"
+#include "shardwise/ops/elementwise.h"
+#include "shardwise/ops/layout.h"
+#include "shardwise/partition/plan_reshards.h"
+
+namespace shardwise {
+
+ValueId LocalEmitter::axis_index(const AxisList& axes) {
+  ValueId& index = axis_indices_[axes];
+  if (!index) {
+    check_internal(mesh_ != nullptr, "axes without a mesh");
+    index = create_axis_index(builder_, *mesh_, axes);
+  }
+  return index;
+}
+
+ValueId LocalEmitter::shard_offset(const DimLayout& dim) {
+  ValueId& offset = offsets_[{dim.axes, dim.block}];
+  if (offset) return offset;
+  const bool fits = dim.block * dim.shards <= std::numeric_limits<int32_t>::max();
+  const DType dtype = fits ? DType::kI32 : DType::kI64;
+  const ValueId index = build_convert(builder_, axis_index(dim.axes), dtype);
+  offset = builder_.create("stablehlo.multiply", {index, build_scalar(builder_, Scalar::of_int(dtype, dim.block))});
+  return offset;
+}
+
+// Compared row by row, in one dim; repeating the answer over the other dims is a view.
+ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
+  ValueId& inside = insides_[{layout.axes, layout.block, layout.size}];
+  if (inside) return inside;
+  const ValueId offset = shard_offset(layout);
+  const DType dtype = builder_.module().type(offset).dtype;
+  const ValueId size = build_scalar(builder_, Scalar::of_int(dtype, layout.size));
+  const ValueId rows = builder_.create("stablehlo.subtract", {size, offset});
+  const Dims shape{layout.block};
+  const ValueId row = build_iota(builder_, dtype, shape, 0);
+  inside = build_compare(builder_, "LT", row, build_broadcast(builder_, rows, shape, {}));
+  return inside;
+}
+
+ValueId LocalEmitter::masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill) {
+  const Dims shape = builder_.module().type(value).shape;
+  const ValueId inside = build_broadcast(builder_, rows_inside(layout), shape, Dims{dim});
+  return builder_.create("stablehlo.select", {inside, value, build_splat(builder_, shape, fill)});
+}
+
+std::vector<LocalValue> LocalPartitionContext::run() {
+  op_.def().partition(*this);
+  for (const LocalValue& result : results_) {
+    if (!result.value) {
+      fail<InternalError>(op_.name(), "the partition of an op must set every result");
+    }
+  }
+  return std::move(results_);
+}
+
+TypeId LocalPartitionContext::local_result_type(size_t i) const {
+  return op_.module().context().tensor(op_.result_type(i).dtype, results_[i].layout.local_shape());
+}
+
+ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar fill) {
+  const LocalLayout& layout = operands_[i]->layout;
+  const auto known = masked_.find(i);
+  ValueId value = known != masked_.end() ? known->second : operands_[i]->value;
+  if (layout.padding.kind == Padding::Kind::kNone || layout.padding == Padding{Padding::Kind::kFill, fill})
+    return value;
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
+    if (!layout.dims[d].uneven()) continue;
+    bool carries = false;
+    for (const FactorId id : rule_.dim(i, d)) carries = carries || id == factor;
+    if (carries) value = emitter_.masked(value, static_cast<int64_t>(d), layout.dims[d], fill);
+  }
+  masked_[i] = value;
+  return value;
+}
+
+void LocalPartitionContext::explain(ValueId collective, std::string cause) {
+  Module& module = builder().module();
+  Operation& made = module.op(module.value(collective).op);
+  Attrs attrs = module.context().attrs(made.attrs);
+  attrs.set(kCauseAttr, std::move(cause));
+  made.attrs = module.context().intern(attrs);
+}
+
+void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding) {
+  const TypeId type = local_result_type(i);
+  if (builder().module().value(local).type != type) {
+    fail<InternalError>(op_.name(), "the local result must have the type that the result's sharding implies",
+                        builder().module().type(local).text() + " and " + builder().context().type(type).text());
+  }
+  results_[i].value = local;
+  results_[i].layout.padding = padding;
+}
+
+}  // namespace shardwise

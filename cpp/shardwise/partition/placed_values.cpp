@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/placed_values.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/value_names.h"
+
+namespace shardwise {
+
+void PlacedValues::add_argument(ValueId argument) {
+  const Module& source = rewriter_.source();
+  const ShardingId home = shardings_.with_unreduced(source.value(argument).sharding, source.type(argument).ndim());
+  const ValueId made = rewriter_.get(argument);
+  rewriter_.target().value(made).sharding = home;
+  add(argument, made, home, argument_text(source, argument));
+}
+
+void PlacedValues::add(ValueId source, ValueId made, ShardingId home, std::string pending_cause) {
+  rewriter_.target().value(made).sharding = home;
+  const OpId op = rewriter_.source().value(source).op;
+  placed_[source.index] = {.versions = {{home, made}},
+                           .pending_cause = std::move(pending_cause),
+                           .loc = op ? rewriter_.source().op(op).loc : rewriter_.source().value(source).loc,
+                           .constant = {}};
+}
+
+void PlacedValues::add_constant(const OpView& op) {
+  placed_[op.result().index] = {.versions = {}, .pending_cause = {}, .loc = op.loc(), .constant = op.id()};
+}
+
+void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view cause) {
+  const Module& module = rewriter_.source();
+  const int64_t ndim = module.type(source).ndim();
+  ShardingId wanted = shardings_.declared(source);
+  const TensorSharding* written = shardings_.find(module.value(source).sharding);
+  const TensorSharding* at_home = shardings_.find(home(original, {}));
+  // Axes said to be unreduced stay so where the value is; nothing becomes unreduced by being called that.
+  if (written != nullptr && at_home != nullptr && !written->unreduced.empty() && !at_home->unreduced.empty()) {
+    const AxisList others = difference(at_home->unreduced, written->unreduced);
+    TensorSharding kept = *shardings_.find(shardings_.reduced(module.value(source).sharding, ndim));
+    kept.unreduced = difference(at_home->unreduced, others);
+    kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->pending_reducer();
+    wanted = module.context().intern(kept);
+  }
+  const ValueId made = get(original, wanted, cause);
+  Placed placed = placed_[original.index];
+  std::erase_if(placed.versions, [&](const Version& version) { return version.sharding == wanted; });
+  placed.versions.insert(placed.versions.begin(), {wanted, made});
+  placed_[source.index] = std::move(placed);
+}
+
+ShardingId PlacedValues::home(ValueId source, ShardingId of_constants) const {
+  const Placed& placed = placed_[source.index];
+  return placed.versions.empty() || placed.constant ? of_constants : placed.versions[0].sharding;
+}
+
+// Only what is pending already can stay pending.
+bool PlacedValues::can_reach(ShardingId from, ShardingId need) const {
+  const TensorSharding* to = shardings_.find(need);
+  if (to == nullptr || to->unreduced.empty()) return true;
+  const TensorSharding* sharding = shardings_.find(from);
+  return sharding != nullptr && sharding->pending_reducer() == to->pending_reducer() &&
+         difference(to->unreduced, sharding->unreduced).empty();
+}
+
+const PlacedValues::Version* PlacedValues::nearest(const Placed& placed, TypeId type, ShardingId need, double& bytes) {
+  const Version* best = nullptr;
+  for (const Version& version : placed.versions) {
+    if (version.sharding == need) {
+      bytes = 0;
+      return &version;
+    }
+    if (!can_reach(version.sharding, need)) continue;
+    const double cost = planner_.bytes(type, version.sharding, need);
+    if (best != nullptr && cost >= bytes) continue;
+    best = &version;
+    bytes = cost;
+  }
+  return best;
+}
+
+double PlacedValues::bytes(ValueId source, ShardingId need) {
+  const Placed& placed = placed_[source.index];
+  if (placed.constant) return 0;
+  double bytes = 0;
+  check_internal(nearest(placed, rewriter_.source().value(source).type, need, bytes) != nullptr,
+                 "a value cannot be brought to the sharding that an op needs");
+  return bytes;
+}
+
+ValueId PlacedValues::get(ValueId source, ShardingId need, std::string_view cause) {
+  Placed& placed = placed_[source.index];
+  if (placed.constant) make_constant(placed, need);
+  double bytes = 0;
+  const Version* from = nearest(placed, rewriter_.source().value(source).type, need, bytes);
+  check_internal(from != nullptr, "a value cannot be brought to the sharding that an op needs");
+  if (from->sharding == need) return from->value;
+
+  const TensorSharding* before = shardings_.find(from->sharding);
+  const TensorSharding* after = shardings_.find(need);
+  const bool reduces = before != nullptr && before->unreduced.size() > (after == nullptr ? 0 : after->unreduced.size());
+  Builder& builder = rewriter_.builder();
+  const LocId users_loc = builder.loc();
+  if (reduces && !placed.pending_cause.empty()) {
+    cause = placed.pending_cause;
+    builder.set_loc(placed.loc);
+  }
+  const ValueId made = builder.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
+  builder.set_loc(users_loc);
+  rewriter_.target().value(made).sharding = need;
+  placed.versions.push_back({need, made});
+  return made;
+}
+
+// In the sharding asked for, or whole, to be sliced.
+void PlacedValues::make_constant(Placed& placed, ShardingId need) {
+  const OpView op(rewriter_.source(), placed.constant);
+  const ShardingRule& rule = rewriter_.source().context().sharding_rule(op);
+  const ShardingId made_in =
+      can_be_made(rule, shardings_.find(need)) ? need : shardings_.replicated(op.result_type().ndim());
+  for (const Version& version : placed.versions) {
+    if (version.sharding == made_in) return;
+  }
+  const OpId made = rewriter_.copy(op, {});
+  const ValueId value = rewriter_.target().result(made);
+  rewriter_.target().value(value).sharding = made_in;
+  placed.versions.push_back({made_in, value});
+}
+
+bool can_be_made(const ShardingRule& rule, const TensorSharding* wanted) {
+  bool direct = !rule.empty() || wanted == nullptr || wanted->is_fully_replicated();
+  for (size_t d = 0; direct && wanted != nullptr && d < wanted->dims.size(); ++d) {
+    if (wanted->dims[d].axes.empty()) continue;
+    const auto factors = rule.dim(rule.result_tensor(0), d);
+    direct = factors.size() == 1 && rule.factors()[factors[0]].kind == FactorKind::kPassThrough;
+  }
+  return direct;
+}
+
+}  // namespace shardwise

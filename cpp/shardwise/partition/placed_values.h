@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the values of a program are while `assign` walks over it: each value's home, the sharding that its op left it
+// in, and the versions that users have asked for so far.
+//
+//   values.add(%0, made, <[{"x"}]>, "")
+//   values.get(%0, <[{}]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
+//   values.get(%0, <[{}]>, "operand 1 of add")     // the same value again
+//
+// A reshard starts from the version that is nearest by bytes. What completes a pending reduction gets the reduction's
+// reason and place instead of the user's. Constants are made once for each sharding that is asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardwise/partition/plan_reshards.h"
+#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/transforms/rewriter.h"
+
+namespace shardwise {
+
+// Whether a device can make its part of a constant by itself: the rule has a free factor for each sharded dim.
+bool can_be_made(const ShardingRule& rule, const TensorSharding* wanted);
+
+class PlacedValues {
+ public:
+  PlacedValues(Rewriter& rewriter, ReshardPlanner& planner, ProgramShardings& shardings)
+      : rewriter_(rewriter), planner_(planner), shardings_(shardings), placed_(rewriter.source().value_count()) {}
+
+  void add_argument(ValueId argument);
+  void add(ValueId source, ValueId made, ShardingId home, std::string pending_cause);
+  void add_constant(const OpView& op);
+  // `source` is `original` brought to the sharding declared for `source`.
+  void add_alias(ValueId source, ValueId original, std::string_view cause);
+
+  ShardingId home(ValueId source, ShardingId of_constants) const;
+  const std::string& pending_cause(ValueId source) const { return placed_[source.index].pending_cause; }
+  double bytes(ValueId source, ShardingId need);  // received by one device, to have the value like that
+  ValueId get(ValueId source, ShardingId need, std::string_view cause);
+
+ private:
+  struct Version {
+    ShardingId sharding;
+    ValueId value;
+  };
+  struct Placed {
+    std::vector<Version> versions;  // home first
+    std::string pending_cause;      // why a reduction is pending at home
+    LocId loc;
+    OpId constant;  // instead of a home
+  };
+  const Version* nearest(const Placed& placed, TypeId type, ShardingId need, double& bytes);
+  bool can_reach(ShardingId from, ShardingId need) const;
+  void make_constant(Placed& placed, ShardingId need);
+
+  Rewriter& rewriter_;
+  ReshardPlanner& planner_;
+  ProgramShardings& shardings_;
+  std::vector<Placed> placed_;  // by source value
+};
+
+}  // namespace shardwise

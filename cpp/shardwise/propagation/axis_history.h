@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the steps of propagation say about one axis: when it came to a dim, from which tensor of which op, along which
+// factor. The shardings of that moment are projected through the rule of that op again.
+//
+//   AxisHistory history(module, provenance);
+//   size_t step = history.arrival({tanh_result}, 0, data, history.now());     // the visit of tanh
+//   history.sources(step, 0, data)       // {"data", of its operand, dim 0, along factor i}
+//
+//   axis_edges(history)                  // the same for all axes of all values, in the order of visits:
+//                                        // step 0  dot_general  "data": operand 0 -> result 0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/provenance.h"
+#include "shardwise/propagation/factor_projection.h"
+#include "shardwise/propagation/identity_rules.h"
+
+namespace shardwise {
+
+// What has a sharding: a value, or result `result` of main as the caller sees it.
+struct Holder {
+  ValueId value = {};
+  uint32_t result = 0;
+  friend bool operator==(const Holder&, const Holder&) = default;
+};
+
+// Who had some digits of an axis before a visit brought them to a dim.
+struct AxisSource {
+  AxisRef axis;
+  Holder holder;
+  size_t dim = 0;
+  size_t tensor = 0;  // of the op
+  FactorId factor = 0;
+  bool own = false;  // the dim had these digits before
+};
+
+// One axis that a visit handed from one tensor of an op to another; where digits joined some that were there, the
+// axis that they make together.
+struct AxisEdge {
+  uint32_t visit = 0;  // those that changed a sharding, counted from 0
+  OpId op;             // none: result `result` of main (tensor 1) and the value returned there (tensor 0)
+  uint32_t result = 0;
+  AxisRef axis;
+  size_t source = 0;  // tensors of the op, operands first
+  size_t target = 0;
+  std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
+};
+
+class AxisHistory {
+ public:
+  AxisHistory(const Module& module, const Provenance& provenance);
+
+  const std::vector<PropagationStep>& steps() const { return provenance_.steps; }
+  size_t now() const { return steps().size(); }  // behind all steps
+  const Provenance& provenance() const { return provenance_; }
+
+  ShardingId initial(const Holder& holder) const;
+  // The sharding just before step `time`.
+  ShardingId at(const Holder& holder, size_t time) const;
+  bool has(ShardingId id, size_t dim, const AxisRef& axis) const;
+  // The step before `time` that gave the holder `axis` on `dim`; now() when it had it from the start.
+  size_t arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const;
+  // The user's priority in whose turn step `s` was; a step has room for the small ones only.
+  int64_t priority(size_t s) const;
+  // The first step of the visit that step `s` belongs to.
+  size_t visit_begin(size_t s) const;
+  // Who had the digits of `axis` that step `s` left on `dim`.
+  std::vector<AxisSource> sources(size_t s, size_t dim, const AxisRef& axis);
+
+  // The tensors of an op, or of the tie between result `result` of main and the value returned there; empty for an op
+  // without a rule.
+  std::vector<Holder> tensors(OpId op, uint32_t result = 0) const;
+  // What `op` saw of its tensors just before step `time`.
+  const FactorProjection& project(OpId op, size_t time, uint32_t result = 0);
+  const DataFlowEdge* edge_of(OpId op) const;
+
+ private:
+  int64_t released_at(const PropagationStep& step) const;
+  const std::vector<size_t>& steps_of(const Holder& holder) const;
+  const ShardingRule& rule(OpId op, uint32_t result);
+  // A sharding of the holder as `op` sees it, which knows no manual axes of the region around it.
+  ShardingId seen_by(OpId op, const Holder& holder, ShardingId id) const;
+  std::optional<AxisSource> source_of(const AxisRef& digits, size_t target, FactorId factor, const AxisList& grown);
+  std::optional<AxisSource> source_in_dim(const AxisRef& digits, size_t target, std::span<const FactorId> factors);
+
+  const Module& module_;
+  const Provenance& provenance_;
+  std::unordered_map<uint32_t, std::vector<size_t>> by_value_, by_result_;
+  std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, said to be sharded as outside
+  IdentityRules identities_;
+  std::vector<std::pair<size_t, int64_t>> large_turns_;  // of priorities that steps have no room for: where they begin
+  FactorProjection projection_, grown_;
+  std::vector<Holder> tensors_;  // of the projection
+};
+
+// The dim of a tensor that a factor belongs to.
+size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor);
+
+std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module);
+
+}  // namespace shardwise

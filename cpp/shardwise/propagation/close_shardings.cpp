@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/close_shardings.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/propagation/program_shardings.h"
+
+namespace shardwise {
+namespace {
+
+class Closer {
+ public:
+  explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(only_mesh(module)) {}
+
+  void close_region(RegionId region, bool nested) {
+    for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);
+    for (OpId id : module_.region(region).ops) {
+      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) close_value(module_.result(id, i), nested);
+      for (RegionId inner : module_.regions(id)) close_region(inner, true);
+    }
+  }
+
+  void close_results(Function& function) {
+    const std::vector<ValueId>& results = module_.region(function.body).results;
+    function.result_shardings.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      ShardingId& sharding = function.result_shardings[i];
+      sharding = sharding ? closed(sharding) : module_.value(results[i]).sharding;
+    }
+  }
+
+ private:
+  // The scalars of a reduction's body are no program of their own: nothing is said about them.
+  void close_value(ValueId id, bool nested) {
+    Value& value = module_.value(id);
+    if (value.sharding) {
+      value.sharding = closed(value.sharding);
+    } else if (mesh_ != nullptr && !(nested && context_.type(value.type).shape.empty())) {
+      value.sharding = replicated(context_.type(value.type).ndim());
+    }
+  }
+
+  ShardingId closed(ShardingId id) {
+    auto [it, inserted] = closed_.try_emplace(id);
+    if (inserted) {
+      TensorSharding sharding = context_.sharding(id).closed().without_priorities();
+      sharding.replicated.clear();
+      it->second = context_.intern(sharding);
+    }
+    return it->second;
+  }
+
+  ShardingId replicated(int64_t ndim) {
+    const auto index = static_cast<size_t>(ndim);
+    if (replicated_.size() <= index) replicated_.resize(index + 1);
+    if (!replicated_[index]) replicated_[index] = context_.intern(TensorSharding::fully_replicated(mesh_, ndim));
+    return replicated_[index];
+  }
+
+  Module& module_;
+  Context& context_;
+  MeshPtr mesh_;
+  std::unordered_map<ShardingId, ShardingId> closed_;
+  std::vector<ShardingId> replicated_;  // by ndim
+};
+
+}  // namespace
+
+void close_shardings(Module& module) {
+  Closer closer(module);
+  for (Function& function : module.functions) {
+    closer.close_region(function.body, false);
+    closer.close_results(function);
+  }
+}
+
+}  // namespace shardwise

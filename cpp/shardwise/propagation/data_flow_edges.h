@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values that one op hands on as one (DataFlowEdge) get one op that stands for them while shardings are propagated:
+//
+//   %1 = while(%a = %0) …                         %1 = while(%a = %0) …
+//   %2 = tanh %1                     add          %e = sdy.data_flow_edge %1
+//                                    ---->        %2 = tanh %e
+//   %1 is sharded like %e            sink
+//                                    <----
+//
+// Shardy's representation: a text that already has edges keeps them, and gets the others.
+#pragma once
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/provenance.h"
+
+namespace shardwise {
+
+// Of values that no edge op stands for.
+std::vector<DataFlowEdge> bare_edges(const Module& module);
+
+void add_data_flow_edges(Module& module);
+// Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
+void sink_data_flow_edges(Module& module, Provenance& provenance);
+
+// The edges that the ops of a module stand for: of an edge op, the sources and targets of the value behind it. An edge
+// op behind any other value is the identity: that value is the source.
+class DataFlowEdges {
+ public:
+  DataFlowEdges() = default;
+  explicit DataFlowEdges(const Module& module);
+  const DataFlowEdge* find(OpId edge_op) const;
+  bool empty() const { return edges_.empty(); }
+  const std::vector<std::pair<OpId, DataFlowEdge>>& all() const { return edges_; }
+
+ private:
+  std::vector<std::pair<OpId, DataFlowEdge>> edges_;  // in the order of op ids
+};
+
+}  // namespace shardwise

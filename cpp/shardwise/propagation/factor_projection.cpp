@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/factor_projection.h"
+
+#include <numeric>
+
+namespace shardwise {
+namespace {
+
+// Reads the axes of one dim from major to minor, digit by digit.
+class AxisCursor {
+ public:
+  explicit AxisCursor(AxisSpan axes) : axes_(axes) {
+    if (!axes_.empty()) rest_ = axes_[0];
+  }
+  bool done() const { return position_ == axes_.size(); }
+  int64_t size() const { return rest_.size; }
+
+  AxisRef take(int64_t size) {
+    AxisRef taken = rest_;
+    if (size == rest_.size) {
+      next();
+    } else {
+      taken.size = size;
+      rest_ = AxisRef{rest_.axis, taken.next(), rest_.size / size};
+    }
+    return taken;
+  }
+  void take_all(AxisList& list) {
+    for (; !done(); next()) append_merged(list, rest_);
+  }
+
+ private:
+  void next() {
+    if (++position_ < axes_.size()) rest_ = axes_[position_];
+  }
+  AxisSpan axes_;
+  size_t position_ = 0;
+  AxisRef rest_;
+};
+
+// Only the first axis can continue the last one of the factor before: within a factor, axes are merged already.
+void append_factor_axes(AxisList& dim, const AxisList& axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (i == 0) {
+      append_merged(dim, axes[i]);
+    } else {
+      dim.push_back(axes[i]);
+    }
+  }
+}
+
+}  // namespace
+
+FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) {
+  FactorSharding& sharding = tensors_[tensor].factors[factor];
+  return sharding.mapped ? &sharding : nullptr;
+}
+
+const FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) const {
+  const FactorSharding& sharding = tensors_[tensor].factors[factor];
+  return sharding.mapped ? &sharding : nullptr;
+}
+
+void FactorProjection::project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
+                               Missing missing) {
+  rule_ = &rule;
+  tensor_count_ = rule.tensor_count();
+  if (tensors_.size() < tensor_count_) tensors_.resize(tensor_count_);
+  for (size_t t = 0; t < tensor_count_; ++t) project_tensor(t, shardings[t], missing == Missing::kClosed);
+}
+
+void FactorProjection::project_tensor(size_t index, const TensorSharding* sharding, bool closed) {
+  TensorFactors& tensor = tensors_[index];
+  if (tensor.factors.size() < rule_->factors().size()) tensor.factors.resize(rule_->factors().size());
+  for (FactorSharding& factor : tensor.factors) factor.mapped = false;
+  tensor.replicated.clear();
+  tensor.unreduced.clear();
+  tensor.reducer = Reducer::kNone;
+  if (sharding != nullptr) {
+    tensor.replicated = sharding->replicated;
+    tensor.unreduced = sharding->unreduced;
+    tensor.reducer = sharding->reducer;
+  }
+  for (size_t d = 0; d < rule_->ndim(index); ++d) {
+    if (sharding == nullptr) {
+      project_dim(tensor, rule_->dim(index, d), {}, closed);
+    } else {
+      project_dim(tensor, rule_->dim(index, d), sharding->dims[d].axes, !sharding->dims[d].open);
+    }
+  }
+}
+
+void FactorProjection::project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes,
+                                   bool closed) {
+  AxisCursor cursor(axes);
+  bool has_overflow = false;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    FactorSharding& factor = tensor.factors[factors[i]];
+    factor.axes.clear();
+    factor.overflow.clear();
+    factor.mapped = true;
+    factor.minor_most = i + 1 == factors.size();
+    // Behind an overflow the next factor is closed, and any further one is not to be had at all.
+    factor.closed = closed || has_overflow;
+    if (has_overflow) return;
+    if (factor.minor_most) return cursor.take_all(factor.axes);
+
+    int64_t left = rule_->factors()[factors[i]].size;
+    while (!cursor.done()) {
+      const int64_t common = std::gcd(left, cursor.size());
+      if (common == 1 && cursor.size() != 1) break;
+      factor.axes.push_back(cursor.take(common));
+      left /= common;
+    }
+    if (left > 1 && !cursor.done()) {
+      has_overflow = true;
+      cursor.take_all(factor.overflow);
+    }
+  }
+}
+
+TensorSharding FactorProjection::sharding(size_t index, const MeshPtr& mesh) const {
+  const TensorFactors& tensor = tensors_[index];
+  TensorSharding result{.mesh = mesh,
+                        .dims = std::vector<DimSharding>(rule_->ndim(index)),
+                        .replicated = tensor.replicated,
+                        .unreduced = tensor.unreduced,
+                        .reducer = tensor.reducer};
+  for (size_t d = 0; d < result.dims.size(); ++d) {
+    DimSharding& dim = result.dims[d];
+    dim.open = true;
+    for (FactorId id : rule_->dim(index, d)) {
+      const FactorSharding& factor = tensor.factors[id];
+      if (factor.closed) dim.open = false;
+      append_factor_axes(dim.axes, factor.axes);
+      append_factor_axes(dim.axes, factor.overflow);
+      if (!factor.overflow.empty() || product(factor.axes) < rule_->factors()[id].size) break;
+    }
+  }
+  return result;
+}
+
+}  // namespace shardwise

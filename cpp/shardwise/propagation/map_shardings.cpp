@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/map_shardings.h"
+
+#include <unordered_map>
+
+namespace shardwise {
+namespace {
+
+class Mapper {
+ public:
+  Mapper(Module& module, const ShardingMap& map) : module_(module), context_(module.context()), map_(map) {}
+
+  void run() {
+    for (Function& function : module_.functions) {
+      arguments(function.body);
+      for (ShardingId& sharding : function.result_shardings) sharding = mapped(sharding);
+      ops(function.body);
+    }
+  }
+
+ private:
+  void arguments(RegionId region) {
+    for (ValueId argument : module_.region(region).arguments) value(argument);
+  }
+
+  void ops(RegionId region) {
+    for (OpId op : module_.region(region).ops) {
+      attributes(op);
+      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) value(module_.result(op, i));
+      for (RegionId inner : module_.regions(op)) {
+        arguments(inner);
+        ops(inner);
+      }
+    }
+  }
+
+  void value(ValueId id) { module_.value(id).sharding = mapped(module_.value(id).sharding); }
+
+  ShardingId mapped(ShardingId id) {
+    if (!id) return id;
+    auto [it, inserted] = known_.try_emplace(id);
+    if (inserted) it->second = context_.intern(map_(context_.sharding(id)));
+    return it->second;
+  }
+
+  TensorSharding mapped(const TensorSharding& sharding) { return context_.sharding(mapped(context_.intern(sharding))); }
+
+  void attributes(OpId op) {
+    Attrs attrs = module_.attrs(op);
+    bool changed = false;
+    for (const auto& [name, value] : module_.attrs(op).entries()) {
+      if (const auto* one = std::get_if<TensorSharding>(&value.base())) {
+        attrs.set(name, mapped(*one));
+        changed = true;
+      } else if (const auto* several = std::get_if<ShardingPerValue>(&value.base())) {
+        ShardingPerValue replaced;
+        for (const TensorSharding& sharding : *several) replaced.push_back(mapped(sharding));
+        attrs.set(name, std::move(replaced));
+        changed = true;
+      }
+    }
+    if (changed) module_.op(op).attrs = context_.intern(attrs);
+  }
+
+  Module& module_;
+  Context& context_;
+  const ShardingMap& map_;
+  std::unordered_map<ShardingId, ShardingId> known_;
+};
+
+}  // namespace
+
+void map_shardings(Module& module, const ShardingMap& map) { Mapper(module, map).run(); }
+
+}  // namespace shardwise

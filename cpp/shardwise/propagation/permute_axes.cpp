@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/permute_axes.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+void drop_common_ends(AxisList& from, AxisList& to) {
+  const auto [from_first, to_first] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
+  from.erase(from.begin(), from_first);
+  to.erase(to.begin(), to_first);
+  while (!from.empty() && !to.empty() && from.back() == to.back()) {
+    from.pop_back();
+    to.pop_back();
+  }
+}
+
+}  // namespace
+
+PermuteAxes permute_axes(std::span<const AxisList> from_dims, std::span<const AxisList> to_dims) {
+  PermuteAxes axes;
+  for (size_t d = 0; d < from_dims.size(); ++d) {
+    AxisList from = from_dims[d], to = to_dims[d];
+    std::erase_if(from, [](const AxisRef& ref) { return ref.size == 1; });
+    std::erase_if(to, [](const AxisRef& ref) { return ref.size == 1; });
+    check_internal(product(from) == product(to), "a permute must keep the shards of each dim");
+    drop_common_ends(from, to);
+    axes.from.insert(axes.from.end(), from.begin(), from.end());
+    axes.to.insert(axes.to.end(), to.begin(), to.end());
+  }
+  // What enters and what leaves the dims changes places, so that the whole is a permutation of devices.
+  const AxisList entering = difference(axes.to, axes.from), leaving = difference(axes.from, axes.to);
+  axes.from.insert(axes.from.end(), entering.begin(), entering.end());
+  axes.to.insert(axes.to.end(), leaving.begin(), leaving.end());
+  return axes;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/propagation_graph.h"
+
+#include <algorithm>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+PropagationGraph::PropagationGraph(const Module& module, Setting setting)
+    : module_(module),
+      setting_(setting),
+      operand_pool_(module.operand_pool()),
+      roles_(module.op_count()),
+      tensors_(std::make_unique_for_overwrite<Tensors[]>(module.op_count())),
+      uses_(module.value_count(), 0) {
+  order_.reserve(module.op_count());
+  for (const Function& function : module.functions) collect(function.body);
+  if (has_edges_) edges_ = DataFlowEdges(module);
+  index_users();
+  for (RegionId region : regions_) {
+    for (ValueId result : module.region(region).results) ++uses_[result.index];
+  }
+}
+
+const DataFlowEdge* PropagationGraph::edge(OpId op) const {
+  return has_edges_ && module_.op(op).def->traits.data_flow_edge ? edges_.find(op) : nullptr;
+}
+
+void PropagationGraph::collect(RegionId region) {
+  for (OpId id : module_.region(region).ops) {
+    order_.push_back(id);
+    const Operation& op = module_.op(id);
+    const Traits& traits = op.def->traits;
+    has_edges_ = has_edges_ || traits.data_flow_edge;
+    has_groups_ = has_groups_ || traits.sharding_group;
+    has_flow_ = has_flow_ || op.def->flow != nullptr;
+    const OpView view(module_, id);
+    roles_[id.index] = {
+        .turn = Turn(view), .elementwise = traits.constraint || is_elementwise(view), .is_edge = traits.data_flow_edge};
+    tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
+    for (ValueId operand : operands(id)) ++uses_[operand.index];
+    for (RegionId inner : module_.regions(id)) collect(inner);
+  }
+  regions_.push_back(region);
+}
+
+// A counting sort filled from the back.
+void PropagationGraph::index_users() {
+  if (edges_.empty()) {
+    use_begin_ = uses_;
+  } else {
+    use_begin_.resize(uses_.size());
+    for_each_use([&](ValueId value, OpId) { ++use_begin_[value.index]; });
+  }
+  uint32_t total = 0;
+  for (uint32_t& end : use_begin_) end = total += end;
+  use_begin_.push_back(total);
+  users_.resize(total);
+  for_each_use([&](ValueId value, OpId user) { users_[--use_begin_[value.index]] = user; });
+}
+
+template <class Visit>
+void PropagationGraph::for_each_use(Visit visit) const {
+  if (edges_.empty()) {
+    for (OpId id : order_) {
+      for (ValueId operand : operands(id)) visit(operand, id);
+    }
+    return;
+  }
+  std::unordered_map<OpId, std::vector<OpId>> edges_of_op;
+  for (const auto& [id, known] : edges_.all()) {
+    const Value& owner = module_.value(known.owner);
+    edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
+  }
+  for (auto& [op, edges] : edges_of_op) {
+    std::ranges::stable_sort(edges, {}, [&](OpId id) { return place_of(*edge(id)); });
+  }
+  for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
+}
+
+// Which operand of its op an edge hears, or which of the values that a body of it returns.
+uint32_t PropagationGraph::place_of(const DataFlowEdge& edge) const { return module_.value(edge.owner).index; }
+
+// What an edge hears is used where its op, or the end of a body of it, uses the value.
+template <class Visit>
+void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
+                                    Visit& visit) const {
+  for (OpId id : module_.region(region).ops) {
+    const auto known = edges_of_op.find(id);
+    const auto hears = [&](std::span<const ValueId> values) {
+      if (known == edges_of_op.end()) return;
+      for (OpId heard_by : known->second) {
+        const DataFlowEdge& hearing = *edge(heard_by);
+        const uint32_t place = place_of(hearing);
+        if (place >= values.size() || values[place] == hearing.owner) continue;
+        const bool is_source = std::ranges::find(hearing.sources, values[place]) != hearing.sources.end();
+        if (is_source) visit(values[place], heard_by);
+      }
+    };
+    const auto by_op = [&] {
+      const DataFlowEdge* own = edge(id);
+      const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
+      if (own == nullptr || is_identity) {
+        for (ValueId operand : module_.operands(id)) visit(operand, id);
+      }
+      hears(module_.operands(id));
+    };
+    if (setting_ == Setting::kPipeline) by_op();
+    for (RegionId inner : module_.regions(id)) {
+      for_each_use(inner, edges_of_op, visit);
+      hears(module_.region(inner).results);
+    }
+    if (setting_ == Setting::kAlone) by_op();
+  }
+}
+
+}  // namespace shardwise

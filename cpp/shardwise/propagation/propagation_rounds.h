@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which op speaks when. A user's annotation should travel along ops that change nothing about it before an op that must
+// choose sees it, so propagation goes in rounds, each to its end, each with more ops than the one before:
+//
+//   0  elementwise ops, reshape, transpose; dynamic slices forward; where no operand has another use
+//   1  the same, whatever the uses
+//   2  all ops along their pass-through factors; broadcasts from result to operand only
+//   3  all factors
+//   4  broadcasts from operand to result as well
+//
+// Shardy's op-priority rounds: they are part of the contract, since they decide who wins a conflict.
+#pragma once
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/propagation/propagate_factors.h"
+
+namespace shardwise {
+
+inline constexpr int kRounds = 5;
+inline constexpr int kLastRound = kRounds - 1;
+
+// Where propagation runs:
+//   kAlone     as Shardy's module passes, on a text as it was read. When a value has grown that an op with bodies takes
+//              and a body uses, the body is visited first; what comes to an argument of a region from behind in the
+//              last round stays outside.
+//   kPipeline  behind passes that in Shardy make the program anew: the op is visited first. No argument is left out.
+enum class Setting : uint8_t { kAlone, kPipeline };
+
+// How an op takes part in a round.
+struct Participation {
+  Direction direction = Direction::kBoth;
+  bool pass_through_only = false;
+  friend bool operator==(const Participation&, const Participation&) = default;
+};
+
+// One factor per dim, and nothing in its attributes that puts it elsewhere.
+bool is_elementwise(const OpView& op);
+
+// What an op's part in every round follows from. A barrier speaks in every round, in the one direction that it allows;
+// for an op that hands values on to regions its edges speak.
+class Turn {
+ public:
+  Turn() = default;
+  explicit Turn(const OpView& op);
+
+  // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
+  // caller knows.
+  Participation participation(int round) const;
+  bool waits_for_shared() const { return kind_ != Kind::kBarrier; }
+
+ private:
+  enum class Kind : uint8_t { kSilent, kBarrier, kEarly, kForwardEarly, kLate };
+  Kind kind_ : 3 = Kind::kLate;
+  Direction allowed_ : 2 = Direction::kBoth;  // by a barrier
+  bool backward_first_ : 1 = false;
+};
+
+inline Participation participation(const OpView& op, int round) { return Turn(op).participation(round); }
+
+}  // namespace shardwise

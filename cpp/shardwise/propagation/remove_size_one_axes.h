@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Drops axes of size 1 from shardings: they split nothing, and would only be in the way of each other.
+//
+//   sdy.mesh @mesh = <["a"=1, "b"=4]>
+//   <@mesh, [{"a", "b", ?}p1, {"a"}p2], replicated={"a"}>     ->     <@mesh, [{"b", ?}p1, {}]>
+//
+// A dim that is left closed and without axes loses its priority. Collectives lose these axes, too; what is left without
+// any becomes a reshard. Meshes keep their axes.
+#pragma once
+
+#include "shardwise/ir/pass.h"
+
+namespace shardwise {
+
+void remove_size_one_axes(Module& module);
+void remove_size_one_axes(Program& program);
+inline constexpr Pass kRemoveSizeOneAxes{"remove_size_one_axes", "drop axes of size 1 from shardings",
+                                         remove_size_one_axes};
+
+}  // namespace shardwise

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/sharding_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/value_names.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/annotations.h"
+#include "shardwise/propagation/data_flow_edges.h"
+
+namespace shardwise {
+namespace {
+
+struct Member {
+  OpId op;  // the sharding_group op
+  ValueId value;
+  ValueId holder;  // of its sharding: the edge that stands for the value, or the value itself
+  OpId manual;     // the innermost op around it that has local shapes inside; none outside of all
+};
+
+class GroupSync {
+ public:
+  GroupSync(Module& module, Provenance& provenance, std::vector<std::string>& warnings)
+      : module_(module), provenance_(provenance), warnings_(warnings) {
+    const DataFlowEdges edges(module);
+    for (const auto& [op, edge] : edges.all()) {
+      for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
+    }
+    for (const DataFlowEdge& edge : bare_edges(module)) {
+      if (!module.value(edge.owner).op) continue;
+      for (const ValueId target : edge.targets) edge_of_.emplace(target, edge.owner);
+    }
+    for (const Function& function : module_.functions) collect(function.body, {});
+  }
+
+  void run() {
+    for (auto& [id, members] : merged()) {
+      check(id, members);
+      std::set<ShardingId> distinct;
+      for (const Member& member : members) {
+        if (const ShardingId sharding = said_of(member)) distinct.insert(sharding);
+      }
+      if (distinct.size() == 1) sync(members, *distinct.begin());
+      if (distinct.size() > 1) {
+        warn(id, members);
+        set_apart(members);
+      }
+    }
+    for (const Function& function : module_.functions) rebuild(function.body);
+  }
+
+ private:
+  bool sees_local_shapes(OpId op) const { return module_.attrs(op).find<AxesAttr>("manual_axes") != nullptr; }
+
+  void collect(RegionId region, OpId manual) {
+    for (const OpId id : module_.region(region).ops) {
+      if (module_.op(id).def->traits.sharding_group) {
+        const ValueId member = module_.operands(id)[0];
+        const auto edge = edge_of_.find(member);
+        const ValueId holder = edge == edge_of_.end() ? member : edge->second;
+        groups_[module_.attrs(id).get_int("group_id")].push_back({id, member, holder, manual});
+      }
+      for (const RegionId inner : module_.regions(id)) collect(inner, sees_local_shapes(id) ? id : manual);
+    }
+  }
+
+  // Groups that share a value are one, under the smallest id of theirs.
+  std::map<int64_t, std::vector<Member>> merged() {
+    std::unordered_map<ValueId, int64_t> group_of;
+    std::map<int64_t, int64_t> parent;
+    const auto root = [&](int64_t id) {
+      while (parent.at(id) != id) id = parent.at(id);
+      return id;
+    };
+    for (const auto& [id, members] : groups_) {
+      parent.emplace(id, id);
+      for (const Member& member : members) {
+        const auto [it, inserted] = group_of.try_emplace(member.holder, id);
+        if (inserted) continue;
+        const int64_t a = root(it->second), b = root(id);
+        parent[std::max(a, b)] = std::min(a, b);
+      }
+    }
+    std::map<int64_t, std::vector<Member>> result;
+    for (const auto& [id, members] : groups_) {
+      std::vector<Member>& all = result[root(id)];
+      all.insert(all.end(), members.begin(), members.end());
+    }
+    return result;
+  }
+
+  void check(int64_t id, const std::vector<Member>& members) const {
+    const auto refuse = [&](const Member& member, std::string_view must_hold, const std::string& got) {
+      ShardingError error(error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
+      error.at(module_.context().location_text(module_.op(member.op).loc));
+      throw error;
+    };
+    const Member& first = members.front();
+    for (const Member& member : members) {
+      const TensorType& type = module_.type(member.value);
+      const TensorType& other = module_.type(first.value);
+      if (type.shape != other.shape) {
+        refuse(member, "all members must have the same shape", other.text() + " and " + type.text());
+      }
+      if (member.manual != first.manual) {
+        refuse(member, "all members must be inside the same manual computation", "members inside and outside of one");
+      }
+    }
+  }
+
+  // Nothing, where all is open, whatever the priorities.
+  ShardingId said_of(const Member& member) {
+    const ShardingId id = module_.value(member.holder).sharding;
+    if (!id) return {};
+    TensorSharding sharding = module_.context().sharding(id);
+    for (DimSharding& dim : sharding.dims) dim.priority.reset();
+    return sharding == TensorSharding::open(sharding.mesh, sharding.ndim()) ? ShardingId{} : id;
+  }
+
+  void sync(const std::vector<Member>& members, ShardingId sharding) {
+    for (const Member& member : members) {
+      ShardingId& current = module_.value(member.holder).sharding;
+      if (current == sharding) continue;
+      provenance_.steps.push_back(
+          {.op = member.op, .value = member.holder, .tensor = 0, .before = current, .after = sharding});
+      current = sharding;
+    }
+  }
+
+  // Each sharding once, at the first member that has it: where the annotation is known, else where the group is.
+  void warn(int64_t id, const std::vector<Member>& members) {
+    std::set<ShardingId> told;
+    std::vector<std::string> said;
+    for (const Member& member : members) {
+      const ShardingId sharding = said_of(member);
+      if (!sharding || !told.insert(sharding).second) continue;
+      std::string place = module_.context().location_text(loc_of(module_, member.value));
+      if (place.empty()) place = module_.context().location_text(module_.op(member.op).loc);
+      const std::string name = shown_name(module_, member.value);
+      said.push_back(str(short_text(module_.context().sharding(sharding)), name.empty() ? "" : " of ", name,
+                         place.empty() ? "" : " at ", place));
+    }
+    warnings_.push_back(error_message(str("sharding_group ", id), "members should be annotated alike",
+                                      join(said, " and "), "each keeps its own, and their users follow the group"));
+  }
+
+  void set_apart(const std::vector<Member>& members) {
+    for (const Member& member : members) {
+      const ShardingId sharding = module_.value(member.holder).sharding;
+      if (!sharding || !constrained_.emplace(member.value, sharding).second) continue;
+      const Value& value = module_.value(member.value);
+      (value.op ? apart_behind_[value.op] : apart_in_[value.region]).push_back(member.value);
+    }
+  }
+
+  // The constraint of the last member comes first, as in Shardy.
+  void constrain(const std::vector<ValueId>& values, RegionId region) {
+    for (auto value = values.rbegin(); value != values.rend(); ++value) {
+      const Value held = module_.value(*value);
+      const TensorSharding& known = module_.context().sharding(constrained_.at(*value));
+      const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
+      Builder builder(module_, region, held.op ? module_.op(held.op).loc : held.loc);
+      replacement_[*value] = create_sharding_constraint(builder, *value, open);
+    }
+  }
+
+  void rebuild(RegionId region) {
+    if (constrained_.empty()) return;
+    std::vector<OpId> ops;
+    ops.swap(module_.region(region).ops);
+    if (const auto it = apart_in_.find(region); it != apart_in_.end()) constrain(it->second, region);
+    for (const OpId id : ops) {
+      for (ValueId& operand : module_.operands(id)) replace(operand);
+      module_.region(region).ops.push_back(id);
+      const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
+      for (const RegionId body : inner) rebuild(body);
+      if (const auto it = apart_behind_.find(id); it != apart_behind_.end()) constrain(it->second, region);
+    }
+    for (ValueId& result : module_.region(region).results) replace(result);
+  }
+  void replace(ValueId& value) const {
+    if (const auto it = replacement_.find(value); it != replacement_.end()) value = it->second;
+  }
+
+  Module& module_;
+  Provenance& provenance_;
+  std::vector<std::string>& warnings_;
+  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
+  std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
+  std::unordered_map<ValueId, ShardingId> constrained_;
+  std::unordered_map<OpId, std::vector<ValueId>> apart_behind_;  // its keys, in the order of their groups
+  std::unordered_map<RegionId, std::vector<ValueId>> apart_in_;
+  std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it
+};
+
+void drop(Module& module, RegionId region) {
+  std::erase_if(module.region(region).ops, [&](OpId id) { return module.op(id).def->traits.sharding_group; });
+  for (const OpId id : module.region(region).ops) {
+    for (const RegionId inner : module.regions(id)) drop(module, inner);
+  }
+}
+
+bool has_groups(const Module& module) {
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (module.op(OpId{i}).def->traits.sharding_group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings) {
+  if (has_groups(module)) GroupSync(module, provenance, warnings).run();
+}
+
+void drop_sharding_groups(Module& module) {
+  if (!has_groups(module)) return;
+  for (const Function& function : module.functions) drop(module, function.body);
+}
+
+}  // namespace shardwise

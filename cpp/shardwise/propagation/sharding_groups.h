@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sharding groups before and after propagation; while it runs, ValueClasses keeps their members alike.
+//
+//   %x: [{"a", ?}, {?}];  sdy.sharding_group %x group_id=5;  sdy.sharding_group %y group_id=5
+//   sync:   %y: [{"a", ?}, {?}]
+//
+// A value in two groups makes them one. Members that begin with different shardings keep them: behind each an open
+// constraint takes its uses, and its place in the group. That is legal and rarely meant, so there is a warning:
+//
+//   sharding_group 5: members should be annotated alike, got [{"a"}, {}] at f.mlir:3 and [{"b"}, {}] at f.mlir:4; …
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/provenance.h"
+
+namespace shardwise {
+
+// ShardingError for members of different shapes, or of different manual regions.
+void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings);
+void drop_sharding_groups(Module& module);
+
+}  // namespace shardwise

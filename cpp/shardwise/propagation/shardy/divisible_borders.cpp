@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/shardy/divisible_borders.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+AxisList dividing(const AxisList& axes, int64_t size) {
+  AxisList kept;
+  for (const AxisRef& axis : axes) {
+    const int64_t common = std::gcd(size, axis.size);
+    if (common == 1) break;
+    kept.push_back({axis.axis, axis.pre, common});
+    if (common != axis.size) break;
+    size /= common;
+  }
+  return kept;
+}
+
+class BorderShrinker {
+ public:
+  explicit BorderShrinker(Module& module) : module_(module), context_(module.context()) {}
+
+  void run() {
+    const std::string main = module_.main().name;
+    for (Function& function : module_.functions) {
+      const bool drop_sub_axes = function.name == main;
+      const Region& body = module_.region(function.body);
+      for (const ValueId argument : body.arguments) shrink(argument, drop_sub_axes);
+      for (size_t i = 0; i < function.result_shardings.size(); ++i) {
+        ShardingId& sharding = function.result_shardings[i];
+        sharding = shrunk(sharding, module_.type(body.results[i]).shape, drop_sub_axes);
+      }
+      shrink_regions(function.body);
+    }
+  }
+
+ private:
+  // Ops whose region arguments have shardings of their own.
+  void shrink_regions(RegionId region) {
+    for (const OpId id : module_.region(region).ops) {
+      for (const RegionId inner : module_.regions(id)) shrink_regions(inner);
+      const OpView op(module_, id);
+      if (op.def().flow == nullptr) continue;
+      std::vector<DataFlowEdge> edges;
+      op.def().flow(op, edges);
+      const auto is_argument = [&](const DataFlowEdge& edge) { return !module_.value(edge.owner).op; };
+      const bool owns = std::ranges::any_of(edges, is_argument);
+      for (size_t i = 0; owns && i < edges.size(); ++i) {
+        const ValueId outside = edges[i].target_inside ? edges[i].sources[0] : edges[i].owner;
+        ShardingId& sharding = module_.value(edges[i].owner).sharding;
+        sharding = shrunk(sharding, module_.type(outside).shape, false);
+      }
+    }
+  }
+
+  void shrink(ValueId value, bool drop_sub_axes) {
+    ShardingId& sharding = module_.value(value).sharding;
+    sharding = shrunk(sharding, module_.type(value).shape, drop_sub_axes);
+  }
+
+  ShardingId shrunk(ShardingId id, const Dims& shape, bool drop_sub_axes) {
+    if (!id || context_.sharding(id).mesh->is_maximal()) return id;
+    TensorSharding sharding = context_.sharding(id);
+    for (size_t d = 0; d < sharding.dims.size(); ++d) {
+      DimSharding& dim = sharding.dims[d];
+      dim.axes = dividing(dim.axes, shape[d]);
+      if (!drop_sub_axes || !dim.open) continue;
+      const auto sub =
+          std::ranges::find_if(dim.axes, [&](const AxisRef& axis) { return !is_full(*sharding.mesh, axis); });
+      dim.axes.erase(sub, dim.axes.end());
+    }
+    return context_.intern(sharding);
+  }
+
+  Module& module_;
+  Context& context_;
+};
+
+}  // namespace
+
+void shrink_borders_to_divisible(Module& module) { BorderShrinker(module).run(); }
+
+}  // namespace shardwise

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/user_priorities.h"
+
+#include <algorithm>
+
+namespace shardwise {
+
+UserPriorities::UserPriorities(Module& module, std::vector<PropagationStep>& steps) : module_(module), steps_(steps) {}
+
+namespace {
+
+bool has_priorities(const TensorSharding& sharding) {
+  return std::ranges::any_of(sharding.dims, [](const DimSharding& dim) { return dim.priority.has_value(); });
+}
+
+}  // namespace
+
+void UserPriorities::hold_back() {
+  if (!module_.context().any_sharding(has_priorities)) return;  // far fewer than values
+  for (uint32_t i = 1; i < module_.value_count(); ++i) hold_back({ValueId{i}, 0, module_.value(ValueId{i}).sharding});
+  const std::vector<ShardingId> results = module_.main().result_shardings;
+  for (uint32_t i = 0; i < results.size(); ++i) hold_back({{}, i, results[i]});
+}
+
+void UserPriorities::hold_back(Held held) {
+  if (!held.annotation) return;
+  TensorSharding sharding = module_.context().sharding(held.annotation);
+  if (!has_priorities(sharding)) return;
+  AxisList withheld;
+  for (DimSharding& dim : sharding.dims) {
+    const int64_t priority = dim.priority.value_or(0);
+    dim.priority.reset();
+    if (priority == 0) continue;
+    waiting_.insert(priority);
+    withheld.insert(withheld.end(), dim.axes.begin(), dim.axes.end());
+    dim = DimSharding{};
+  }
+  if (!withheld.empty()) {
+    sharding.replicated.insert(sharding.replicated.end(), withheld.begin(), withheld.end());
+    std::sort(sharding.replicated.begin(), sharding.replicated.end());
+  }
+  held_.push_back(held);
+  set(held, sharding, 0);
+}
+
+void UserPriorities::release(int64_t priority) {
+  for (const Held& held : held_) {
+    const TensorSharding annotation = module_.context().sharding(held.annotation);
+    TensorSharding sharding = module_.context().sharding(sharding_of(held));
+    bool any = false;
+    for (size_t d = 0; d < annotation.dims.size(); ++d) {
+      if (annotation.dims[d].priority != priority) continue;
+      any = true;
+      sharding.dims[d] = annotation.dims[d];
+      sharding.dims[d].priority.reset();
+      std::erase_if(sharding.replicated, [&](const AxisRef& ref) {
+        return std::ranges::find(annotation.dims[d].axes, ref) != annotation.dims[d].axes.end();
+      });
+    }
+    if (any) set(held, sharding, priority);
+  }
+}
+
+ShardingId& UserPriorities::sharding_of(const Held& held) {
+  return held.value ? module_.value(held.value).sharding : module_.main().result_shardings[held.result];
+}
+
+void UserPriorities::set(const Held& held, const TensorSharding& sharding, int64_t priority) {
+  ShardingId& current = sharding_of(held);
+  const ShardingId before = current;
+  current = module_.context().intern(sharding);
+  steps_.push_back({.op = {},
+                    .value = held.value,
+                    .tensor = held.value ? 0 : held.result,
+                    .before = before,
+                    .after = current,
+                    .round = PropagationStep::kByPriority,
+                    .priority = static_cast<uint16_t>(std::min<int64_t>(priority, UINT16_MAX))});
+}
+
+}  // namespace shardwise

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Priorities that a user gave: an axis of priority 1 waits until everything of priority 0 has been propagated.
+//
+//   [{"x"}p1, {"y"}]      before priority 1:  [{}, {"y"}], replicated={"x"}      from then on:  [{"x"}, {"y"}]
+//
+// A dim that waits is closed and empty, and its axes are kept from other dims of the tensor.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/provenance.h"
+
+namespace shardwise {
+
+class UserPriorities {
+ public:
+  UserPriorities(Module& module, std::vector<PropagationStep>& steps);
+
+  // Takes the dims of every priority but 0 away, and all priorities' marks.
+  void hold_back();
+  const std::set<int64_t>& waiting() const { return waiting_; }  // priorities, most urgent first
+  void release(int64_t priority);
+
+ private:
+  struct Held {
+    ValueId value;  // none: result `result` of main
+    uint32_t result = 0;
+    ShardingId annotation;
+  };
+  ShardingId& sharding_of(const Held& held);
+  void set(const Held& held, const TensorSharding& sharding, int64_t priority);
+  void hold_back(Held held);
+
+  Module& module_;
+  std::vector<PropagationStep>& steps_;
+  std::vector<Held> held_;  // in the order of the program
+  std::set<int64_t> waiting_;
+};
+
+}  // namespace shardwise

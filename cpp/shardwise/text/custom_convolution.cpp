@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// custom<conv_dims> and custom<conv_window>.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_printer.h"
+#include "shardwise/text/attribute_parser.h"
+#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/op_parser.h"
+#include "shardwise/text/op_printer.h"
+
+namespace shardwise {
+namespace {
+
+// ---- dims ----------------------------------------------------------------------------------------------------------
+
+const std::string* conv_text(const OpView& op, std::string_view argument) {
+  const auto* numbers = op.attrs().find<StructAttr>(argument);
+  if (numbers == nullptr || numbers->name != "stablehlo.conv" || numbers->fields.size() != 1) return nullptr;
+  return std::get_if<std::string>(&numbers->fields[0].second.base());
+}
+
+bool fits_dims(const OpView& op, std::string_view argument) { return conv_text(op, argument) != nullptr; }
+
+void print_dims(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out += *conv_text(op, argument);
+}
+
+void parse_dim_list(OpParser& parser, std::string& text) {
+  parser.expect("[", "before the dims of a convolution");
+  text += '[';
+  do {
+    if (text.back() != '[') text += ", ";
+    if (parser.at_digit()) {
+      text += parser.take_digits();
+    } else {
+      text += parser.expect_word("a dim of a convolution");
+    }
+  } while (parser.take(","));
+  parser.expect("]", "behind the dims of a convolution");
+  text += ']';
+}
+
+void parse_dims(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  std::string text;
+  parse_dim_list(parser, text);
+  parser.expect("x", "between the dims of the operands");
+  text += 'x';
+  parse_dim_list(parser, text);
+  parser.expect("->", "before the dims of the result");
+  text += "->";
+  parse_dim_list(parser, text);
+  parser.add_attribute(op, argument, StructAttr{"stablehlo.conv", {{"", std::move(text)}}});
+}
+
+// ---- window --------------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kWindowAttributes[] = {"window_strides", "padding", "lhs_dilation", "rhs_dilation",
+                                                  "window_reversal"};
+constexpr std::string_view kWindowWords[] = {"stride", "pad", "lhs_dilate", "rhs_dilate", "reverse"};
+constexpr size_t kPad = 1, kReverse = 4;
+
+bool fits_window(const OpView& op, std::string_view) {
+  for (size_t i = 0; i < std::size(kWindowAttributes); ++i) {
+    const Attribute* value = op.attrs().find(kWindowAttributes[i]);
+    if (value == nullptr) continue;
+    if (i == kPad) {
+      const auto* padding = std::get_if<DenseAttr>(&value->base());
+      if (padding == nullptr || padding->is_index || padding->data.dtype() != DType::kI64 ||
+          padding->data.ndim() != 2 || padding->data.shape()[1] != 2) {
+        return false;
+      }
+    } else if (i == kReverse) {
+      const auto* reversal = std::get_if<NarrowIntArray>(&value->base());
+      if (reversal == nullptr || reversal->bits != 1) return false;
+    } else if (!std::holds_alternative<IntArray>(value->base())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void print_pads(std::string& out, const NdArray& padding) {
+  out += '[';
+  for (int64_t row = 0; row < padding.shape()[0]; ++row) {
+    if (row > 0) out += ", ";
+    out += str("[", padding.scalar_at(2 * row).integer, ", ", padding.scalar_at(2 * row + 1).integer, "]");
+  }
+  out += ']';
+}
+
+void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
+  printer.out += '{';
+  for (size_t i = 0; i < std::size(kWindowAttributes); ++i) {
+    const Attribute* value = op.attrs().find(kWindowAttributes[i]);
+    if (value == nullptr) continue;
+    if (printer.out.back() != '{') printer.out += ", ";
+    printer.out.append(kWindowWords[i]).append(" = ");
+    if (const auto* padding = std::get_if<DenseAttr>(&value->base())) {
+      print_pads(printer.out, padding->data);
+    } else if (const auto* reversal = std::get_if<NarrowIntArray>(&value->base())) {
+      printer.out += '[';
+      for (int64_t reversed : reversal->values) {
+        if (printer.out.back() != '[') printer.out += ", ";
+        printer.out += reversed != 0 ? "true" : "false";
+      }
+      printer.out += ']';
+    } else {
+      print_integers(printer.out, std::get<IntArray>(value->base()));
+    }
+  }
+  printer.out += '}';
+}
+
+// As MLIR holds it: one element where all are equal.
+DenseAttr parse_pads(OpParser& parser) {
+  std::vector<int64_t> entries;
+  parser.expect("[", "before the padding of each dim");
+  int64_t rows = 0;
+  if (!parser.take("]")) {
+    do {
+      parser.skip_space();
+      const size_t start = parser.pos;
+      const IntArray pair = parse_integers(parser);
+      if (pair.size() != 2) parser.fail_at(start, "the padding of a dim must be a low and a high count");
+      entries.insert(entries.end(), pair.begin(), pair.end());
+      ++rows;
+    } while (parser.take(","));
+    parser.expect("]", "behind the padding of each dim");
+  }
+  const Dims shape{rows, 2};
+  const bool equal = std::adjacent_find(entries.begin(), entries.end(), std::not_equal_to<>()) == entries.end();
+  if (rows > 0 && equal) return {NdArray::full(DType::kI64, shape, Scalar::of_int(DType::kI64, entries[0]))};
+  NdArray data = NdArray::empty(DType::kI64, shape);
+  std::copy(entries.begin(), entries.end(), reinterpret_cast<int64_t*>(data.data()));
+  return {std::move(data)};
+}
+
+NarrowIntArray parse_reversal(OpParser& parser) {
+  NarrowIntArray reversal{1, {}};
+  parser.expect("[", "before the reversal of each dim");
+  if (parser.take("]")) return reversal;
+  do {
+    const bool reversed = parser.take_keyword("true");
+    if (!reversed && !parser.take_keyword("false")) {
+      // MLIR prints numbers here, too.
+      const int64_t number = parser.take_integer("true or false");
+      reversal.values.push_back(number != 0 ? 1 : 0);
+      continue;
+    }
+    reversal.values.push_back(reversed ? 1 : 0);
+  } while (parser.take(","));
+  parser.expect("]", "behind the reversal of each dim");
+  return reversal;
+}
+
+void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
+  parser.expect("{", "before the window of a convolution");
+  if (parser.take("}")) return;
+  do {
+    parser.skip_space();
+    const size_t start = parser.pos;
+    const std::string_view word = parser.expect_word("a part of a window");
+    const auto* known = std::find(std::begin(kWindowWords), std::end(kWindowWords), word);
+    if (known == std::end(kWindowWords)) {
+      parser.fail_at(start, "a window has stride, pad, lhs_dilate, rhs_dilate and reverse", word);
+    }
+    const auto i = static_cast<size_t>(known - std::begin(kWindowWords));
+    parser.expect("=", "behind a part of a window");
+    if (i == kPad) {
+      parser.add_attribute(op, kWindowAttributes[i], parse_pads(parser));
+    } else if (i == kReverse) {
+      parser.add_attribute(op, kWindowAttributes[i], parse_reversal(parser));
+    } else {
+      parser.add_attribute(op, kWindowAttributes[i], parse_integers(parser));
+    }
+  } while (parser.take(","));
+  parser.expect("}", "behind the window of a convolution");
+}
+
+}  // namespace
+
+const CustomDirective kConvolutionDims{"conv_dims", {}, fits_dims, print_dims, parse_dims};
+const CustomDirective kConvolutionWindow{"conv_window", kWindowAttributes, fits_window, print_window, parse_window};
+
+}  // namespace shardwise

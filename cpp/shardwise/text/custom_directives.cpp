@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/custom_directives.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "shardwise/ir/attribute_printer.h"
+#include "shardwise/text/attribute_parser.h"
+#include "shardwise/text/op_parser.h"
+#include "shardwise/text/op_printer.h"
+
+namespace shardwise {
+namespace {
+
+template <class T>
+bool holds(const OpView& op, std::string_view argument) {
+  return op.attrs().find<T>(argument) != nullptr;
+}
+
+// ---- axes, axes_per_dim --------------------------------------------------------------------------------------------
+
+void print_axes_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
+}
+void parse_axes_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, AxesAttr{parse_axis_list(parser)});
+}
+
+void print_axes_per_dim_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  print_axes_per_dim(printer.out, op.attrs().get<AxesPerDimAttr>(argument));
+}
+void parse_axes_per_dim_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parse_axes_per_dim(parser));
+}
+
+// ---- all_to_all_params ---------------------------------------------------------------------------------------------
+
+bool is_dim(const Attribute& attribute) {
+  const auto* dim = std::get_if<IntAttr>(&attribute.base());
+  return dim != nullptr && dim->bits == 64;
+}
+
+const AttrDict* as_move(const Attribute& attribute) {
+  const auto* move = std::get_if<AttrDict>(&attribute.base());
+  if (move == nullptr || move->fields.size() != 3) return nullptr;
+  const auto& [axes, from, to] = std::tie(move->fields[0], move->fields[1], move->fields[2]);
+  const bool fits = axes.first == "axes" && from.first == "from_dim" && to.first == "to_dim" &&
+                    std::holds_alternative<AxesAttr>(axes.second.base()) && is_dim(from.second) && is_dim(to.second);
+  return fits ? move : nullptr;
+}
+
+bool fits_moves(const OpView& op, std::string_view argument) {
+  const auto* moves = op.attrs().find<AttrArray>(argument);
+  return moves != nullptr &&
+         std::all_of(moves->begin(), moves->end(), [](const auto& item) { return as_move(item) != nullptr; });
+}
+
+void print_moves(std::string& out, const Attribute& attribute) {
+  out += '[';
+  for (const Attribute& item : std::get<AttrArray>(attribute.base())) {
+    if (out.back() != '[') out += ", ";
+    const AttrDict& move = *as_move(item);
+    print_axes(out, std::get<AxesAttr>(move.fields[0].second.base()));
+    out += str(": ", std::get<IntAttr>(move.fields[1].second.base()).value, "->",
+               std::get<IntAttr>(move.fields[2].second.base()).value);
+  }
+  out += ']';
+}
+
+void print_moves_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  print_moves(printer.out, *op.attrs().find(argument));
+}
+void parse_moves_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parse_all_to_all_params(parser));
+}
+void print_moves_attribute(std::string& out, const Attribute& attribute) {
+  const auto* moves = std::get_if<AttrArray>(&attribute.base());
+  const bool fits = moves != nullptr && std::all_of(moves->begin(), moves->end(),
+                                                    [](const auto& item) { return as_move(item) != nullptr; });
+  if (!fits) return print_attribute(out, attribute);
+  out += "#sdy<all_to_all_param_list";
+  print_moves(out, attribute);
+  out += '>';
+}
+
+// ---- slice_ranges --------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kSliceAttributes[] = {"start_indices", "limit_indices", "strides"};
+
+bool fits_slice(const OpView& op, std::string_view) {
+  const auto* start = op.attrs().find<IntArray>("start_indices");
+  const auto* limit = op.attrs().find<IntArray>("limit_indices");
+  const auto* strides = op.attrs().find<IntArray>("strides");
+  return start != nullptr && limit != nullptr && strides != nullptr && start->size() == limit->size() &&
+         start->size() == strides->size();
+}
+
+void print_slice(OpPrinter& printer, const OpView& op, std::string_view) {
+  const auto& start = op.attrs().get<IntArray>("start_indices");
+  const auto& limit = op.attrs().get<IntArray>("limit_indices");
+  const auto& strides = op.attrs().get<IntArray>("strides");
+  printer.out += '[';
+  for (size_t i = 0; i < start.size(); ++i) {
+    if (i > 0) printer.out += ", ";
+    printer.out += str(start[i], ":", limit[i]);
+    if (strides[i] != 1) printer.out += str(":", strides[i]);
+  }
+  printer.out += ']';
+}
+
+void parse_slice(OpParser& parser, OpSyntax& op, std::string_view) {
+  IntArray start, limit, strides;
+  parser.expect("[", "before the ranges of a slice");
+  if (!parser.take("]")) {
+    do {
+      start.push_back(parser.take_integer("the start of a range"));
+      parser.expect(":", "between the start and the limit of a range");
+      limit.push_back(parser.take_integer("the limit of a range"));
+      strides.push_back(parser.take(":") ? parser.take_integer("the stride of a range") : 1);
+    } while (parser.take(","));
+    parser.expect("]", "behind the ranges of a slice");
+  }
+  parser.add_attribute(op, "start_indices", std::move(start));
+  parser.add_attribute(op, "limit_indices", std::move(limit));
+  parser.add_attribute(op, "strides", std::move(strides));
+}
+
+// ---- dot_dimensions ------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kDotAttributes[] = {"dot_dimension_numbers", "precision_config", "algorithm"};
+constexpr std::array<std::string_view, 4> kDotFields{"lhs_batching_dimensions", "rhs_batching_dimensions",
+                                                     "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
+
+const EnumAttr* as_precision(const Attribute& attribute) {
+  const auto* value = std::get_if<EnumAttr>(&attribute.base());
+  return value != nullptr && value->dialect == "stablehlo" && value->mnemonic == "precision" ? value : nullptr;
+}
+
+// The four lists of dims in order; those not given are empty. Nothing for a struct with other fields.
+std::optional<std::array<IntArray, 4>> dot_dims(const Attribute* attribute) {
+  const auto* numbers = attribute == nullptr ? nullptr : std::get_if<StructAttr>(&attribute->base());
+  if (numbers == nullptr || numbers->name != "stablehlo.dot") return std::nullopt;
+  std::array<IntArray, 4> dims;
+  for (const auto& [name, value] : numbers->fields) {
+    const auto field = std::find(kDotFields.begin(), kDotFields.end(), name);
+    const auto* list = std::get_if<IntArray>(&value.base());
+    if (field == kDotFields.end() || list == nullptr) return std::nullopt;
+    dims[static_cast<size_t>(field - kDotFields.begin())] = *list;
+  }
+  return dims;
+}
+
+bool fits_dot(const OpView& op, std::string_view) {
+  const Attribute* precision = op.attrs().find("precision_config");
+  const auto* list = precision == nullptr ? nullptr : std::get_if<AttrArray>(&precision->base());
+  const Attribute* algorithm = op.attrs().find("algorithm");
+  const bool precision_fits =
+      precision == nullptr || (list != nullptr && std::all_of(list->begin(), list->end(), as_precision));
+  return dot_dims(op.attrs().find("dot_dimension_numbers")) && precision_fits &&
+         (algorithm == nullptr || std::holds_alternative<StructAttr>(algorithm->base()));
+}
+
+void append_precisions(std::string& out, const AttrArray& precisions) {
+  out += '[';
+  for (const Attribute& item : precisions) {
+    if (out.back() != '[') out += ", ";
+    out += as_precision(item)->value;
+  }
+  out += ']';
+}
+
+void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
+  const std::array<IntArray, 4> dims = *dot_dims(op.attrs().find("dot_dimension_numbers"));
+  if (!dims[0].empty() || !dims[1].empty()) printer.out += str("batching_dims = ", dims[0], " x ", dims[1], ", ");
+  printer.out += str("contracting_dims = ", dims[2], " x ", dims[3]);
+  if (const auto* precision = op.attrs().find<AttrArray>("precision_config")) {
+    printer.out += ", precision = ";
+    append_precisions(printer.out, *precision);
+  }
+  if (const auto* algorithm = op.attrs().find<StructAttr>("algorithm")) {
+    const std::string text = attribute_text(*algorithm);
+    printer.out.append(", algorithm = ").append(text.substr(text.find('<')));
+  }
+}
+
+void parse_dot_pair(OpParser& parser, StructAttr& numbers, size_t field) {
+  parser.expect("=", "before the dims of a dot");
+  IntArray lhs = parse_integers(parser);
+  parser.expect("x", "between the dims of the operands");
+  IntArray rhs = parse_integers(parser);
+  if (!lhs.empty()) numbers.fields.emplace_back(kDotFields[field], std::move(lhs));
+  if (!rhs.empty()) numbers.fields.emplace_back(kDotFields[field + 1], std::move(rhs));
+}
+
+AttrArray parse_precisions(OpParser& parser) {
+  AttrArray values;
+  parser.expect("[", "before the precisions");
+  if (parser.take("]")) return values;
+  do {
+    values.push_back(EnumAttr{"stablehlo", "precision", std::string(parser.expect_word("a precision"))});
+  } while (parser.take(","));
+  parser.expect("]", "behind the precisions");
+  return values;
+}
+
+void parse_dot(OpParser& parser, OpSyntax& op, std::string_view) {
+  StructAttr numbers{"stablehlo.dot", {}};
+  if (parser.take_keyword("batching_dims")) {
+    parse_dot_pair(parser, numbers, 0);
+    parser.expect(",", "behind batching_dims");
+  }
+  parser.expect("contracting_dims", "in the text of a dot");
+  parse_dot_pair(parser, numbers, 2);
+  parser.add_attribute(op, "dot_dimension_numbers", std::move(numbers));
+  while (parser.take(",")) {
+    if (parser.take_keyword("precision")) {
+      parser.expect("=", "behind 'precision'");
+      parser.add_attribute(op, "precision_config", parse_precisions(parser));
+    } else if (parser.take_keyword("algorithm")) {
+      parser.expect("=", "behind 'algorithm'");
+      parser.add_attribute(op, "algorithm", parse_struct_fields(parser, "stablehlo.dot_algorithm"));
+    } else {
+      parser.fail_here("expected 'precision' or 'algorithm'");
+    }
+  }
+}
+
+// ---- precisions, symbol --------------------------------------------------------------------------------------------
+
+bool fits_precisions(const OpView& op, std::string_view argument) {
+  const auto* list = op.attrs().find<AttrArray>(argument);
+  return list != nullptr && std::all_of(list->begin(), list->end(), as_precision);
+}
+void print_precisions(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  append_precisions(printer.out, op.attrs().get<AttrArray>(argument));
+}
+void parse_precisions_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parse_precisions(parser));
+}
+
+void print_symbol_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out += symbol_text(op.attrs().get<std::string>(argument));
+}
+void parse_symbol_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.add_attribute(op, argument, parser.take_symbol());
+}
+
+// ---- exponent_mantissa ---------------------------------------------------------------------------------------------
+
+constexpr std::string_view kPrecisionAttributes[] = {"exponent_bits", "mantissa_bits"};
+
+bool fits_precision(const OpView& op, std::string_view) {
+  return std::all_of(std::begin(kPrecisionAttributes), std::end(kPrecisionAttributes), [&](std::string_view name) {
+    const auto* bits = op.attrs().find<IntAttr>(name);
+    return bits != nullptr && bits->bits == 32 && bits->value >= 0;
+  });
+}
+
+void print_precision(OpPrinter& printer, const OpView& op, std::string_view) {
+  printer.out += str("e", op.attrs().get_int("exponent_bits"), "m", op.attrs().get_int("mantissa_bits"));
+}
+
+void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
+  for (const auto& [letter, name] :
+       {std::pair<std::string_view, std::string_view>{"e", "exponent_bits"}, {"m", "mantissa_bits"}}) {
+    parser.expect(letter, "in a format such as e5m10");
+    const std::string_view digits = parser.take_digits();
+    if (digits.empty() || digits.size() > 4) parser.fail_here("expected a number of bits");
+    parser.add_attribute(op, name, IntAttr{std::stoll(std::string(digits)), 32});
+  }
+}
+
+// ---- direction -----------------------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 4> kDirections{"NONE", "FORWARD", "BACKWARD", "BOTH"};
+
+bool fits_direction(const OpView& op, std::string_view argument) {
+  const auto* direction = op.attrs().find<IntAttr>(argument);
+  return direction != nullptr && direction->bits == 32 && direction->value >= 0 &&
+         direction->value < static_cast<int64_t>(kDirections.size());
+}
+
+void print_direction(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out += kDirections[static_cast<size_t>(op.attrs().get_int(argument))];
+}
+
+void parse_direction(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.skip_space();
+  const size_t position = parser.pos;
+  const std::string_view word = parser.expect_word("a direction");
+  const auto* it = std::find(kDirections.begin(), kDirections.end(), word);
+  if (it == kDirections.end()) {
+    parser.fail_at(position, "a direction must be NONE, FORWARD, BACKWARD or BOTH", std::string(word));
+  }
+  parser.add_attribute(op, argument, IntAttr{it - kDirections.begin(), 32});
+}
+
+const CustomDirective kDirectives[] = {
+    {"axes", {}, holds<AxesAttr>, print_axes_of, parse_axes_of},
+    {"axes_per_dim", {}, holds<AxesPerDimAttr>, print_axes_per_dim_of, parse_axes_per_dim_of},
+    {"all_to_all_params", {}, fits_moves, print_moves_of, parse_moves_of, print_moves_attribute},
+    {"slice_ranges", kSliceAttributes, fits_slice, print_slice, parse_slice},
+    {"dot_dimensions", kDotAttributes, fits_dot, print_dot, parse_dot},
+    {"direction", {}, fits_direction, print_direction, parse_direction},
+    {"precisions", {}, fits_precisions, print_precisions, parse_precisions_of},
+    {"symbol", {}, holds<std::string>, print_symbol_of, parse_symbol_of},
+    {"exponent_mantissa", kPrecisionAttributes, fits_precision, print_precision, parse_precision},
+};
+
+}  // namespace
+
+const CustomDirective* find_custom_directive(std::string_view name) {
+  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kManualDirective, &kNamedDirective,
+                                     &kConvolutionDims, &kConvolutionWindow}) {
+    if (name == own->name) return own;
+  }
+  const auto* it =
+      std::find_if(std::begin(kDirectives), std::end(kDirectives), [&](const auto& d) { return d.name == name; });
+  return it == std::end(kDirectives) ? nullptr : it;
+}
+
+}  // namespace shardwise

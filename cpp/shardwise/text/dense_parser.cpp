@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/dense_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "shardwise/base/float_bits.h"
+#include "shardwise/base/narrow_float.h"
+
+namespace shardwise {
+namespace {
+
+// The elements of one `dense<...>`, in row-major order; the type stands behind them, so it is read first.
+class DenseParser {
+ public:
+  DenseParser(TextReader& reader, const TensorType& type) : reader_(reader), type_(type) {}
+
+  NdArray run(size_t body_end) {
+    if (reader_.peek("\"")) return raw();
+    if (reader_.peek(">")) {
+      if (type_.size() != 0) reader_.fail_here(str("expected elements for ", type_.text()));
+      return NdArray::empty(type_.dtype, type_.shape);
+    }
+    if (!reader_.peek("[")) return splat();
+    // Every element takes at least one character of the text, so a huge shape cannot make us allocate.
+    if (type_.size() > static_cast<int64_t>(body_end - reader_.pos)) wrong_shape();
+    NdArray data = NdArray::empty(type_.dtype, type_.shape);
+    next_ = data.data();
+    list(0);
+    return data;
+  }
+
+ private:
+  [[noreturn]] void wrong_shape() { reader_.fail_here(str("the elements must have the shape of ", type_.text())); }
+
+  NdArray splat() {
+    std::array<std::byte, 16> bytes{};
+    next_ = bytes.data();
+    element();
+    return splat_of(bytes.data());
+  }
+
+  NdArray splat_of(const std::byte* bytes) const {
+    NdArray one = NdArray::empty(type_.dtype, {1});
+    std::memcpy(one.data(), bytes, static_cast<size_t>(item_size(type_.dtype)));
+    if (type_.size() == 0) return NdArray::empty(type_.dtype, type_.shape);
+    return NdArray(type_.dtype, type_.shape, Dims(type_.shape.size(), 0), one.data(), one.owner());
+  }
+
+  void list(size_t dim) {
+    if (dim == type_.shape.size()) return element();
+    reader_.expect("[", str("before the ", type_.shape[dim], " elements of dim ", dim));
+    for (int64_t i = 0; i < type_.shape[dim]; ++i) {
+      if (i > 0 && !reader_.take(",")) wrong_shape();
+      list(dim + 1);
+    }
+    if (!reader_.take("]")) wrong_shape();
+  }
+
+  void element() {
+    if (!is_complex(type_.dtype)) return number_of(type_.dtype);
+    reader_.expect("(", "before the real part of a complex number");
+    number_of(part_of_complex(type_.dtype));
+    reader_.expect(",", "between the parts of a complex number");
+    number_of(part_of_complex(type_.dtype));
+    reader_.expect(")", "behind the imaginary part of a complex number");
+  }
+
+  void number_of(DType dtype) {
+    reader_.skip_space();
+    const size_t start = reader_.pos;
+    if (dtype == DType::kBool && reader_.take_keyword("true")) return put(dtype, 1);
+    if (dtype == DType::kBool && reader_.take_keyword("false")) return put(dtype, 0);
+    const bool negative = reader_.take("-");
+    const std::string_view text = number();
+    if (text.empty()) reader_.fail_here(str("expected an element of type ", mlir_name(dtype)));
+    const bool is_hex = text.starts_with("0x");
+    if (is_float(dtype) && !is_hex) {
+      real(dtype, start, reader_.text.substr(start, reader_.pos - start));
+    } else {
+      uint64_t value = 0;
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data() + (is_hex ? 2 : 0), end, value, is_hex ? 16 : 10);
+      if (error != std::errc{} || stop != end || !fits(dtype, value, negative)) {
+        reader_.fail_at(start, str("an element must be a number that fits ", mlir_name(dtype)),
+                        reader_.text.substr(start, reader_.pos - start));
+      }
+      put(dtype, negative ? uint64_t{0} - value : value);
+    }
+  }
+
+  std::string_view number() {
+    const std::string_view& text = reader_.text;
+    const size_t start = reader_.pos;
+    auto is_number_char = [&](size_t i) {
+      const char c = text[i];
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') return true;
+      return (c == '+' || c == '-') && i > start && (text[i - 1] == 'e' || text[i - 1] == 'E');
+    };
+    if (start < text.size() && text[start] >= '0' && text[start] <= '9') {
+      while (reader_.pos < text.size() && is_number_char(reader_.pos)) ++reader_.pos;
+    }
+    return text.substr(start, reader_.pos - start);
+  }
+
+  // As in MLIR: any value that the width holds, signed or not; bits of a float must be given without a sign.
+  static bool fits(DType dtype, uint64_t value, bool negative) {
+    const int width = bit_width(dtype);
+    const uint64_t largest = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
+    if (!negative) return value <= largest;
+    return is_signed_integer(dtype) && value <= (uint64_t{1} << (width - 1));
+  }
+
+  void real(DType dtype, size_t start, std::string_view text) {
+    const char* end = text.data() + text.size();
+    double value = 0;
+    float narrow = 0;
+    const bool is_wide = dtype == DType::kF64 || is_narrow_float(dtype);
+    const auto result = is_wide ? std::from_chars(text.data(), end, value) : std::from_chars(text.data(), end, narrow);
+    const std::optional<uint8_t> bits =
+        is_narrow_float(dtype) ? narrow_float_bits(dtype, value) : std::optional<uint8_t>(uint8_t{0});
+    if (result.ec != std::errc{} || result.ptr != end || !bits) {
+      reader_.fail_at(start, str("an element must be a number that fits ", mlir_name(dtype)), text);
+    }
+    if (is_narrow_float(dtype)) return put(dtype, *bits);
+    store(Scalar::of_float(dtype, is_wide ? value : narrow), next_);
+    next_ += item_size(dtype);
+  }
+
+  // Little-endian hosts only, as base/ has it; an element of less than a byte stands in the low bits of one.
+  void put(DType dtype, uint64_t bits) {
+    if (bit_width(dtype) < 8) bits &= (uint64_t{1} << bit_width(dtype)) - 1;
+    std::memcpy(next_, &bits, static_cast<size_t>(item_size(dtype)));
+    next_ += item_size(dtype);
+  }
+
+  NdArray raw() {
+    const size_t start = reader_.pos;
+    const std::string text = reader_.take_string();
+    if (!text.starts_with("0x") || text.size() % 2 != 0)
+      reader_.fail_at(start, "raw bytes must be \"0x\" and hex digits");
+    std::vector<std::byte> bytes(text.size() / 2 - 1);
+    const int width = bit_width(type_.dtype);
+    const unsigned mask = width < 8 ? (1U << width) - 1 : 0xFFU;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      unsigned value = 0;
+      const char* digits = text.data() + 2 * i + 2;
+      const auto result = std::from_chars(digits, digits + 2, value, 16);
+      if (result.ptr != digits + 2) reader_.fail_at(start, "raw bytes must be \"0x\" and hex digits");
+      if (type_.dtype == DType::kBool) value = value != 0 ? 1 : 0;
+      bytes[i] = static_cast<std::byte>(value & mask);
+    }
+    if (bytes.size() == static_cast<size_t>(item_size(type_.dtype)) && type_.size() != 1) return splat_of(bytes.data());
+    if (bytes.size() != static_cast<size_t>(type_.nbytes())) {
+      reader_.fail_at(start, str("raw bytes must be those of ", type_.text()), str(bytes.size(), " bytes"));
+    }
+    NdArray data = NdArray::empty(type_.dtype, type_.shape);
+    if (!bytes.empty()) std::memcpy(data.data(), bytes.data(), bytes.size());
+    return data;
+  }
+
+  TextReader& reader_;
+  const TensorType& type_;
+  std::byte* next_ = nullptr;
+};
+
+// tensor<2xindex>, or nothing: a layout has a number per dim, of which there are at most 256.
+std::optional<TensorType> parse_index_type(TextReader& reader) {
+  const size_t start = reader.pos;
+  std::optional<TensorType> type;
+  if (reader.take_keyword("tensor") && reader.take("<")) {
+    TensorType found{DType::kI64, {}};
+    bool fits = true;
+    if (reader.at_digit()) {
+      int64_t size = 0;
+      const std::string_view digits = reader.take_digits();
+      fits = std::from_chars(digits.data(), digits.data() + digits.size(), size).ec == std::errc{} && size <= 256;
+      found.shape.push_back(size);
+      reader.take("x");
+    }
+    if (fits && reader.take_keyword("index") && reader.take(">")) type = found;
+  }
+  if (!type) reader.pos = start;
+  return type;
+}
+
+}  // namespace
+
+DenseAttr parse_dense(TextReader& reader) {
+  reader.expect("<", "behind 'dense'");
+  const size_t body = reader.pos;
+  const size_t body_end = reader.text.find('>', body);  // no element contains one
+  if (body_end == std::string_view::npos) reader.fail_here("expected '>' at the end of the elements");
+  reader.pos = body_end + 1;
+  reader.expect(":", "before the type of the elements");
+  const std::optional<TensorType> index_type = parse_index_type(reader);
+  const TensorType& type = index_type ? *index_type : reader.context().type(reader.parse_type());
+  if (type.dtype == DType::kToken) reader.fail_here("the elements of a constant must be numbers");
+  const size_t end = reader.pos;
+  reader.pos = body;
+  NdArray data = DenseParser(reader, type).run(body_end);
+  reader.expect(">", "at the end of the elements");
+  reader.pos = end;
+  return {std::move(data), index_type.has_value()};
+}
+
+}  // namespace shardwise

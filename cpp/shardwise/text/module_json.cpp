@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/module_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/mesh_json.h"
+#include "shardwise/mesh/sdy_cursor.h"
+#include "shardwise/text/parser.h"
+#include "shardwise/text/printer.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kVersion = 1;
+
+[[noreturn]] void fail_json(std::string_view must_hold, std::string_view got = {}, std::string_view way_out = {}) {
+  throw ParseError(error_message("program", must_hold, got, way_out), 1, 1);
+}
+
+// What stands in the place of a field; only scalars in full, for an array may be nested without end.
+std::string described(const nlohmann::json* field) {
+  if (field == nullptr) return "none";
+  return field->is_structured() ? field->type_name() : field->dump();
+}
+
+nlohmann::json parse_json(std::string_view text) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    const size_t end = std::min(error.byte == 0 ? size_t{0} : error.byte - 1, text.size());
+    const SdyCursor cursor(text);
+    throw ParseError(error_message("program", "must be JSON", reason_of_json_error(error.what()), {}), cursor.line(end),
+                     cursor.column(end));
+  } catch (const nlohmann::json::out_of_range& error) {
+    const SdyCursor cursor(text);
+    const size_t at = place_of_large_number(text, error.what());
+    throw ParseError(error_message("program", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
+  }
+}
+
+}  // namespace
+
+std::string module_to_json(const Module& module) {
+  const nlohmann::ordered_json json{{"format", "shardwise"},
+                                    {"version", kVersion},
+                                    {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
+  // Locations may hold any bytes; what is no UTF-8 is replaced.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Module module_from_json(std::string_view text, std::shared_ptr<Context> context) {
+  const nlohmann::json json = parse_json(text);
+  auto field = [&](const char* name) -> const nlohmann::json* {
+    const auto it = json.is_object() ? json.find(name) : json.end();
+    return it == json.end() ? nullptr : &*it;
+  };
+  const nlohmann::json* format = field("format");
+  if (format == nullptr || *format != "shardwise") {
+    fail_json("must be an object with \"format\": \"shardwise\"", described(format));
+  }
+  const nlohmann::json* version = field("version");
+  if (version == nullptr || !version->is_number_integer() || version->get<int64_t>() < 1) {
+    fail_json("\"version\" must be a number from 1 on", described(version));
+  }
+  if (version->get<int64_t>() > kVersion) {
+    fail_json(str("\"version\" must be at most ", kVersion), version->dump(), "read it with a newer shardwise");
+  }
+  const nlohmann::json* stablehlo = field("stablehlo");
+  if (stablehlo == nullptr || !stablehlo->is_string()) fail_json("\"stablehlo\" must be the text of the program");
+  return parse(stablehlo->get_ref<const std::string&>(), std::move(context));
+}
+
+}  // namespace shardwise

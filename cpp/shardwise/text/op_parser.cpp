@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/op_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/text_words.h"
+#include "shardwise/text/attribute_parser.h"
+#include "shardwise/text/custom_directives.h"
+
+namespace shardwise {
+namespace {
+
+bool is_terminator(std::string_view name) {
+  return name == "return" || name == text_words::kFunctionReturn || name == text_words::kRegionReturn ||
+         name == text_words::kShardyReturn;
+}
+
+}  // namespace
+
+// ---- values and scopes ---------------------------------------------------------------------------------------------
+
+ValueId OpParser::parse_operand() {
+  expect("%", "before the name of a value");
+  const size_t start = pos - 1;
+  const std::string_view name = take_suffix_id();
+  const auto it = names_.find(name);
+  if (it == names_.end()) {
+    fail_at(start, "a value must be defined before its use", text.substr(start, pos - start));
+  }
+  uint32_t index = 0;
+  const NamedValue& value = it->second;
+  if (const size_t end = pos; peek("#") && pos + 1 < text.size() && text[pos + 1] >= '0' && text[pos + 1] <= '9') {
+    ++pos;
+    const int64_t number = take_integer("the number of a result");
+    if (number < 0 || number >= value.count) {
+      fail_at(start, str("%", name, " has ", value.count, " results, counted from 0"), text.substr(start, pos - start));
+    }
+    index = static_cast<uint32_t>(number);
+  } else {
+    pos = end;
+  }
+  return ValueId{value.first.index + index};
+}
+
+void OpParser::parse_operand_list(std::vector<ValueId>& operands) {
+  if (!peek("%")) return;
+  while (true) {
+    operands.push_back(parse_operand());
+    const size_t end = pos;
+    if (take(",") && peek("%")) continue;
+    pos = end;  // a comma before something else belongs to the op's text
+    return;
+  }
+}
+
+void OpParser::define(std::string_view name, ValueId first, uint32_t count, size_t position) {
+  if (!names_.try_emplace(name, NamedValue{first, count}).second) {
+    fail_at(position, "the name of a value must be new in its scope", str("%", name, " again"));
+  }
+  defined_.push_back(name);
+  Value& value = module().value(first);
+  if (!value.op && !value.loc) value.loc = named(str("%", name), place(position));
+}
+
+// Places are asked for from top to bottom, but for arguments that several regions share: lines are counted from the
+// last place on.
+LocId OpParser::place(size_t position) {
+  if (options_.file.empty()) return {};
+  for (; position < line_begin_; --line_number_) {
+    const size_t previous = line_begin_ < 2 ? std::string_view::npos : text.rfind('\n', line_begin_ - 2);
+    line_begin_ = previous == std::string_view::npos ? 0 : previous + 1;
+  }
+  for (size_t end = text.find('\n', line_begin_); end < position; end = text.find('\n', line_begin_)) {
+    line_begin_ = end + 1;
+    ++line_number_;
+  }
+  return context().file_location(options_.file, line_number_, static_cast<int32_t>(position - line_begin_) + 1);
+}
+
+void OpParser::close_scope(size_t mark) {
+  for (size_t i = mark; i < defined_.size(); ++i) names_.erase(defined_[i]);
+  defined_.resize(mark);
+}
+
+LocId OpParser::named(std::string_view names, LocId loc) {
+  return options_.name_values ? context().named_location(str(function_, " ", names), loc) : loc;
+}
+
+// A location that has no line of its own gets the one of the text.
+LocId OpParser::placed(LocId loc, LocId here) {
+  if (!loc || !here) return loc ? loc : here;
+  const Location location = context().location(loc);
+  if (location.kind != Location::Kind::kName) return loc;
+  const LocId child = placed(location.child, here);
+  return child == location.child ? loc : context().named_location(location.text, child);
+}
+
+void OpParser::set_location(ValueId argument, LocId loc) {
+  LocId& known = module().value(argument).loc;
+  if (!options_.name_values) {
+    known = placed(loc, known);
+    return;
+  }
+  const Location text_name = context().location(known);
+  known = context().named_location(text_name.text, placed(loc, text_name.child));
+}
+
+// ---- regions -------------------------------------------------------------------------------------------------------
+
+ValueId OpParser::parse_argument(RegionId region) {
+  expect("%", "before the name of an argument");
+  const size_t start = pos - 1;
+  const std::string_view name = take_suffix_id();
+  if (name.empty()) fail_here("expected the name of an argument");
+  expect(":", "behind the name of an argument");
+  const TypeId type = parse_type();
+  const ValueId id = module().add_argument(region, type);
+  define(name, id, 1, start);
+  if (const LocId loc = parse_optional_location()) set_location(id, loc);
+  return id;
+}
+
+RegionId OpParser::parse_region() {
+  const Nesting nesting(*this);
+  const RegionId region = module().add_region();
+  const size_t scope = open_scope();
+  expect("{", "before a region");
+  if (take("^")) {
+    take_suffix_id();
+    if (take("(") && !take(")")) {
+      do {
+        parse_argument(region);
+      } while (take(","));
+      expect(")", "behind the arguments of a region");
+    }
+    expect(":", "behind the label of a region");
+  }
+  parse_block(region);
+  close_scope(scope);
+  return region;
+}
+
+void OpParser::parse_block(RegionId region) {
+  while (parse_statement(region)) {
+  }
+  if (peek("^"))
+    fail_here("a region must have a single block", "control flow is written with stablehlo.while and case");
+  expect("}", "behind the terminator of a region");
+}
+
+// ---- statements ----------------------------------------------------------------------------------------------------
+
+std::vector<OpParser::ResultName> OpParser::parse_result_names() {
+  std::vector<ResultName> names;
+  if (!peek("%")) return names;
+  do {
+    expect("%", "before the name of a result");
+    const size_t start = pos - 1;
+    const std::string_view name = take_suffix_id();
+    if (name.empty()) fail_here("expected the name of a result");
+    int64_t count = 1;
+    if (take(":")) count = take_integer("the number of results");
+    if (count < 1 || count > (1 << 20)) fail_at(start, "a name must stand for 1 to 2^20 results");
+    names.push_back({name, static_cast<uint32_t>(count), start});
+  } while (take(","));
+  expect("=", "between the results and the op");
+  return names;
+}
+
+std::string OpParser::text_of(const std::vector<ResultName>& names) {
+  return join(names, ", ", [](const ResultName& name) {
+    return name.count == 1 ? str("%", name.name) : str("%", name.name, ":", name.count);
+  });
+}
+
+bool OpParser::parse_statement(RegionId region) {
+  const std::vector<ResultName> names = parse_result_names();
+  OpSyntax op;
+  for (const ResultName& name : names) op.named_results += name.count;
+  skip_space();
+  op.start = pos;
+  const LocId here = place(op.start);
+  const bool is_generic = peek("\"");
+  std::string quoted_name;
+  std::string_view name;
+  if (is_generic) {
+    quoted_name = take_string();
+    name = quoted_name;
+  } else {
+    name = take_word();
+    if (name.empty()) fail_here("expected an op, or the terminator of the region");
+  }
+  if (is_terminator(name) && names.empty()) return parse_terminator(region, name, is_generic);
+  set_def(op, name);
+  if (is_generic) {
+    parse_generic(op);
+  } else {
+    if (op.format->elements.empty())
+      fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
+    parse_formatted(op);
+  }
+  LocId loc = placed(parse_optional_location(), here);
+  if (options_.name_values && !names.empty()) loc = named(text_of(names), loc);
+  const OpId id = create(region, op, loc);
+  const uint32_t count = module().op(id).result_count;
+  if (!names.empty() && op.named_results != count) {
+    fail_at(op.start, str("'", op.def->name, "' has ", count, " results"), str(op.named_results, " names"));
+  }
+  uint32_t first = 0;
+  for (const ResultName& result : names) {
+    define(result.name, module().result(id, first), result.count, result.position);
+    first += result.count;
+  }
+  return true;
+}
+
+bool OpParser::parse_terminator(RegionId region, std::string_view name, bool generic) {
+  std::vector<ValueId> values;
+  std::vector<TypeId> types;
+  skip_space();
+  const size_t start = pos;
+  if (generic) expect("(", str("behind '", name, "'"));
+  parse_operand_list(values);
+  if (generic) expect(")", "behind the operands");
+  if (peek("{")) take_balanced();
+  if (generic) {
+    expect(":", "before the type");
+    parse_type_tuple(types);
+    expect("->", "in the type of a terminator");
+    expect("(", "in the type of a terminator");
+    expect(")", "in the type of a terminator");
+  } else if (!values.empty()) {
+    expect(":", "before the types of the values returned");
+    parse_type_list(types);
+  }
+  if (types.size() != values.size())
+    fail_at(start, "as many types as values must be returned", str(types.size(), " types"));
+  for (size_t i = 0; i < values.size(); ++i) expect_type(i, values[i], types[i], start);
+  parse_optional_location();
+  module().region(region).results = std::move(values);
+  return false;
+}
+
+void OpParser::set_def(OpSyntax& op, std::string_view name) {
+  auto it = definitions_.find(name);
+  if (it == definitions_.end()) {
+    const OpDef* def = find_op(name);
+    // The dialects that a text may leave out.
+    for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
+      if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
+    }
+    if (def == nullptr) fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"));
+    const Definition definition{def, &assembly_format(*def)};
+    op.def = definition.def;
+    op.format = definition.format;
+    // The key must be part of the text: a decoded string does not live long enough.
+    const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
+    if (key == name) definitions_.emplace(key, definition);
+    return;
+  }
+  op.def = it->second.def;
+  op.format = it->second.format;
+}
+
+void OpParser::parse_generic(OpSyntax& op) {
+  expect("(", "before the operands");
+  parse_operand_list(op.operands);
+  expect(")", "behind the operands");
+  if (peek("[")) fail_here("an op must have no successors", "control flow is written with stablehlo.while and case");
+  if (take("<")) {
+    parse_dictionary_of(op);
+    expect(">", "behind the properties");
+  }
+  if (take("(")) {
+    do {
+      op.regions.push_back(parse_region());
+    } while (take(","));
+    expect(")", "behind the regions");
+  }
+  parse_optional_attr_dict(op);
+  expect(":", "before the type of an op");
+  parse_functional_type(op);
+}
+
+OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
+  for (OpId inner : op.inner) module().op(inner).loc = loc;
+  for (const FormatElement& element : op.format->elements) {
+    if (element.custom != nullptr && element.custom->normalize != nullptr) {
+      element.custom->normalize(op, context(), element.text);
+    }
+  }
+  const OpId id = located(op.start, [&] {
+    Builder builder(module(), region, loc);
+    const AttrsId attrs = op.attributes.empty() ? AttrsId{} : context().intern(Attrs(std::move(op.attributes)));
+    return builder.create_op(*op.def, op.operands, attrs, op.declared, op.regions);
+  });
+  if (!op.format->sharding.empty() && !op.format->sharding_optional && op.shardings.empty()) {
+    fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
+  }
+  set_columns(op, id);
+  if (needs_verification(OpView(module(), id))) unverified_.emplace_back(id, op.start);
+  return id;
+}
+
+// The text says it once for all values that are one.
+void OpParser::hand_on_shardings(OpId id) {
+  std::vector<DataFlowEdge> edges;
+  const OpView op(module(), id);
+  op.def().flow(op, edges);
+  for (const DataFlowEdge& edge : edges) {
+    for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
+  }
+}
+
+void OpParser::verify_ops() {
+  for (const auto& [id, start] : unverified_) {
+    located(start, [&] { verify_op(OpView(module(), id)); });
+  }
+  const DataFlowEdgeUses uses(module());
+  for (const auto& [id, start] : unverified_) {
+    located(start, [&] { uses.verify(id); });
+  }
+}
+
+void OpParser::set_columns(const OpSyntax& op, OpId id) {
+  const uint32_t count = module().op(id).result_count;
+  if (op.has_shardings || !op.shardings.empty()) set_shardings(op, id);
+  if (op.has_argument_shardings) {
+    const std::vector<ValueId>& arguments = module().region(op.regions[0]).arguments;
+    if (op.argument_shardings.size() != arguments.size()) {
+      fail_at(op.start, str("'", op.def->name, "' must have ", arguments.size(), " shardings of arguments"),
+              str(op.argument_shardings.size()));
+    }
+    for (size_t i = 0; i < arguments.size() && i < op.operands.size(); ++i) {
+      const ShardingId sharding = op.argument_shardings[i];
+      located(op.start, [&] { verify_sharding(context().sharding(sharding), module().type(op.operands[i])); });
+      module().value(arguments[i]).sharding = sharding;
+    }
+  } else if (op.def->flow != nullptr) {
+    hand_on_shardings(id);
+  }
+  if (op.blocks.size() > count) fail_at(op.start, "there must be blocks for each result at most");
+  for (uint32_t i = 0; i < op.blocks.size(); ++i) {
+    const ValueId result = module().result(id, i);
+    if (!op.blocks[i]) continue;
+    if (op.blocks[i]->size() != module().type(result).shape.size())
+      fail_at(op.start, "there must be one block size per dim");
+    module().set_blocks(result, *op.blocks[i]);
+  }
+}
+
+void OpParser::set_shardings(const OpSyntax& op, OpId id) {
+  const uint32_t count = module().op(id).result_count;
+  if (count == 0 && op.format->result_shardings.empty()) {
+    ShardingPerValue shardings;
+    for (ShardingId sharding : op.shardings) shardings.push_back(context().sharding(sharding));
+    Attrs attrs = module().attrs(id);
+    attrs.set(text_words::kSharding, std::move(shardings));
+    module().op(id).attrs = context().intern(attrs);
+    return;
+  }
+  if (op.shardings.size() != count) {
+    fail_at(op.start, str("'", op.def->name, "' must have ", count, count == 1 ? " sharding" : " shardings"),
+            str(op.shardings.size()));
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const ValueId result = module().result(id, i);
+    located(op.start, [&] { verify_sharding(context().sharding(op.shardings[i]), module().type(result)); });
+    module().value(result).sharding = op.shardings[i];
+  }
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------------
+
+void OpParser::expect_new(const OpSyntax& op, std::string_view name, size_t position) const {
+  for (const NamedAttribute& known : op.attributes) {
+    if (known.first == name) fail_at(position, str("attribute '", name, "' must be given once"));
+  }
+}
+
+void OpParser::add_attribute(OpSyntax& op, std::string_view name, Attribute value) {
+  expect_new(op, name, op.start);
+  op.attributes.emplace_back(std::string(name), std::move(value));
+}
+
+void OpParser::parse_optional_attr_dict(OpSyntax& op) {
+  if (peek("{")) parse_dictionary_of(op);
+}
+
+void OpParser::parse_dictionary_of(OpSyntax& op) {
+  expect("{", "before a dictionary of attributes");
+  if (take("}")) return;
+  do {
+    skip_space();
+    const size_t start = pos;
+    std::string name = take_attribute_name();
+    if (parse_special_attribute(op, name)) continue;
+    expect_new(op, name, start);
+    Attribute value = take("=") ? parse_attribute(*this) : Attribute(Unit{});
+    op.attributes.emplace_back(std::move(name), std::move(value));
+  } while (take(","));
+  expect("}", "at the end of a dictionary of attributes");
+}
+
+// Attributes that are columns of the results.
+bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
+  const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
+  if (!name.empty() && (name == op.format->argument_shardings || name == op.format->result_shardings)) {
+    expect("=", "behind the name of shardings");
+    skip_space();
+    const bool of_arguments = name == op.format->argument_shardings;
+    std::vector<ShardingId>& list = of_arguments ? op.argument_shardings : op.shardings;
+    if (std::exchange(of_arguments ? op.has_argument_shardings : op.has_shardings, true)) {
+      fail_here("shardings must be given once");
+    }
+    list = parse_shardings_per_value();
+    return true;
+  }
+  if (name == text_words::kSharding || is_own) {
+    expect("=", "behind a sharding's name");
+    if (std::exchange(op.has_shardings, true)) fail_here("the sharding of a result must be given once");
+    if (is_own) {
+      op.shardings.push_back(parse_sharding_id());
+      return true;
+    }
+    op.shardings = parse_shardings_per_value();
+    return true;
+  }
+  if (name == text_words::kLocalBlocks) {
+    parse_local_blocks(op);
+    return true;
+  }
+  if (name == text_words::kGspmdSharding) {
+    fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
+  }
+  return false;
+}
+
+void OpParser::parse_local_blocks(OpSyntax& op) {
+  expect("=", "behind 'shardwise.local_blocks'");
+  skip_space();
+  const size_t start = pos;
+  const Attribute value = parse_attribute(*this);
+  auto add = [&](const Attribute& item) {
+    const auto* blocks = std::get_if<IntArray>(&item.base());
+    if (blocks == nullptr && !std::holds_alternative<Unit>(item.base())) {
+      fail_at(start, "local blocks must be array<i64: ...>, or unit for the default");
+    }
+    op.blocks.push_back(blocks == nullptr ? std::nullopt : std::optional<Dims>(*blocks));
+  };
+  if (const auto* list = std::get_if<AttrArray>(&value.base())) {
+    for (const Attribute& item : *list) add(item);
+  } else {
+    add(value);
+  }
+}
+
+// ---- types ---------------------------------------------------------------------------------------------------------
+
+void OpParser::expect_type(size_t operand, ValueId value, TypeId type, size_t position) {
+  if (type_of(value) == type) return;
+  fail_at(position,
+          str("value ", operand, " must have the type it was defined with, ", context().type(type_of(value)).text()),
+          context().type(type).text());
+}
+
+void OpParser::parse_functional_type(OpSyntax& op) {
+  skip_space();
+  const size_t start = pos;
+  std::vector<TypeId> types;
+  parse_type_tuple(types);
+  if (types.size() != op.operands.size()) {
+    fail_at(start, str("'", op.def->name, "' must have a type for each of ", op.operands.size(), " operands"),
+            str(types.size()));
+  }
+  for (size_t i = 0; i < types.size(); ++i) expect_type(i, op.operands[i], types[i], start);
+  expect("->", "between operand and result types");
+  parse_type_tuple(op.declared);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpParser: reads ops, regions and SSA names into a module. The directives of assembly formats are made of its pieces:
+//
+//   parser.expect("init", "before the initial value");
+//   op.operands.push_back(parser.parse_operand());      // %cst
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/text/assembly_format.h"
+#include "shardwise/text/parser.h"
+#include "shardwise/text/text_reader.h"
+
+namespace shardwise {
+
+// What the text says about one op, before the op is made.
+struct OpSyntax {
+  const OpDef* def = nullptr;
+  const AssemblyFormat* format = nullptr;
+  size_t start = 0;          // position of its name
+  size_t named_results = 0;  // names on the left of '='
+  std::vector<ValueId> operands;
+  std::vector<TypeId> declared;
+  std::vector<NamedAttribute> attributes;
+  std::vector<ShardingId> shardings;
+  std::vector<ShardingId> argument_shardings;                  // of the first region
+  bool has_shardings = false, has_argument_shardings = false;  // a list of them, also an empty one
+  std::vector<std::optional<Dims>> blocks;
+  std::vector<RegionId> regions;
+  std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
+};
+
+class OpParser : public TextReader {
+ public:
+  OpParser(std::string_view source, Module& module, const ParseOptions& options)
+      : TextReader(source, module), options_(options) {}
+
+  // ---- values and scopes
+  ValueId parse_operand();
+  void parse_operand_list(std::vector<ValueId>& operands);  // may be empty
+  TypeId type_of(ValueId id) const { return module().value(id).type; }
+  void define(std::string_view name, ValueId first, uint32_t count, size_t position);
+  size_t open_scope() const { return defined_.size(); }
+  void close_scope(size_t mark);
+
+  // ---- regions: `{`, a label with arguments where there are some, ops, a terminator, `}`
+  RegionId parse_region();
+  ValueId parse_argument(RegionId region);  // %x: T, with its location
+  void set_location(ValueId argument, LocId loc);
+  void parse_block(RegionId region);  // behind the '{' (and label), up to and with the '}'
+
+  // ---- pieces of an op
+  void set_def(OpSyntax& op, std::string_view name);
+  void parse_optional_attr_dict(OpSyntax& op);
+  void parse_functional_type(OpSyntax& op);  // checks the operands' types
+  void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
+  void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
+  OpId create(RegionId region, OpSyntax& op, LocId loc);
+  void verify_ops();  // by their own hooks, when the whole module is there
+
+ protected:
+  LocId place(size_t position);  // in the file of the options; none without one
+
+  std::string function_;  // whose body is being read: "@main"
+
+ private:
+  struct NamedValue {
+    ValueId first;
+    uint32_t count = 1;
+  };
+  struct ResultName {
+    std::string_view name;
+    uint32_t count;
+    size_t position;
+  };
+  struct Definition {
+    const OpDef* def;
+    const AssemblyFormat* format;
+  };
+
+  bool parse_statement(RegionId region);  // false behind the terminator
+  bool parse_terminator(RegionId region, std::string_view name, bool generic);
+  std::vector<ResultName> parse_result_names();
+  static std::string text_of(const std::vector<ResultName>& names);  // as the text has them: "%a, %r:2"
+  void parse_generic(OpSyntax& op);
+  void parse_dictionary_of(OpSyntax& op);
+  void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
+  bool parse_special_attribute(OpSyntax& op, std::string_view name);
+  void parse_local_blocks(OpSyntax& op);
+  void set_columns(const OpSyntax& op, OpId id);
+  void hand_on_shardings(OpId id);
+  LocId named(std::string_view names, LocId loc);
+  LocId placed(LocId loc, LocId here);
+  void set_shardings(const OpSyntax& op, OpId id);
+
+  // format_parser.cpp
+  void parse_formatted(OpSyntax& op);
+  size_t parse_element(OpSyntax& op, size_t index);  // the index of the next one
+  bool take_literal(std::string_view literal);
+  bool group_follows(const AssemblyFormat& format, size_t first, size_t count);
+  Attribute parse_short_attribute(const OpSyntax& op, std::string_view mnemonic);
+  void parse_same_type(OpSyntax& op);
+  void parse_operand_types(const OpSyntax& op);
+  void parse_select_type(OpSyntax& op);
+  void parse_complex_type(OpSyntax& op);
+
+  const ParseOptions& options_;
+  size_t line_begin_ = 0;  // of the line of the last place
+  int32_t line_number_ = 1;
+  std::unordered_map<std::string_view, NamedValue> names_;
+  std::vector<std::string_view> defined_;
+  std::unordered_map<std::string_view, Definition> definitions_;
+  std::vector<std::pair<OpId, size_t>> unverified_;
+};
+
+}  // namespace shardwise

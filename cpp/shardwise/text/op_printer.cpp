@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/op_printer.h"
+
+#include <algorithm>
+
+#include "shardwise/base/narrow_float.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/text_words.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/text/custom_directives.h"
+
+namespace shardwise {
+namespace {
+
+std::string_view dialect_of(std::string_view op_name) { return op_name.substr(0, op_name.find('.')); }
+
+bool is_short(const Attribute& attribute, std::string_view op_name, std::string_view mnemonic) {
+  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return number->bits == 64 && !number->is_unsigned;
+  if (std::holds_alternative<FloatAttr>(attribute.base())) return false;
+  if (const auto* value = std::get_if<EnumAttr>(&attribute.base())) {
+    return value->dialect == dialect_of(op_name) && value->mnemonic == mnemonic;
+  }
+  return !std::holds_alternative<AttrArray>(attribute.base()) && !std::holds_alternative<Unit>(attribute.base()) &&
+         !std::holds_alternative<AttrDict>(attribute.base());
+}
+
+bool all_types_equal(const OpView& op) {
+  const Module& module = op.module();
+  if (op.result_count() != 1) return false;
+  const TypeId type = module.value(op.result()).type;
+  return std::all_of(op.operands().begin(), op.operands().end(),
+                     [&](ValueId operand) { return module.value(operand).type == type; });
+}
+
+bool fits_select_type(const OpView& op) {
+  return op.operand_count() == 3 && op.result_count() == 1 &&
+         op.module().value(op.operand(1)).type == op.module().value(op.result()).type &&
+         op.module().value(op.operand(2)).type == op.module().value(op.result()).type;
+}
+
+bool fits_complex_type(const OpView& op) {
+  if (op.result_count() != 1 || !is_complex(op.result_type().dtype)) return false;
+  const TensorType part{part_of_complex(op.result_type().dtype), op.result_type().shape};
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand_type(i) != part) return false;
+  }
+  return true;
+}
+
+bool fits_element(const OpView& op, const FormatElement& element) {
+  switch (element.kind) {
+    case FormatKind::kAttribute: {
+      const Attribute* attribute = op.attrs().find(element.text);
+      return attribute != nullptr && is_short(*attribute, op.name(), element.mnemonic);
+    }
+    case FormatKind::kOperand: return element.count < op.operand_count();
+    case FormatKind::kSameType: return all_types_equal(op);
+    case FormatKind::kResultType: return op.result_count() > 0;
+    case FormatKind::kSelectType: return fits_select_type(op);
+    case FormatKind::kComplexType: return fits_complex_type(op);
+    case FormatKind::kSharding:
+      return op.result_count() == 1 && (element.count != 0 || op.module().value(op.result()).sharding);
+    case FormatKind::kCustom: return element.custom->fits(op, element.text);
+    default: return true;
+  }
+}
+
+bool is_whole(const FormatElement& element) { return element.custom != nullptr && element.custom->whole; }
+
+// No operand may go unseen.
+bool shows_operands(const OpView& op, const AssemblyFormat& format) {
+  size_t single = 0;
+  for (const FormatElement& element : format.elements) {
+    if (element.kind == FormatKind::kOperands || is_whole(element)) return true;
+    if (element.kind == FormatKind::kOperand) ++single;
+  }
+  return single == op.operand_count();
+}
+
+// The spaces of assembly_format.h.
+bool stands_alone(const FormatElement& element, const FormatElement* before) {
+  if (is_whole(element)) return false;
+  if (element.kind == FormatKind::kLiteral &&
+      std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
+    return false;
+  }
+  if (before == nullptr || before->kind != FormatKind::kLiteral) return true;
+  const char last = before->text.back();
+  return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
+}
+
+// Whether an element without which the text is complete has anything to say.
+bool is_shown(const OpView& op, const FormatElement& element) {
+  if (element.kind == FormatKind::kOperands) return op.operand_count() > 0;
+  if (element.kind != FormatKind::kSharding || element.count == 0) return true;
+  return static_cast<bool>(op.module().value(op.result()).sharding);
+}
+
+std::vector<ValueId> results_of(const OpView& op) {
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
+  return results;
+}
+
+// The op's own attributes: those that its format shows. Without a format, those without a dialect before a dot.
+bool is_property(const AssemblyFormat& format, std::string_view name) {
+  return format.elements.empty() ? name.find('.') == std::string_view::npos : format.shows(name);
+}
+
+}  // namespace
+
+bool fits_format(const OpView& op, const AssemblyFormat& format) {
+  if (format.elements.empty() || !shows_operands(op, format)) return false;
+  if (!op.regions().empty() && !is_whole(format.elements[0])) return false;
+  for (size_t i = 0; i < format.elements.size(); ++i) {
+    const FormatElement& element = format.elements[i];
+    if (element.kind == FormatKind::kGroup && op.attrs().find(element.text) == nullptr) {
+      i += element.count;
+    } else if (!fits_element(op, element)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- pretty form ---------------------------------------------------------------------------------------------------
+
+void OpPrinter::formatted(const OpView& op, const AssemblyFormat& format) {
+  out += op.name();
+  const FormatElement* before = nullptr;
+  for (size_t i = 0; i < format.elements.size(); ++i) {
+    const FormatElement& item = format.elements[i];
+    if (item.kind == FormatKind::kGroup) {
+      if (op.attrs().find(item.text) == nullptr) i += item.count;
+    } else if (item.kind == FormatKind::kAttrDict) {
+      attr_dict(op, format);
+    } else if (is_shown(op, item)) {
+      if (stands_alone(item, before)) out += ' ';
+      element(op, item);
+      before = &item;
+    }
+  }
+}
+
+void OpPrinter::element(const OpView& op, const FormatElement& element) {
+  switch (element.kind) {
+    case FormatKind::kLiteral: out += element.text; break;
+    case FormatKind::kOperands: values(op.operands()); break;
+    case FormatKind::kOperand: value(op.operand(element.count)); break;
+    case FormatKind::kAttribute: short_attribute(*op.attrs().find(element.text)); break;
+    case FormatKind::kSameType: type(module_.value(op.result()).type); break;
+    case FormatKind::kSameOrFunctionalType:
+      if (all_types_equal(op)) {
+        type(module_.value(op.result()).type);
+      } else {
+        functional_type(op);
+      }
+      break;
+    case FormatKind::kFunctionalType: functional_type(op); break;
+    case FormatKind::kOperandType: types(op.operands()); break;
+    case FormatKind::kResultType:
+      for (size_t i = 0; i < op.result_count(); ++i) {
+        if (i > 0) out += ", ";
+        type(module_.value(op.result(i)).type);
+      }
+      break;
+    case FormatKind::kComplexType: type(module_.value(op.result()).type); break;
+    case FormatKind::kSelectType:
+      type(module_.value(op.operand(0)).type);
+      out += ", ";
+      type(module_.value(op.result()).type);
+      break;
+    case FormatKind::kSharding:
+      if (element.count != 0) {  // optional
+        const ShardingId sharding = module_.value(op.result()).sharding;
+        if (sharding) out.append(element.text).append("=").append(bare_text(module_.context().sharding(sharding)));
+        break;
+      }
+      out += bare_text(module_.context().sharding(module_.value(op.result()).sharding));
+      break;
+    case FormatKind::kCustom: element.custom->print(*this, op, element.text); break;
+    case FormatKind::kGroup:
+    case FormatKind::kAttrDict: break;
+  }
+}
+
+void OpPrinter::short_attribute(const Attribute& attribute) {
+  if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return append_integer(out, number->value);
+  if (const auto* values = std::get_if<IntArray>(&attribute.base())) return print_integers(out, *values);
+  if (const auto* value = std::get_if<EnumAttr>(&attribute.base())) {
+    out += value->value;
+    return;
+  }
+  print_attribute(out, attribute);
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------------
+
+void OpPrinter::attr_dict(const OpView& op, const AssemblyFormat& format) {
+  std::vector<NamedAttribute> rest;
+  for (const NamedAttribute& entry : op.attrs().entries()) {
+    if (!format.shows(entry.first)) rest.push_back(entry);
+  }
+  const size_t start = out.size();
+  out += " {";
+  const size_t body = out.size();
+  print_dictionary(out, rest);
+  discardable(op, format.sharding.empty() && format.result_shardings.empty(), rest.empty());
+  if (out.size() == body) {
+    out.resize(start);
+  } else {
+    out += '}';
+  }
+}
+
+void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
+  auto results_have = [&](auto&& has) {
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      if (has(op.result(i))) return true;
+    }
+    return false;
+  };
+  auto separate = [&] {
+    if (!first) out += ", ";
+    first = false;
+  };
+  if (with_sharding && results_have([&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); })) {
+    separate();
+    result_shardings(op);
+  }
+  if (results_have([&](ValueId id) { return module_.blocks(id) != nullptr; })) {
+    separate();
+    local_blocks(op);
+  }
+}
+
+void OpPrinter::result_shardings(const OpView& op) {
+  out.append(text_words::kSharding).append(" = #sdy.sharding_per_value<");
+  sharding_list(results_of(op));
+  out += '>';
+}
+
+bool OpPrinter::has_shardings(std::span<const ValueId> values) const {
+  return std::ranges::any_of(values, [&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); });
+}
+
+// Those without a sharding beside others that have one are open.
+void OpPrinter::sharding_list(std::span<const ValueId> values) {
+  MeshPtr mesh;
+  for (const ValueId id : values) {
+    const ShardingId sharding = module_.value(id).sharding;
+    if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
+  }
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ", ";
+    const ShardingId id = module_.value(values[i]).sharding;
+    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(values[i]).ndim()));
+  }
+  out += ']';
+}
+
+void OpPrinter::local_blocks(const OpView& op) {
+  out.append(text_words::kLocalBlocks).append(" = ");
+  AttrArray all;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const Dims* blocks = module_.blocks(op.result(i));
+    all.push_back(blocks == nullptr ? Attribute(Unit{}) : Attribute(*blocks));
+  }
+  print_attribute(out, all.size() == 1 ? all[0] : Attribute(all));
+}
+
+// ---- generic form --------------------------------------------------------------------------------------------------
+
+void OpPrinter::generic(const OpView& op) {
+  const AssemblyFormat& format = assembly_format(op.def());
+  out.append("\"").append(op.name()).append("\"(");
+  values(op.operands());
+  out += ')';
+  generic_properties(op, format);
+  generic_regions(op);
+  std::vector<NamedAttribute> others;
+  for (const NamedAttribute& entry : op.attrs().entries()) {
+    if (!is_property(format, entry.first)) others.push_back(entry);
+  }
+  const size_t start = out.size();
+  out += " {";
+  print_dictionary(out, others);
+  discardable(op, format.sharding.empty() && format.result_shardings.empty(), others.empty());
+  if (out.ends_with(" {")) {
+    out.resize(start);
+  } else {
+    out += '}';
+  }
+  out += " : ";
+  functional_type(op);
+}
+
+void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& format) {
+  const size_t start = out.size();
+  out += " <{";
+  const size_t body = out.size();
+  for (const auto& [name, attribute] : op.attrs().entries()) {
+    if (!is_property(format, name)) continue;
+    if (out.size() != body) out += ", ";
+    const auto custom = std::find_if(format.elements.begin(), format.elements.end(), [&](const FormatElement& element) {
+      return element.custom != nullptr && element.text == name && element.custom->print_attribute != nullptr;
+    });
+    if (custom == format.elements.end()) {
+      print_dictionary(out, {{name, attribute}});
+    } else {
+      out.append(name).append(" = ");
+      custom->custom->print_attribute(out, attribute);
+    }
+  }
+  const auto begin_column = [&](std::string_view name) {
+    if (out.size() != body) out += ", ";
+    out.append(name).append(" = ");
+  };
+  if (!format.sharding.empty() && op.result_count() == 1 && module_.value(op.result()).sharding) {
+    begin_column(format.sharding);
+    out += text(module_.context().sharding(module_.value(op.result()).sharding));
+  }
+  if (!format.argument_shardings.empty() && has_shardings(module_.region(op.regions()[0]).arguments)) {
+    begin_column(format.argument_shardings);
+    out.append("#sdy.sharding_per_value<");
+    sharding_list(module_.region(op.regions()[0]).arguments);
+    out += '>';
+  }
+  const std::vector<ValueId> results = results_of(op);
+  if (!format.result_shardings.empty() && has_shardings(results)) {
+    begin_column(format.result_shardings);
+    out.append("#sdy.sharding_per_value<");
+    sharding_list(results);
+    out += '>';
+  }
+  if (out.size() == body) {
+    out.resize(start);
+  } else {
+    out += "}>";
+  }
+}
+
+void OpPrinter::generic_regions(const OpView& op) {
+  if (op.regions().empty()) return;
+  out += " (";
+  bool first = true;
+  for (RegionId region : op.regions()) {
+    if (!first) out += ", ";
+    first = false;
+    region_body(region);
+  }
+  out += ')';
+}
+
+}  // namespace shardwise

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/printer.h"
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/text_words.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/text/op_printer.h"
+
+namespace shardwise {
+
+OpPrinter::OpPrinter(const Module& module, PrintOptions options)
+    : module_(module), options_(options), names_(module.value_count()) {}
+
+void OpPrinter::new_line() {
+  out += '\n';
+  out.append(static_cast<size_t>(2 * indent_), ' ');
+}
+
+void OpPrinter::value(ValueId id) {
+  const Value& value = module_.value(id);
+  out.append("%").append(names_[id.index]);
+  if (!value.op || module_.op(value.op).result_count == 1) return;
+  out += '#';
+  append_integer(out, static_cast<int64_t>(value.index));
+}
+
+void OpPrinter::values(std::span<const ValueId> ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) out += ", ";
+    value(ids[i]);
+  }
+}
+
+void OpPrinter::type(TypeId id) {
+  if (id.index >= type_texts_.size()) type_texts_.resize(id.index + 1);
+  std::string& text = type_texts_[id.index];
+  if (text.empty()) text = module_.context().type(id).text();
+  out += text;
+}
+
+void OpPrinter::types(std::span<const ValueId> ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) out += ", ";
+    type(module_.value(ids[i]).type);
+  }
+}
+
+void OpPrinter::functional_type(const OpView& op) {
+  out += '(';
+  types(op.operands());
+  out += ") -> ";
+  if (op.result_count() != 1) out += '(';
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    if (i > 0) out += ", ";
+    type(module_.value(op.result(i)).type);
+  }
+  if (op.result_count() != 1) out += ')';
+}
+
+void OpPrinter::location(LocId id) {
+  if (options_.locations) out.append(" ").append(location_attribute_text(module_.context(), id));
+}
+
+void OpPrinter::name_argument(ValueId id) { names_[id.index] = str("arg", next_argument_++); }
+
+void OpPrinter::argument(ValueId id) {
+  name_argument(id);
+  value(id);
+  out += ": ";
+  type(module_.value(id).type);
+}
+
+void OpPrinter::arguments(RegionId id, std::string_view open, std::string_view close) {
+  out += open;
+  bool first = true;
+  for (const ValueId argument : module_.region(id).arguments) {
+    if (!first) out += ", ";
+    first = false;
+    this->argument(argument);
+    location(module_.value(argument).loc);
+  }
+  out += close;
+}
+
+void OpPrinter::name_like(ValueId id, ValueId other) { names_[id.index] = names_[other.index]; }
+
+// ---- ops and regions -----------------------------------------------------------------------------------------------
+
+void OpPrinter::op(OpId id) {
+  const OpView view(module_, id);
+  result_names(view);
+  const AssemblyFormat& format = assembly_format(view.def());
+  if (options_.generic || !fits_format(view, format)) {
+    generic(view);
+  } else {
+    formatted(view, format);
+  }
+  location(view.loc());
+}
+
+void OpPrinter::result_names(const OpView& op) {
+  if (op.result_count() == 0) return;
+  const std::string name = str(next_value_++);
+  for (size_t i = 0; i < op.result_count(); ++i) names_[op.result(i).index] = name;
+  out.append("%").append(name);
+  if (op.result_count() > 1) out += str(":", op.result_count());
+  out += " = ";
+}
+
+void OpPrinter::block(RegionId id, std::string_view terminator) {
+  const Region& region = module_.region(id);
+  ++indent_;
+  for (OpId inner : region.ops) {
+    new_line();
+    op(inner);
+  }
+  new_line();
+  out += terminator;
+  if (!region.results.empty()) {
+    out += ' ';
+    values(region.results);
+    out += " : ";
+    types(region.results);
+  }
+  location({});
+  --indent_;
+  new_line();
+  out += '}';
+}
+
+void OpPrinter::region_body(RegionId id) {
+  const Region& region = module_.region(id);
+  out += '{';
+  const bool labelled = !region.arguments.empty() && names_[region.arguments[0].index].empty();
+  if (labelled) {
+    new_line();
+    arguments(id, "^bb0(", "):");
+  }
+  const bool is_sdy = region.op && module_.op(region.op).def->name.starts_with("sdy.");
+  block(id, is_sdy ? text_words::kShardyReturn : text_words::kRegionReturn);
+}
+
+// ---- functions -----------------------------------------------------------------------------------------------------
+
+void OpPrinter::argument_attributes(ValueId id) {
+  const ShardingId sharding = module_.value(id).sharding;
+  const Dims* blocks = module_.blocks(id);
+  if (!sharding && blocks == nullptr) return;
+  out += " {";
+  if (sharding) out.append(text_words::kSharding).append(" = ").append(text(module_.context().sharding(sharding)));
+  if (sharding && blocks != nullptr) out += ", ";
+  if (blocks != nullptr) out.append(text_words::kLocalBlocks).append(" = ").append(attribute_text(*blocks));
+  out += '}';
+}
+
+void OpPrinter::results(const Function& function) {
+  const auto& values = module_.region(function.body).results;
+  if (values.empty()) return;
+  out += " -> ";
+  auto sharding = [&](size_t i) {
+    return i < function.result_shardings.size() ? function.result_shardings[i] : ShardingId{};
+  };
+  const bool listed = values.size() != 1 || sharding(0);
+  if (listed) out += '(';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ", ";
+    type(module_.value(values[i]).type);
+    if (sharding(i))
+      out.append(" {")
+          .append(text_words::kSharding)
+          .append(" = ")
+          .append(text(module_.context().sharding(sharding(i))))
+          .append("}");
+  }
+  if (listed) out += ')';
+}
+
+void OpPrinter::function(const Function& function) {
+  next_value_ = next_argument_ = 0;
+  indent_ = 1;
+  new_line();
+  out.append(text_words::kFunction).append(" ");
+  const std::string_view visibility = text_words::kVisibilities[static_cast<size_t>(function.visibility)];
+  if (!visibility.empty()) out.append(visibility).append(" ");
+  out.append(symbol_text(function.name)).append("(");
+  bool first = true;
+  for (ValueId id : module_.region(function.body).arguments) {
+    if (!first) out += ", ";
+    first = false;
+    argument(id);
+    argument_attributes(id);
+    location(module_.value(id).loc);
+  }
+  out += ')';
+  results(function);
+  out += " {";
+  block(function.body, "return");
+}
+
+// ---- modules -------------------------------------------------------------------------------------------------------
+
+std::string print(const Module& module, PrintOptions options) {
+  OpPrinter printer(module, options);
+  printer.out += "module ";
+  if (!module.name.empty()) printer.out.append(symbol_text(module.name)).append(" ");
+  printer.out += '{';
+  for (const MeshPtr& mesh : module.meshes) {
+    printer.out.append("\n  ")
+        .append(text_words::kMesh)
+        .append(" ")
+        .append(symbol_text(mesh->name()))
+        .append(" = ")
+        .append(mesh->text());
+  }
+  for (const Function& function : module.functions) printer.function(function);
+  printer.out += "\n}\n";
+  return std::move(printer.out);
+}
+
+namespace {
+
+void print_location(std::string& out, const Context& context, LocId id) {
+  const Location& location = context.location(id);
+  if (location.kind == Location::Kind::kName) {
+    out += quote(location.text);
+    if (!location.child) return;
+    out += '(';
+    print_location(out, context, location.child);
+    out += ')';
+    return;
+  }
+  const ResolvedSource source = context.resolve(id);
+  out += source.file.empty() ? "unknown" : str(quote(source.file), ":", source.line, ":", source.column);
+}
+
+}  // namespace
+
+std::string location_attribute_text(const Context& context, LocId id) {
+  std::string out = "loc(";
+  print_location(out, context, id);
+  return out + ")";
+}
+
+}  // namespace shardwise

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops whose text names the arguments of their regions:
+//
+//   stablehlo.while(%arg2 = %0, %arg3 = %arg0) : tensor<i32>, tensor<8xf32> attributes {…}
+//     cond { … }
+//     do { … }
+//   sdy.manual_computation(%0) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"x"} (%arg2: tensor<4xf32>) { … } :
+//   … sdy.named_computation<"f">(%0) in_shardings=[<…>] (%arg2: tensor<8xf32>) { … } : …
+//
+// in_shardings and out_shardings are the sharding columns of the region's arguments and of the results.
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_printer.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/op_parser.h"
+#include "shardwise/text/op_printer.h"
+
+namespace shardwise {
+namespace {
+
+// ---- while ---------------------------------------------------------------------------------------------------------
+
+bool fits_while(const OpView& op, std::string_view) {
+  if (op.regions().size() != 2) return false;
+  return std::ranges::all_of(
+      op.regions(), [&](RegionId region) { return op.module().region(region).arguments.size() == op.operand_count(); });
+}
+
+void print_while_region(OpPrinter& printer, std::string_view keyword, RegionId region) {
+  printer.new_line();
+  printer.out.append(keyword).append(" ");
+  printer.region_body(region);
+}
+
+void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
+  const Module& module = op.module();
+  const Region& cond = module.region(op.regions()[0]);
+  const Region& body = module.region(op.regions()[1]);
+  printer.out += '(';
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (i > 0) printer.out += ", ";
+    printer.name_argument(cond.arguments[i]);
+    printer.name_like(body.arguments[i], cond.arguments[i]);
+    printer.value(cond.arguments[i]);
+    printer.out += " = ";
+    printer.value(op.operand(i));
+  }
+  printer.out += ')';
+  if (op.operand_count() > 0) {
+    printer.out += " : ";
+    printer.types(op.operands());
+  }
+  const size_t start = printer.out.size();
+  printer.out += " attributes";
+  const size_t before = printer.out.size();
+  printer.attr_dict(op, assembly_format(op.def()));
+  if (printer.out.size() == before) printer.out.resize(start);
+  print_while_region(printer, "cond", op.regions()[0]);
+  print_while_region(printer, "do", op.regions()[1]);
+}
+
+struct NamedArgument {
+  std::string_view name;
+  size_t position;
+};
+
+void parse_while_region(OpParser& parser, OpSyntax& op, std::string_view keyword,
+                        const std::vector<NamedArgument>& names) {
+  parser.expect(keyword, "before a region of a while");
+  const OpParser::Nesting nesting(parser);
+  const RegionId region = parser.module().add_region();
+  const size_t scope = parser.open_scope();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ValueId argument = parser.module().add_argument(region, op.declared[i]);
+    parser.define(names[i].name, argument, 1, names[i].position);
+  }
+  parser.expect("{", "before a region of a while");
+  parser.parse_block(region);
+  parser.close_scope(scope);
+  op.regions.push_back(region);
+}
+
+void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
+  std::vector<NamedArgument> names;
+  parser.expect("(", "before the values of a while");
+  if (!parser.take(")")) {
+    do {
+      parser.expect("%", "before the name of a value of a while");
+      const size_t position = parser.pos - 1;
+      const std::string_view name = parser.take_suffix_id();
+      if (name.empty()) parser.fail_here("expected the name of a value of a while");
+      names.push_back({name, position});
+      parser.expect("=", "behind the name of a value of a while");
+      op.operands.push_back(parser.parse_operand());
+    } while (parser.take(","));
+    parser.expect(")", "behind the values of a while");
+    parser.expect(":", "before the types of a while");
+    parser.skip_space();
+    const size_t start = parser.pos;
+    parser.parse_type_list(op.declared);
+    if (op.declared.size() != names.size()) {
+      parser.fail_at(start, str("a while must have a type for each of its ", names.size(), " values"),
+                     str(op.declared.size()));
+    }
+    for (size_t i = 0; i < names.size(); ++i) parser.expect_type(i, op.operands[i], op.declared[i], start);
+  }
+  if (parser.take_keyword("attributes")) parser.parse_optional_attr_dict(op);
+  parse_while_region(parser, op, "cond", names);
+  parse_while_region(parser, op, "do", names);
+}
+
+// ---- manual_computation, named_computation -------------------------------------------------------------------------
+
+bool has_body(const OpView& op) {
+  return op.regions().size() == 1 && op.module().region(op.regions()[0]).arguments.size() == op.operand_count();
+}
+
+std::vector<ValueId> results_of(const OpView& op) {
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
+  return results;
+}
+
+void print_operands(OpPrinter& printer, const OpView& op) {
+  printer.out += '(';
+  printer.values(op.operands());
+  printer.out += ')';
+}
+
+void print_body(OpPrinter& printer, const OpView& op) {
+  printer.arguments(op.regions()[0], " (", ") ");
+  printer.region_body(op.regions()[0]);
+  printer.attr_dict(op, assembly_format(op.def()));
+  printer.out += " : ";
+  printer.functional_type(op);
+}
+
+void parse_operands(OpParser& parser, OpSyntax& op) {
+  parser.expect("(", "before the operands");
+  parser.parse_operand_list(op.operands);
+  parser.expect(")", "behind the operands");
+}
+
+std::vector<ShardingId> parse_shardings(OpParser& parser, std::string_view name) {
+  std::vector<ShardingId> shardings;
+  parser.expect("=", str("behind ", name));
+  parser.expect("[", str("before the list of ", name));
+  if (parser.take("]")) return shardings;
+  do {
+    shardings.push_back(parser.parse_sharding_id());
+  } while (parser.take(","));
+  parser.expect("]", str("behind the list of ", name));
+  return shardings;
+}
+
+void parse_body(OpParser& parser, OpSyntax& op) {
+  const OpParser::Nesting nesting(parser);
+  const RegionId region = parser.module().add_region();
+  const size_t scope = parser.open_scope();
+  parser.expect("(", "before the arguments of the region");
+  if (!parser.take(")")) {
+    do {
+      parser.parse_argument(region);
+    } while (parser.take(","));
+    parser.expect(")", "behind the arguments of the region");
+  }
+  parser.expect("{", "before the region");
+  parser.parse_block(region);
+  parser.close_scope(scope);
+  op.regions.push_back(region);
+  parser.parse_optional_attr_dict(op);
+  parser.expect(":", "before the type of an op");
+  parser.parse_functional_type(op);
+}
+
+constexpr std::string_view kIn = "in_shardings", kOut = "out_shardings";
+
+bool fits_manual(const OpView& op, std::string_view argument) {
+  return has_body(op) && op.attrs().find<AxesAttr>(argument) != nullptr;
+}
+
+void print_manual(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  print_operands(printer, op);
+  printer.out.append(" ").append(kIn).append("=");
+  printer.sharding_list(op.module().region(op.regions()[0]).arguments);
+  printer.out.append(" ").append(kOut).append("=");
+  printer.sharding_list(results_of(op));
+  printer.out.append(" ").append(argument).append("=");
+  print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
+  print_body(printer, op);
+}
+
+void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parse_operands(parser, op);
+  parser.expect(kIn, "in the text of a manual computation");
+  op.argument_shardings = parse_shardings(parser, kIn);
+  op.has_argument_shardings = true;
+  parser.expect(kOut, "in the text of a manual computation");
+  op.shardings = parse_shardings(parser, kOut);
+  op.has_shardings = true;
+  parser.expect(argument, "in the text of a manual computation");
+  parser.expect("=", "behind the name of the manual axes");
+  parser.add_attribute(op, argument, AxesAttr{parse_axis_list(parser)});
+  parse_body(parser, op);
+}
+
+// In the order of the mesh: manual axes are a set.
+void sort_manual_axes(OpSyntax& op, const Context& context, std::string_view argument) {
+  MeshPtr mesh;
+  for (const auto* shardings : {&op.argument_shardings, &op.shardings}) {
+    for (const ShardingId id : *shardings) {
+      if (mesh == nullptr || mesh->is_empty()) mesh = context.sharding(id).mesh;
+    }
+  }
+  if (mesh == nullptr) return;
+  for (NamedAttribute& attribute : op.attributes) {
+    const auto* axes = std::get_if<AxesAttr>(&attribute.second.base());
+    if (attribute.first != argument || axes == nullptr) continue;
+    AxesAttr sorted = *axes;
+    std::ranges::stable_sort(sorted.axes, {}, [&](const RawAxisRef& axis) {
+      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification refuses what the mesh has not
+    });
+    attribute.second = std::move(sorted);
+  }
+}
+
+void print_manual_axes(std::string& out, const Attribute& attribute) {
+  out += "#sdy<manual_axes";
+  print_axes(out, std::get<AxesAttr>(attribute.base()));
+  out += '>';
+}
+
+bool fits_named(const OpView& op, std::string_view argument) {
+  return has_body(op) && op.attrs().find<std::string>(argument) != nullptr;
+}
+
+void print_named(OpPrinter& printer, const OpView& op, std::string_view argument) {
+  printer.out.append("<").append(quote(op.attrs().get<std::string>(argument))).append(">");
+  print_operands(printer, op);
+  const std::vector<ValueId>& arguments = op.module().region(op.regions()[0]).arguments;
+  if (printer.has_shardings(arguments)) {
+    printer.out.append(" ").append(kIn).append("=");
+    printer.sharding_list(arguments);
+  }
+  if (const std::vector<ValueId> results = results_of(op); printer.has_shardings(results)) {
+    printer.out.append(" ").append(kOut).append("=");
+    printer.sharding_list(results);
+  }
+  print_body(printer, op);
+}
+
+void parse_named(OpParser& parser, OpSyntax& op, std::string_view argument) {
+  parser.expect("<", "before the name of a computation");
+  parser.add_attribute(op, argument, parser.take_string());
+  parser.expect(">", "behind the name of a computation");
+  parse_operands(parser, op);
+  op.has_argument_shardings = parser.take_keyword(kIn);
+  if (op.has_argument_shardings) op.argument_shardings = parse_shardings(parser, kIn);
+  op.has_shardings = parser.take_keyword(kOut);
+  if (op.has_shardings) op.shardings = parse_shardings(parser, kOut);
+  parse_body(parser, op);
+}
+
+}  // namespace
+
+const CustomDirective kWhileDirective{
+    .name = "while", .attributes = {}, .fits = fits_while, .print = print_while, .parse = parse_while, .whole = true};
+
+const CustomDirective kManualDirective{.name = "manual_computation",
+                                       .attributes = {},
+                                       .fits = fits_manual,
+                                       .print = print_manual,
+                                       .parse = parse_manual,
+                                       .print_attribute = print_manual_axes,
+                                       .whole = true,
+                                       .argument_shardings = kIn,
+                                       .result_shardings = kOut,
+                                       .normalize = sort_manual_axes};
+
+const CustomDirective kNamedDirective{.name = "named_computation",
+                                      .attributes = {},
+                                      .fits = fits_named,
+                                      .print = print_named,
+                                      .parse = parse_named,
+                                      .whole = true,
+                                      .argument_shardings = kIn,
+                                      .result_shardings = kOut};
+
+}  // namespace shardwise

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/rule_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/sharding_rule.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
+constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
+
+using List = Dims RuleAttr::*;
+constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction", &RuleAttr::reduction},
+                                                                   {"need_replication", &RuleAttr::need_replication},
+                                                                   {"permutation", &RuleAttr::permutation},
+                                                                   {"blocked_propagation", &RuleAttr::blocked}}};
+
+// What follows `z_` in `word` at `at`; `begin` is the position of `word` in the text.
+int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t begin) {
+  const size_t start = at;
+  while (at < word.size() && word[at] >= '0' && word[at] <= '9') ++at;
+  const std::string_view digits = word.substr(start, at - start);
+  if (digits.empty()) cursor.fail_at(begin + start, "a factor z_ must have a number, such as z_1", quote(word));
+  if (digits[0] == '0') cursor.fail_at(begin + start, "the number of a factor z_ must begin with 1 to 9", digits);
+  int64_t index = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (result.ec != std::errc{} || index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
+    cursor.fail_at(begin + start, "the number of a factor z_ must fit in 64 bits", digits);
+  }
+  return kPlainSymbols - 1 + index;
+}
+
+// Factors in a row: `ij`, `zz_1`. None where no word follows.
+Dims parse_factors(SdyCursor& cursor) {
+  Dims factors;
+  cursor.skip_space();
+  const size_t begin = cursor.pos;
+  const std::string_view word = cursor.take_word();
+  for (size_t at = 0; at < word.size();) {
+    const char symbol = word[at];
+    if (symbol < 'i' || symbol > 'z') {
+      cursor.fail_at(begin + at, "a factor must be a letter from i to z, or z_1, z_2, …", quote(word.substr(at, 1)));
+    }
+    ++at;
+    if (symbol == 'z' && at < word.size() && word[at] == '_') {
+      factors.push_back(parse_index(cursor, word, ++at, begin));
+    } else {
+      factors.push_back(symbol - 'i');
+    }
+  }
+  return factors;
+}
+
+RuleAttr::Mapping parse_mapping(SdyCursor& cursor) {
+  RuleAttr::Mapping dims;
+  cursor.expect("[", "before the factors of a tensor");
+  if (cursor.take("]")) return dims;
+  while (true) {
+    dims.push_back(parse_factors(cursor));
+    if (cursor.take("]")) return dims;
+    if (!cursor.take(",")) cursor.fail_here("expected ',' or ']' after the factors of a dim");
+  }
+}
+
+std::vector<RuleAttr::Mapping> parse_mappings(SdyCursor& cursor) {
+  std::vector<RuleAttr::Mapping> tensors;
+  cursor.expect("(", "before the tensors of a sharding rule");
+  if (cursor.take(")")) return tensors;
+  while (true) {
+    tensors.push_back(parse_mapping(cursor));
+    if (cursor.take(")")) return tensors;
+    if (!cursor.take(",")) cursor.fail_here("expected ',' or ')' after a tensor of a sharding rule");
+  }
+}
+
+Dims parse_sizes(SdyCursor& cursor) {
+  Dims sizes;
+  cursor.expect("{", "before the sizes of factors");
+  if (cursor.take("}")) return sizes;
+  while (true) {
+    cursor.skip_space();
+    const size_t start = cursor.pos;
+    const Dims factors = parse_factors(cursor);
+    const std::string expected = factor_symbol(sizes.size());
+    if (factors.size() > 1) {
+      cursor.fail_at(start, "a size must be of one factor", cursor.text.substr(start, cursor.pos - start),
+                     "write a size for each");
+    }
+    if (factors.empty() || factors[0] != static_cast<int64_t>(sizes.size())) {
+      cursor.fail_at(start, "sizes must be given in the order of factors, next that of " + expected,
+                     factors.empty() ? cursor.found() : std::string(cursor.text.substr(start, cursor.pos - start)));
+    }
+    cursor.expect("=", "after a factor");
+    cursor.skip_space();
+    const size_t number = cursor.pos;
+    sizes.push_back(cursor.take_integer("the size of a factor"));
+    if (sizes.back() < 0) {
+      cursor.fail_at(number, "the size of a factor must be at least 0", std::to_string(sizes.back()));
+    }
+    if (cursor.take("}")) return sizes;
+    if (!cursor.take(",")) cursor.fail_here("expected ',' or '}' after the size of a factor");
+  }
+}
+
+Dims parse_list(SdyCursor& cursor) {
+  Dims list;
+  cursor.expect("{", "before a list of factors");
+  if (cursor.take("}")) return list;
+  while (true) {
+    const Dims factors = parse_factors(cursor);
+    if (factors.empty()) cursor.fail_here("expected a factor");
+    list.insert(list.end(), factors.begin(), factors.end());
+    if (cursor.take("}")) return list;
+    if (!cursor.take(",")) cursor.fail_here("expected ',' or '}' after a factor");
+  }
+}
+
+}  // namespace
+
+RuleAttr parse_rule(SdyCursor& cursor) {
+  RuleAttr rule;
+  cursor.expect("<", "before a sharding rule");
+  rule.operands = parse_mappings(cursor);
+  cursor.expect("->", "between operands and results of a sharding rule");
+  rule.results = parse_mappings(cursor);
+  if (cursor.peek("{")) rule.sizes = parse_sizes(cursor);
+  for (const auto& [name, list] : kLists) {
+    cursor.skip_space();
+    const size_t start = cursor.pos;
+    if (cursor.take_word() != name) {
+      cursor.pos = start;
+      continue;
+    }
+    cursor.expect("=", str("after '", name, "'"));
+    rule.*list = parse_list(cursor);
+  }
+  if (cursor.take(",")) {
+    cursor.skip_space();
+    const size_t start = cursor.pos;
+    if (cursor.take_word() != "custom") {
+      cursor.pos = start;
+      cursor.fail_here("expected 'custom' after ',' in a sharding rule");
+    }
+    rule.custom = true;
+  }
+  if (!cursor.take(">")) {
+    cursor.fail_here("expected '>' after a sharding rule",
+                     "lists are reduction, need_replication, permutation, blocked_propagation, in this order");
+  }
+  return rule;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads a sharding rule (ir/rule_attribute.h prints it, and checks it against an op):
+//
+//   <([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}, custom>
+#pragma once
+
+#include "shardwise/ir/attribute.h"
+#include "shardwise/mesh/sdy_cursor.h"
+
+namespace shardwise {
+
+// What is no rule is a ParseError with line and column.
+RuleAttr parse_rule(SdyCursor& cursor);
+
+}  // namespace shardwise

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/text_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "shardwise/ir/text_words.h"
+
+namespace shardwise {
+namespace {
+
+constexpr size_t kMaxDims = 256;
+constexpr int64_t kMaxElements = int64_t{1} << 56;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_suffix_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' ||
+         c == '-';
+}
+
+}  // namespace
+
+TextReader::TextReader(std::string_view source, Module& module) : SdyCursor(source), module_(&module) {
+  subject = "program text";
+  find_aliases();
+}
+
+// An alias is defined at the start of a line, before or behind its uses: #name = …, or !name = … for a type. It is
+// known by its name with the mark.
+void TextReader::find_aliases() {
+  const size_t saved = pos;
+  for (size_t mark = text.find_first_of("#!"); mark != std::string_view::npos;
+       mark = text.find_first_of("#!", mark + 1)) {
+    const size_t before = text.find_last_not_of(" \t", mark == 0 ? 0 : mark - 1);
+    if (mark > 0 && before != std::string_view::npos && text[before] != '\n') continue;
+    pos = mark + 1;
+    const std::string_view name = take_suffix_id();
+    if (!name.empty() && take("=")) aliases_.emplace(text.substr(mark, name.size() + 1), pos);
+  }
+  pos = saved;
+}
+
+size_t TextReader::enter_alias(size_t start, std::string_view name) const {
+  const std::string_view marked = text.substr(start, name.size() + 1);
+  const auto it = aliases_.find(marked);
+  if (it == aliases_.end()) fail_at(start, "an alias must be defined in the text", marked);
+  return it->second;
+}
+
+bool TextReader::at_alias_name() {
+  if (!peek("#")) return false;
+  const size_t start = pos++;
+  const bool is_alias = !take_suffix_id().empty() && (pos >= text.size() || text[pos] != '<');
+  pos = start;
+  return is_alias;
+}
+
+// Aliases of aliases could stand for a text that grows exponentially.
+void TextReader::leave_alias(size_t start, size_t length) {
+  expanded_ += length;
+  if (expanded_ > 64 * text.size() + 4096) fail_at(start, "aliases must not stand for more than 64 times the text");
+}
+
+// ---- tokens --------------------------------------------------------------------------------------------------------
+
+std::string_view TextReader::peek_word() {
+  const std::string_view word = take_word();
+  pos -= word.size();
+  return word;
+}
+
+bool TextReader::take_keyword(std::string_view keyword) {
+  if (peek_word() != keyword) return false;
+  pos += keyword.size();
+  return true;
+}
+
+std::string_view TextReader::expect_word(std::string_view what) {
+  const std::string_view word = take_word();
+  if (word.empty()) fail_here(str("expected ", what));
+  return word;
+}
+
+bool TextReader::at_digit() {
+  skip_space();
+  const size_t digit = pos + (pos < text.size() && text[pos] == '-' ? 1 : 0);
+  return digit < text.size() && is_digit(text[digit]);
+}
+
+std::string_view TextReader::take_digits() {
+  const size_t start = pos;
+  while (pos < text.size() && is_digit(text[pos])) ++pos;
+  return text.substr(start, pos - start);
+}
+
+std::string_view TextReader::take_suffix_id() {
+  if (pos < text.size() && is_digit(text[pos])) return take_digits();
+  const size_t start = pos;
+  while (pos < text.size() && is_suffix_char(text[pos])) ++pos;
+  return text.substr(start, pos - start);
+}
+
+std::string TextReader::take_attribute_name() {
+  if (peek("\"")) return take_string();
+  return std::string(expect_word("the name of an attribute"));
+}
+
+std::string_view TextReader::take_balanced() {
+  skip_space();
+  const size_t start = pos;
+  std::string open;
+  do {
+    if (pos >= text.size()) fail_at(start, "expected a bracket that is closed", "the end of the text");
+    const char c = text[pos];
+    if (c == '"') {
+      take_string();
+      continue;
+    }
+    const size_t opening = std::string_view("([{<").find(c);
+    if (opening != std::string_view::npos) {
+      open += ")]}>"[opening];
+    } else if (c == '-' && text.substr(pos, 2) == "->") {
+      ++pos;
+    } else if (std::string_view(")]}>").find(c) != std::string_view::npos) {
+      if (open.empty() || open.back() != c) fail_here("expected matching brackets");
+      open.pop_back();
+    }
+    ++pos;
+  } while (!open.empty());
+  return text.substr(start, pos - start);
+}
+
+void TextReader::fail_with(size_t position, const std::string& message) const {
+  throw ParseError(message, line(position), column(position));
+}
+
+// ---- types ---------------------------------------------------------------------------------------------------------
+
+size_t TextReader::type_alias_length(size_t start) {
+  if (start >= text.size() || text[start] != '!') return 0;
+  pos = start + 1;
+  const size_t length = take_suffix_id().size();
+  pos = start;
+  return length;
+}
+
+TypeId TextReader::parse_type() {
+  skip_space();
+  const size_t end = text.find('>', pos);
+  if (end == std::string_view::npos) return parse_type_at_cursor();
+  const std::string_view key = text.substr(pos, end + 1 - pos);
+  if (const auto it = types_.find(key); it != types_.end()) {
+    pos = end + 1;
+    return it->second;
+  }
+  const TypeId type = parse_type_at_cursor();
+  if (pos == end + 1) types_.emplace(key, type);
+  return type;
+}
+
+TypeId TextReader::parse_type_at_cursor() {
+  const size_t start = pos;
+  const std::string_view word = peek("!") ? std::string_view() : take_word();
+  if (word.empty() && take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
+  if (word.empty() && aliases_.contains(text.substr(start, 1 + type_alias_length(start)))) {
+    const Nesting nesting(*this);
+    pos = start + 1;
+    return at_alias(start, take_suffix_id(), [&] { return parse_type(); });
+  }
+  if (word != "tensor") {
+    pos = start;
+    fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>, or !stablehlo.token", found(),
+            word == "tuple" ? "pass the parts of a tuple one by one" : "");
+  }
+  expect("<", "behind 'tensor'");
+  TensorType type;
+  int64_t elements = 1;
+  while (at_digit() || peek("?") || peek("*")) {
+    if (!is_digit(text[pos])) {
+      fail_at(start, "a dim must have a static size", text.substr(start, pos + 1 - start),
+              "lower the program with concrete shapes");
+    }
+    const std::string_view digits = take_digits();
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    const bool fits = error == std::errc{} && (size == 0 || elements <= kMaxElements / size);
+    if (!fits || type.shape.size() == kMaxDims)
+      fail_at(start, "a tensor must have less than 2^56 elements in 256 dims");
+    if (size != 0) elements *= size;
+    type.shape.push_back(size);
+    if (!take("x")) fail_here("expected 'x' between the dims and the element type");
+  }
+  type.dtype = parse_dtype();
+  if (peek(",")) fail_here("a tensor type has no encoding");
+  expect(">", "at the end of a tensor type");
+  return context().intern(type);
+}
+
+DType TextReader::parse_dtype() {
+  skip_space();
+  const size_t start = pos;
+  std::string name(take_word());
+  if (name == "complex" && take("<")) {
+    name.append("<").append(take_word()).append(">");
+    expect(">", "behind the type of the parts of a complex number");
+  }
+  const std::optional<DType> dtype = dtype_from_mlir(name);
+  if (!dtype || *dtype == DType::kToken) {
+    fail_at(start,
+            "the element type must be i1, i2 … i64, ui2 … ui64, f4E2M1FN … f8E8M0FNU, f16, bf16, f32, f64 or a complex "
+            "one of the last two",
+            name.empty() ? found() : name);
+  }
+  return *dtype;
+}
+
+void TextReader::parse_type_list(std::vector<TypeId>& types) {
+  do {
+    types.push_back(parse_type());
+  } while (take(","));
+}
+
+void TextReader::parse_type_tuple(std::vector<TypeId>& types) {
+  if (!take("(")) {
+    types.push_back(parse_type());
+    return;
+  }
+  if (take(")")) return;
+  parse_type_list(types);
+  expect(")", "at the end of a list of types");
+}
+
+// ---- locations -----------------------------------------------------------------------------------------------------
+
+LocId TextReader::parse_optional_location() {
+  if (peek_word() != "loc") return {};
+  take_word();
+  expect("(", "behind 'loc'");
+  const LocId location = parse_location();
+  expect(")", "at the end of a location");
+  return location;
+}
+
+// Of several places that a location combines, the first stands for it: the innermost call.
+LocId TextReader::parse_location_list(std::string_view close) {
+  const LocId first = parse_location();
+  while (take(",") || take_keyword("at")) parse_location();
+  expect(close, "at the end of a combined location");
+  return first;
+}
+
+LocId TextReader::parse_location() {
+  const Nesting nesting(*this);
+  if (take("#")) return parse_location_alias();
+  if (take_keyword("unknown")) return {};
+  if (take_keyword("callsite")) {
+    expect("(", "behind 'callsite'");
+    return parse_location_list(")");
+  }
+  if (take_keyword("fused")) {
+    if (peek("<")) take_balanced();
+    expect("[", "behind 'fused'");
+    return parse_location_list("]");
+  }
+  if (!peek("\"")) fail_here("expected a location: \"file\":line:column, \"name\"(...), callsite, fused or unknown");
+  std::string name = take_string();
+  if (take(":")) {
+    const size_t start = pos;
+    const int64_t row = take_integer("a line");
+    expect(":", "between line and column");
+    const int64_t place = take_integer("a column");
+    if (row != static_cast<int32_t>(row) || place != static_cast<int32_t>(place)) {
+      fail_at(start, "line and column must fit in 32 bits");
+    }
+    if (take_keyword("to")) {
+      if (at_digit()) take_integer("a line");
+      expect(":", "before the last column");
+      take_integer("a column");
+    }
+    return context().file_location(std::move(name), static_cast<int32_t>(row), static_cast<int32_t>(place));
+  }
+  if (!take("(")) return context().named_location(std::move(name), {});
+  const LocId child = parse_location();
+  expect(")", "at the end of a named location");
+  return context().named_location(std::move(name), child);
+}
+
+LocId TextReader::parse_location_alias() {
+  const size_t start = pos - 1;
+  const std::string_view name = take_suffix_id();
+  if (const auto known = location_aliases_.find(name); known != location_aliases_.end()) return known->second;
+  const LocId location = at_alias(start, name, [&] {
+    if (peek_word() != "loc") fail_here("expected loc(...) as the meaning of a location alias");
+    return parse_optional_location();
+  });
+  location_aliases_.emplace(name, location);
+  return location;
+}
+
+// ---- shardings -----------------------------------------------------------------------------------------------------
+
+MeshLookup TextReader::mesh_lookup() {
+  return [this](std::string_view name) { return find_mesh(name); };
+}
+
+MeshPtr TextReader::find_mesh(std::string_view name) {
+  if (MeshPtr mesh = module_->find_mesh(name)) return mesh;
+  if (!later_meshes_) find_later_meshes();
+  const auto found = std::find_if(later_meshes_->begin(), later_meshes_->end(),
+                                  [&](const MeshPtr& mesh) { return mesh->name() == name; });
+  return found == later_meshes_->end() ? nullptr : *found;
+}
+
+// A declaration begins its line. A wrong one is an error where it stands, when the parser comes to it.
+void TextReader::find_later_meshes() {
+  later_meshes_.emplace();
+  const size_t saved = pos;
+  for (size_t start = text.find(text_words::kMesh); start != std::string_view::npos;
+       start = text.find(text_words::kMesh, start + 1)) {
+    const size_t line_start = start == 0 ? 0 : text.rfind('\n', start - 1) + 1;
+    if (text.substr(line_start, start - line_start).find_first_not_of(" \t") != std::string_view::npos) continue;
+    pos = start + text_words::kMesh.size();
+    try {
+      std::string name = take_symbol();
+      expect("=", "behind the name of a mesh");
+      later_meshes_->push_back(std::make_shared<const Mesh>(parse_mesh_value(name)));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  pos = saved;
+}
+
+Mesh TextReader::parse_mesh_value(const std::string& name) {
+  return through_alias([&] {
+    if (at_alias_name()) return parse_mesh_value(name);
+    take("#sdy.mesh");
+    return located(pos, [&] { return parse_mesh(*this, name); });
+  });
+}
+
+ShardingId TextReader::parse_sharding_id() {
+  return through_alias([&] {
+    if (at_alias_name()) return parse_sharding_id();
+    return located(pos, [&] { return context().intern(parse_sharding(*this, mesh_lookup())); });
+  });
+}
+
+std::vector<ShardingId> TextReader::parse_shardings_per_value() {
+  return through_alias([&]() -> std::vector<ShardingId> {
+    if (at_alias_name()) return parse_shardings_per_value();
+    std::vector<ShardingId> shardings;
+    if (!take("#sdy.sharding_per_value")) {
+      fail_here("the shardings of an op must be one for each result", "write #sdy.sharding_per_value<[<@mesh, […]>]>");
+    }
+    expect("<", "before the shardings of several values");
+    expect("[", "before the shardings of several values");
+    if (!take("]")) {
+      do {
+        shardings.push_back(parse_sharding_id());
+      } while (take(","));
+      if (!take("]")) fail_here("expected ',' or ']' after the sharding of a value");
+    }
+    expect(">", "after the shardings of several values");
+    return shardings;
+  });
+}
+
+}  // namespace shardwise

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "shardwise/base/error.h"
+#include "shardwise/tile/program.h"
+
+namespace shardwise {
+namespace {
+
+struct Isa {
+  std::string_view name;
+  const TileTable* table;
+};
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas{{"baseline", tile_table_baseline()}};
+  __builtin_cpu_init();
+  const bool fma = __builtin_cpu_supports("fma") != 0;
+  const bool avx2 = fma && __builtin_cpu_supports("avx2") != 0;
+  if (fma) isas.push_back({"scalar_fma", tile_table_scalar_fma()});
+  if (avx2) isas.push_back({"avx2", tile_table_avx2()});
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+    isas.push_back({"avx512", tile_table_avx512()});
+  }
+  return isas;
+}
+
+const TileTable*& current_table() {
+  static const TileTable* table = available_isas().back().table;
+  return table;
+}
+
+// Buffers of finished runners, one per thread, so that small kernels do not pay for fresh pages.
+struct Workspace {
+  std::unique_ptr<std::byte[]> memory;
+  size_t bytes = 0;
+};
+Workspace& spare_workspace() {
+  thread_local Workspace workspace;
+  return workspace;
+}
+
+constexpr int64_t kWorkspaceBytes = int64_t{1} << 18;  // stays in the second-level cache
+int64_t round_up(int64_t lanes) { return ceil_div(lanes, kLaneBlock) * kLaneBlock; }
+
+bool is_aligned(const void* pointer, int64_t item) {
+  return reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(item) == 0;
+}
+
+template <class T>
+void copy_items(std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, from + i * from_stride, sizeof(T));
+    std::memcpy(to + i * to_stride, &value, sizeof(T));
+  }
+}
+
+void copy_run(int64_t item, std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride,
+              int64_t count) {
+  if (to_stride == item && from_stride == item) {
+    std::memcpy(to, from, static_cast<size_t>(count * item));
+    return;
+  }
+  switch (item) {
+    case 1: copy_items<uint8_t>(to, to_stride, from, from_stride, count); break;
+    case 2: copy_items<uint16_t>(to, to_stride, from, from_stride, count); break;
+    case 4: copy_items<uint32_t>(to, to_stride, from, from_stride, count); break;
+    default: copy_items<uint64_t>(to, to_stride, from, from_stride, count); break;
+  }
+}
+
+void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {
+  std::memcpy(to, from, static_cast<size_t>(item));
+  int64_t done = 1;
+  while (done < count) {  // doubling: a few memcpy whatever the item size
+    const int64_t more = std::min(done, count - done);
+    std::memcpy(to + done * item, to, static_cast<size_t>(more * item));
+    done += more;
+  }
+}
+
+}  // namespace
+
+const ParallelFor& serial_for() {
+  static const ParallelFor serial = [](int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) {
+    if (count > 0) body(0, count);
+  };
+  return serial;
+}
+
+std::vector<std::string_view> tile_isas() {
+  std::vector<std::string_view> names;
+  for (const Isa& isa : available_isas()) names.push_back(isa.name);
+  return names;
+}
+
+void use_tile_isa(std::string_view name) {
+  for (const Isa& isa : available_isas()) {
+    if (isa.name == name) {
+      current_table() = isa.table;
+      return;
+    }
+  }
+  fail<InternalError>("use_tile_isa", "the instruction set must be one this machine has", name);
+}
+
+// ---- strided arrays ------------------------------------------------------------------------------------------------
+
+// All arrays of a run over one shape whose dims are ordered by the first output's strides and merged where every array
+// allows it: contiguous operands become one dim.
+struct TileRunner::Strided {
+  struct Array {
+    std::byte* data;
+    int64_t item;
+    Dims strides;
+    bool linear;  // element i lies at data + i * item
+    bool splat;   // all strides 0
+  };
+  Dims shape;
+  std::vector<Array> arrays;  // inputs, then outputs
+
+  int64_t inner() const { return shape.back(); }
+  // Calls f(pointer, stride, count) for the pieces of rows that make up elements [begin, begin + count).
+  template <class F>
+  void for_each_run(const Array& array, int64_t begin, int64_t count, F f) const;
+};
+
+template <class F>
+void TileRunner::Strided::for_each_run(const Array& array, int64_t begin, int64_t count, F f) const {
+  constexpr size_t kMostDims = 32;
+  std::array<int64_t, kMostDims> index{};
+  const size_t ndim = shape.size();
+  const std::byte* row = array.data;
+  int64_t rest = begin;
+  for (size_t d = ndim; d-- > 0;) {
+    index[d] = rest % shape[d];
+    rest /= shape[d];
+    row += index[d] * array.strides[d];
+  }
+  while (count > 0) {
+    const int64_t run = std::min(count, inner() - index[ndim - 1]);
+    f(const_cast<std::byte*>(row), array.strides[ndim - 1], run);
+    count -= run;
+    row -= index[ndim - 1] * array.strides[ndim - 1];
+    index[ndim - 1] = 0;
+    for (size_t d = ndim - 1; d-- > 0;) {
+      row += array.strides[d];
+      if (++index[d] < shape[d]) break;
+      row -= shape[d] * array.strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+namespace {
+
+using Strided = TileRunner::Strided;
+
+void merge_dims(Strided& strided) {
+  size_t kept = 0;
+  for (size_t d = 1; d < strided.shape.size(); ++d) {
+    bool mergeable = true;
+    for (const Strided::Array& array : strided.arrays) {
+      mergeable = mergeable && array.strides[kept] == array.strides[d] * strided.shape[d];
+    }
+    if (mergeable) {
+      strided.shape[kept] *= strided.shape[d];
+    } else {
+      strided.shape[++kept] = strided.shape[d];
+    }
+    for (Strided::Array& array : strided.arrays) array.strides[kept] = array.strides[d];
+  }
+  strided.shape.resize(kept + 1);
+  for (Strided::Array& array : strided.arrays) array.strides.resize(kept + 1);
+}
+
+Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> outputs) {
+  const Dims& shape = outputs[0].shape();
+  std::vector<size_t> order;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != 1) order.push_back(d);
+  }
+  const Dims& leading = outputs[0].strides();
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(leading[a]) > std::abs(leading[b]); });
+  check_internal(order.size() <= 32, "tiles run over at most 32 dims");
+  Strided strided;
+  for (size_t d : order) strided.shape.push_back(shape[d]);
+  if (order.empty()) strided.shape.push_back(1);
+  const auto add = [&](const NdArray& array) {
+    check_internal(array.shape() == shape, "operands of a tile program must have the shape of its outputs");
+    Strided::Array entry{array.data(), item_size(array.dtype()), {}, false, false};
+    for (size_t d : order) entry.strides.push_back(array.strides()[d]);
+    if (order.empty()) entry.strides.push_back(entry.item);
+    strided.arrays.push_back(std::move(entry));
+  };
+  for (const NdArray& array : inputs) add(array);
+  for (const NdArray& array : outputs) add(array);
+  merge_dims(strided);
+  for (Strided::Array& array : strided.arrays) {
+    array.linear = array.strides == row_major_strides(strided.shape, array.item) && is_aligned(array.data, array.item);
+    array.splat = std::all_of(array.strides.begin(), array.strides.end(), [](int64_t s) { return s == 0; });
+  }
+  return strided;
+}
+
+}  // namespace
+
+// ---- the runner ----------------------------------------------------------------------------------------------------
+
+TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
+    : program_(program), table_(*current_table()), max_lanes_(0) {
+  std::vector<int64_t> items;
+  for (DType dtype : program.inputs_) items.push_back(item_size(dtype));
+  for (const TileProgram::Output& output : program.outputs_) items.push_back(item_size(output.dtype));
+  for (const Scalar& scalar : program.scalars_) items.push_back(item_size(scalar.dtype));
+  items.insert(items.end(), program.temporary_bytes_.begin(), program.temporary_bytes_.end());
+  const int64_t lane_bytes = std::accumulate(items.begin(), items.end(), int64_t{0});
+  const int64_t fitting = std::max<int64_t>(kWorkspaceBytes / lane_bytes / kLaneBlock * kLaneBlock, 4 * kLaneBlock);
+  max_lanes_ = std::min({round_up(std::max<int64_t>(max_lanes, 1)), fitting, kTileLanes});
+
+  int64_t bytes = 0;
+  for (int64_t item : items) {
+    pad_offset_.push_back(bytes);
+    bytes += max_lanes_ * item + 64;  // the gap keeps slots from falling onto the same cache sets
+  }
+  bytes += 64;  // to align the first one
+  Workspace& spare = spare_workspace();
+  if (spare.bytes >= static_cast<size_t>(bytes)) {
+    memory_bytes_ = spare.bytes;
+    memory_ = std::move(spare.memory);
+    spare.bytes = 0;
+  } else {
+    memory_bytes_ = static_cast<size_t>(bytes);
+    memory_ = std::make_unique<std::byte[]>(memory_bytes_);  // zeroed: padding lanes always hold defined values
+  }
+  const auto address = reinterpret_cast<uintptr_t>(memory_.get());
+  storage_ = memory_.get() + (64 - address % 64) % 64;
+  for (size_t slot = 0; slot < items.size(); ++slot) slots_.push_back(pad(slot));
+  const size_t scalar_begin = program.inputs_.size() + program.outputs_.size();
+  for (size_t i = 0; i < program.scalars_.size(); ++i) {
+    std::array<std::byte, 8> element{};
+    store(program.scalars_[i], element.data());
+    fill_run(items[scalar_begin + i], pad(scalar_begin + i), element.data(), max_lanes_);
+  }
+}
+
+TileRunner::~TileRunner() {
+  Workspace& spare = spare_workspace();
+  if (memory_bytes_ > spare.bytes) spare = {std::move(memory_), memory_bytes_};
+}
+
+void TileRunner::execute(int64_t lanes) {
+  for (const TileProgram::Instruction& instruction : program_.instructions_) {
+    const TileKernel kernel = instruction.code == TileCode::kConvert
+                                  ? table_.convert[instruction.from][instruction.to]
+                                  : table_.code[static_cast<size_t>(instruction.code)][instruction.from];
+    kernel(slots_[instruction.out], slots_[instruction.a], slots_[instruction.b], slots_[instruction.c], lanes);
+  }
+}
+
+// Whether an output may be written in place although it is the memory of an input: only once that input is read no
+// more.
+bool TileRunner::is_clobbered(size_t output, const void* where, int64_t item) const {
+  for (size_t i = 0; i < program_.inputs_.size(); ++i) {
+    if (slots_[i] != where) continue;
+    if (program_.input_last_use_[i] > program_.outputs_[output].written_at) return true;
+    if (item_size(program_.inputs_[i]) != item) return true;
+  }
+  return false;
+}
+
+void TileRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, int64_t lanes) {
+  const size_t input_count = program_.inputs_.size();
+  for (int64_t begin = 0; begin < lanes;) {
+    int64_t count = std::min(max_lanes_, lanes - begin);
+    if (count > kLaneBlock) count -= count % kLaneBlock;
+    const bool whole = count % kLaneBlock == 0;
+    for (size_t i = 0; i < input_count; ++i) {
+      const int64_t item = item_size(program_.inputs_[i]);
+      const auto* from = static_cast<const std::byte*>(inputs[i]) + begin * item;
+      slots_[i] = whole && is_aligned(from, item) ? const_cast<std::byte*>(from) : pad(i);
+      if (slots_[i] == pad(i)) std::memcpy(pad(i), from, static_cast<size_t>(count * item));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int64_t item = item_size(program_.outputs_[i].dtype);
+      std::byte* to = static_cast<std::byte*>(outputs[i]) + begin * item;
+      const bool direct = whole && is_aligned(to, item) && !is_clobbered(i, to, item);
+      slots_[input_count + i] = direct ? to : pad(input_count + i);
+    }
+    execute(round_up(count));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int64_t item = item_size(program_.outputs_[i].dtype);
+      std::byte* to = static_cast<std::byte*>(outputs[i]) + begin * item;
+      if (slots_[input_count + i] != to) std::memcpy(to, slots_[input_count + i], static_cast<size_t>(count * item));
+    }
+    begin += count;
+  }
+}
+
+void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end) {
+  const size_t input_count = program_.inputs_.size();
+  const size_t array_count = strided.arrays.size();
+  for (size_t i = 0; i < input_count; ++i) {
+    const Strided::Array& array = strided.arrays[i];
+    if (array.splat) fill_run(array.item, pad(i), array.data, std::min(max_lanes_, round_up(end - begin)));
+  }
+  // Tiles of long rows end with the row, so that unit-stride operands are used where they are.
+  const bool by_row = strided.inner() >= 8 * kLaneBlock;
+  while (begin < end) {
+    int64_t count = std::min(max_lanes_, end - begin);
+    if (by_row) count = std::min(count, strided.inner() - begin % strided.inner());
+    if (count > kLaneBlock) count -= count % kLaneBlock;
+    const bool whole = count % kLaneBlock == 0;
+    for (size_t i = 0; i < array_count; ++i) {
+      const Strided::Array& array = strided.arrays[i];
+      const bool is_input = i < input_count;
+      std::byte* place = pad(i);
+      if (is_input && array.splat) {
+      } else if (whole && array.linear) {
+        place = array.data + begin * array.item;
+      } else if (whole && by_row && array.strides.back() == array.item) {
+        strided.for_each_run(array, begin, count, [&](std::byte* from, int64_t, int64_t) {
+          if (is_aligned(from, array.item)) place = from;
+        });
+      }
+      if (is_input && !array.splat && place == pad(i)) {
+        std::byte* to = place;
+        strided.for_each_run(array, begin, count, [&](const std::byte* from, int64_t stride, int64_t run) {
+          if (stride == 0)
+            fill_run(array.item, to, from, run);
+          else
+            copy_run(array.item, to, array.item, from, stride, run);
+          to += run * array.item;
+        });
+      }
+      if (!is_input && is_clobbered(i - input_count, place, array.item)) place = pad(i);
+      slots_[i] = place;
+    }
+    execute(round_up(count));
+    for (size_t i = input_count; i < array_count; ++i) {
+      const Strided::Array& array = strided.arrays[i];
+      if (slots_[i] != pad(i)) continue;
+      const std::byte* from = pad(i);
+      strided.for_each_run(array, begin, count, [&](std::byte* to, int64_t stride, int64_t run) {
+        copy_run(array.item, to, stride, from, array.item, run);
+        from += run * array.item;
+      });
+    }
+    begin += count;
+  }
+}
+
+namespace {
+
+// A large operand whose rows run across memory (a transpose) would cost a cache miss per element; copied in blocks
+// first, it costs one per line.
+NdArray along_memory(const NdArray& input, const NdArray& output, const ParallelFor& parallel_for) {
+  constexpr int64_t kLarge = 1 << 15, kConflict = 1024;
+  if (input.ndim() < 2 || input.size() < kLarge || !output.is_contiguous()) return input;
+  int64_t last = input.ndim() - 1;
+  while (last > 0 && input.shape()[static_cast<size_t>(last)] == 1) --last;
+  const int64_t step = input.strides()[static_cast<size_t>(last)];
+  if (step == 0 || step % kConflict != 0) return input;
+  const NdArray dense = NdArray::empty(input.dtype(), input.shape());
+  const int64_t rows = input.shape()[0];
+  parallel_for(rows, std::max<int64_t>(64, ceil_div(kLarge * rows, input.size())), [&](int64_t begin, int64_t end) {
+    dense.sliced(0, begin, end - begin).copy_from(input.sliced(0, begin, end - begin));
+  });
+  return dense;
+}
+
+}  // namespace
+
+void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std::span<const NdArray> outputs,
+               const ParallelFor& parallel_for) {
+  check_internal(inputs.size() == program.input_count() && outputs.size() == program.output_count(),
+                 "a tile program was given the wrong number of arrays");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_internal(inputs[i].dtype() == program.input_dtype(i), "an input of a tile program has another dtype");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    check_internal(outputs[i].dtype() == program.output_dtype(i), "an output of a tile program has another dtype");
+  }
+  const int64_t size = outputs[0].size();
+  if (size == 0) return;
+  std::vector<NdArray> operands;
+  for (const NdArray& input : inputs) operands.push_back(along_memory(input, outputs[0], parallel_for));
+  const Strided strided = make_strided(operands, outputs);
+  const int64_t grain = std::max<int64_t>(4 * kTileLanes, 65536 / static_cast<int64_t>(program.instruction_count()));
+  parallel_for(size, grain,
+               [&](int64_t begin, int64_t end) { TileRunner(program, end - begin).run_strided(strided, begin, end); });
+}
+
+NdArray broadcast_scalar(const NdArray& scalar, DimSpan shape) {
+  check_internal(scalar.size() == 1, "broadcast_scalar needs one element");
+  return NdArray(scalar.dtype(), to_dims(shape), Dims(shape.size(), 0), scalar.data(), scalar.owner());
+}
+
+}  // namespace shardwise

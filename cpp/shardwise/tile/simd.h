@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops over lanes, and how they become a TileTable. Each tile_simd_<isa>.cpp includes this file, names its SLEEF
+// functions, and is compiled with the flags of its instruction set:
+//
+//   struct F32 { using T = float; using V = __m256; static V exp(V x) { return Sleef_finz_expf8_u10avx2(x); } … };
+//   constexpr TileTable make() { TileTable t = arithmetic_table(); set_math<Function1<F32, Sleef_…>>(…); return t; }
+//
+// Only C headers and SLEEF may be included, and everything is in an unnamed namespace: see tile_table.h.
+#pragma once
+
+#include "shardwise/tile/simd_convert.h"
+#include "shardwise/tile/simd_scalar.h"
+#include "shardwise/tile/table.h"
+
+namespace shardwise {
+namespace {
+
+enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
+
+// `body(i)` for each lane. Lane i reads and writes index i only, which is what ivdep asserts; the inner loop has no
+// tail.
+template <class F>
+inline __attribute__((always_inline)) void for_each_lane(int64_t lanes, F body) {
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < kLaneBlock; ++i) body(block + i);
+  }
+}
+
+template <class Op, class T, class R>
+void unary(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  R* r = static_cast<R*>(out);
+  const T* x = static_cast<const T*>(a);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = Op::apply(x[i]); });
+}
+
+template <class Op, class T, class R>
+void binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  R* r = static_cast<R*>(out);
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
+}
+
+template <class Lo, class Hi, class T>
+void clamp(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  T* r = static_cast<T*>(out);
+  const T* low = static_cast<const T*>(a);
+  const T* x = static_cast<const T*>(b);
+  const T* high = static_cast<const T*>(c);
+  for_each_lane(lanes,
+                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
+}
+
+template <class T>
+void select(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  T* r = static_cast<T*>(out);
+  const uint8_t* which = static_cast<const uint8_t*>(a);
+  const T* x = static_cast<const T*>(b);
+  const T* y = static_cast<const T*>(c);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = which[i] != 0 ? x[i] : y[i]; });
+}
+
+template <class T>
+void copy(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  memmove(out, a, static_cast<size_t>(lanes) * sizeof(T));
+}
+
+// ---- vector functions ----------------------------------------------------------------------------------------------
+
+template <class L, auto Function>
+void vector_unary(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  typename L::T* r = static_cast<typename L::T*>(out);
+  const typename L::T* x = static_cast<const typename L::T*>(a);
+  for (int64_t i = 0; i < lanes; i += static_cast<int64_t>(sizeof(typename L::V) / sizeof(typename L::T))) {
+    typename L::V v;
+    memcpy(&v, x + i, sizeof v);
+    v = Function(v);
+    memcpy(r + i, &v, sizeof v);
+  }
+}
+
+template <class L, auto Function>
+void vector_binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  typename L::T* r = static_cast<typename L::T*>(out);
+  const typename L::T* x = static_cast<const typename L::T*>(a);
+  const typename L::T* y = static_cast<const typename L::T*>(b);
+  for (int64_t i = 0; i < lanes; i += static_cast<int64_t>(sizeof(typename L::V) / sizeof(typename L::T))) {
+    typename L::V v, w;
+    memcpy(&v, x + i, sizeof v);
+    memcpy(&w, y + i, sizeof w);
+    v = Function(v, w);
+    memcpy(r + i, &v, sizeof v);
+  }
+}
+
+// e^-|x| never overflows, so both tails keep their digits: 1 / (1 + e^-x) and e^x / (1 + e^x).
+template <class L, auto Exp>
+void logistic(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  using T = typename L::T;
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {
+    const T* x = static_cast<const T*>(a) + block;
+    T* r = static_cast<T*>(out) + block;
+    T decay[kLaneBlock];
+    for (int64_t i = 0; i < kLaneBlock; ++i) decay[i] = -Abs::apply(x[i]);
+    vector_unary<L, Exp>(decay, decay, nullptr, nullptr, kLaneBlock);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < kLaneBlock; ++i) r[i] = (x[i] >= 0 ? T{1} : decay[i]) / (T{1} + decay[i]);
+  }
+}
+
+// What a function becomes for large |x|, where SLEEF's gives infinity too early: before() makes the argument of a
+// helper function, and after() its result into the magnitude of ours.
+struct LogOnce {  // log1p(x) = log(x)
+  template <class T>
+  static constexpr T kLarge = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
+  template <class T>
+  static T before(T x) {
+    return x;
+  }
+  template <class T>
+  static T after(T log) {
+    return log;
+  }
+};
+struct LogTwice : LogOnce {  // asinh(x) = acosh(x) = log(2 x)
+  template <class T>
+  static T after(T log) {
+    return log + T(0.693147180559945309417);
+  }
+};
+struct ExpHalf {  // sinh(x) = cosh(x) = e^x / 2, where e^x alone may overflow
+  template <class T>
+  static constexpr T kLarge = sizeof(T) == 4 ? T(88) : T(709);
+  template <class T>
+  static T before(T x) {
+    return x * T(0.5);
+  }
+  template <class T>
+  static T after(T root) {
+    return (root * T(0.5)) * root;
+  }
+};
+
+template <class L, class Large, auto Function, auto Helper>
+void with_large(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  using T = typename L::T;
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {
+    T magnitude[kLaneBlock], large[kLaneBlock];
+    const T* x = static_cast<const T*>(a) + block;
+    T* r = static_cast<T*>(out) + block;
+    bool any = false;
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      magnitude[i] = Abs::apply(x[i]);
+      any |= magnitude[i] > Large::template kLarge<T>;
+    }
+    vector_unary<L, Function>(r, x, nullptr, nullptr, kLaneBlock);
+    if (!any) continue;
+    for (int64_t i = 0; i < kLaneBlock; ++i) large[i] = Large::before(magnitude[i]);
+    vector_unary<L, Helper>(large, large, nullptr, nullptr, kLaneBlock);
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      const bool replace = (magnitude[i] > Large::template kLarge<T>)&(r[i] == r[i]);
+      r[i] = replace ? with_sign_of(Large::after(large[i]), r[i]) : r[i];
+    }
+  }
+}
+
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+struct Unary {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = unary<Op, T, T>;
+};
+struct Binary {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = binary<Op, T, T>;
+};
+struct Predicate {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = unary<Op, T, uint8_t>;
+};
+struct Comparison {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = binary<Op, T, uint8_t>;
+};
+struct Clamp {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = clamp<Maximum, Minimum, T>;
+};
+
+constexpr TileKernel& at(TileTable& table, TileCode code, Column column) {
+  return table.code[static_cast<int>(code)][column];
+}
+
+template <class Kind, class Op>
+constexpr void set_floats(TileTable& table, TileCode code) {
+  at(table, code, kF32) = Kind::template kernel<Op, float>;
+  at(table, code, kF64) = Kind::template kernel<Op, double>;
+}
+template <class Kind, class Op>
+constexpr void set_signed(TileTable& table, TileCode code) {
+  at(table, code, kI8) = Kind::template kernel<Op, int8_t>;
+  at(table, code, kI16) = Kind::template kernel<Op, int16_t>;
+  at(table, code, kI32) = Kind::template kernel<Op, int32_t>;
+  at(table, code, kI64) = Kind::template kernel<Op, int64_t>;
+}
+template <class Kind, class Op>
+constexpr void set_integers(TileTable& table, TileCode code) {
+  set_signed<Kind, Op>(table, code);
+  at(table, code, kU8) = Kind::template kernel<Op, uint8_t>;
+  at(table, code, kU16) = Kind::template kernel<Op, uint16_t>;
+  at(table, code, kU32) = Kind::template kernel<Op, uint32_t>;
+  at(table, code, kU64) = Kind::template kernel<Op, uint64_t>;
+}
+template <class Kind, class Op>
+constexpr void set_numbers(TileTable& table, TileCode code) {
+  set_integers<Kind, Op>(table, code);
+  set_floats<Kind, Op>(table, code);
+}
+template <class Kind, class Op>
+constexpr void set_bool(TileTable& table, TileCode code) {
+  at(table, code, kBool) = Kind::template kernel<Truth<Op>, uint8_t>;
+}
+
+template <class... Columns>
+constexpr void set_columns(TileTable& table, TileCode code, TileKernel kernel, Columns... columns) {
+  ((at(table, code, columns) = kernel), ...);
+}
+
+// By width alone: bool, i8, u8 share a kernel, and so on.
+template <template <class> class Make>
+constexpr void set_widths(TileTable& table, TileCode code) {
+  set_columns(table, code, Make<uint8_t>::kernel, kBool, kI8, kU8);
+  set_columns(table, code, Make<uint16_t>::kernel, kI16, kU16, kF16, kBF16);
+  set_columns(table, code, Make<uint32_t>::kernel, kI32, kU32, kF32);
+  set_columns(table, code, Make<uint64_t>::kernel, kI64, kU64, kF64);
+}
+template <class T>
+struct CopyOf {
+  static constexpr TileKernel kernel = copy<T>;
+};
+template <class T>
+struct SelectOf {
+  static constexpr TileKernel kernel = select<T>;
+};
+
+template <class From>
+constexpr void set_converts(TileTable& table, Column from) {
+  TileKernel* row = table.convert[from];
+  row[kBool] = unary<Convert<From, Truthy>, From, Truthy>;
+  row[kI8] = unary<Convert<From, int8_t>, From, int8_t>;
+  row[kI16] = unary<Convert<From, int16_t>, From, int16_t>;
+  row[kI32] = unary<Convert<From, int32_t>, From, int32_t>;
+  row[kI64] = unary<Convert<From, int64_t>, From, int64_t>;
+  row[kU8] = unary<Convert<From, uint8_t>, From, uint8_t>;
+  row[kU16] = unary<Convert<From, uint16_t>, From, uint16_t>;
+  row[kU32] = unary<Convert<From, uint32_t>, From, uint32_t>;
+  row[kU64] = unary<Convert<From, uint64_t>, From, uint64_t>;
+  row[kF32] = unary<Convert<From, float>, From, float>;
+  row[kF64] = unary<Convert<From, double>, From, double>;
+}
+
+constexpr void set_all_converts(TileTable& table) {
+  set_converts<Truthy>(table, kBool);
+  set_converts<int8_t>(table, kI8);
+  set_converts<int16_t>(table, kI16);
+  set_converts<int32_t>(table, kI32);
+  set_converts<int64_t>(table, kI64);
+  set_converts<uint8_t>(table, kU8);
+  set_converts<uint16_t>(table, kU16);
+  set_converts<uint32_t>(table, kU32);
+  set_converts<uint64_t>(table, kU64);
+  set_converts<float>(table, kF32);
+  set_converts<double>(table, kF64);
+  table.convert[kF16][kF32] = unary<Convert<Half, float>, Half, float>;
+  table.convert[kBF16][kF32] = unary<Convert<Brain, float>, Brain, float>;
+  table.convert[kF32][kF16] = unary<Convert<float, Half>, float, Half>;
+  table.convert[kF32][kBF16] = unary<Convert<float, Brain>, float, Brain>;
+  table.convert[kF64][kF16] = unary<Convert<double, Half>, double, Half>;
+  table.convert[kF64][kBF16] = unary<Convert<double, Brain>, double, Brain>;
+}
+
+constexpr void set_unaries(TileTable& table) {
+  set_signed<Unary, Abs>(table, TileCode::kAbs);
+  set_floats<Unary, Abs>(table, TileCode::kAbs);
+  set_numbers<Unary, Negate>(table, TileCode::kNegate);
+  set_signed<Unary, Sign>(table, TileCode::kSign);
+  set_floats<Unary, Sign>(table, TileCode::kSign);
+  set_integers<Unary, Not>(table, TileCode::kNot);
+  set_bool<Unary, LogicalNot>(table, TileCode::kNot);
+  set_integers<Unary, Popcnt>(table, TileCode::kPopcnt);
+  set_integers<Unary, CountLeadingZeros>(table, TileCode::kCountLeadingZeros);
+  set_floats<Unary, Ceil>(table, TileCode::kCeil);
+  set_floats<Unary, Floor>(table, TileCode::kFloor);
+  set_floats<Unary, RoundNearestAfz>(table, TileCode::kRoundNearestAfz);
+  set_floats<Unary, RoundNearestEven>(table, TileCode::kRoundNearestEven);
+  set_floats<Predicate, IsFinite>(table, TileCode::kIsFinite);
+  set_floats<Unary, Sqrt>(table, TileCode::kSqrt);
+  set_floats<Unary, Rsqrt>(table, TileCode::kRsqrt);
+  at(table, TileCode::kTotalOrderKey, kF32) = unary<TotalOrderKey, float, int32_t>;
+  at(table, TileCode::kTotalOrderKey, kF64) = unary<TotalOrderKey, double, int64_t>;
+}
+
+constexpr void set_binaries(TileTable& table) {
+  set_numbers<Binary, Add>(table, TileCode::kAdd);
+  set_bool<Binary, Or>(table, TileCode::kAdd);
+  set_numbers<Binary, Subtract>(table, TileCode::kSubtract);
+  set_numbers<Binary, Multiply>(table, TileCode::kMultiply);
+  set_bool<Binary, And>(table, TileCode::kMultiply);
+  set_numbers<Binary, Divide>(table, TileCode::kDivide);
+  set_numbers<Binary, Remainder>(table, TileCode::kRemainder);
+  set_integers<Binary, IntegerPower>(table, TileCode::kPower);
+  set_numbers<Binary, Maximum>(table, TileCode::kMaximum);
+  set_bool<Binary, Or>(table, TileCode::kMaximum);
+  set_numbers<Binary, Minimum>(table, TileCode::kMinimum);
+  set_bool<Binary, And>(table, TileCode::kMinimum);
+  set_integers<Binary, And>(table, TileCode::kAnd);
+  set_bool<Binary, And>(table, TileCode::kAnd);
+  set_integers<Binary, Or>(table, TileCode::kOr);
+  set_bool<Binary, Or>(table, TileCode::kOr);
+  set_integers<Binary, Xor>(table, TileCode::kXor);
+  set_bool<Binary, Xor>(table, TileCode::kXor);
+  set_integers<Binary, ShiftLeft>(table, TileCode::kShiftLeft);
+  set_integers<Binary, ShiftRightArithmetic>(table, TileCode::kShiftRightArithmetic);
+  set_integers<Binary, ShiftRightLogical>(table, TileCode::kShiftRightLogical);
+}
+
+template <class Op>
+constexpr void set_comparison(TileTable& table, TileCode code) {
+  set_numbers<Comparison, Op>(table, code);
+  set_bool<Comparison, Op>(table, code);
+}
+
+// Everything that needs no SLEEF.
+constexpr TileTable arithmetic_table() {
+  TileTable table{};
+  set_widths<CopyOf>(table, TileCode::kCopy);
+  set_widths<CopyOf>(table, TileCode::kBitcast);
+  set_widths<SelectOf>(table, TileCode::kSelect);
+  set_numbers<Clamp, Maximum>(table, TileCode::kClamp);
+  at(table, TileCode::kClamp, kBool) = clamp<Truth<Or>, Truth<And>, uint8_t>;
+  set_unaries(table);
+  set_binaries(table);
+  set_comparison<Equal>(table, TileCode::kEqual);
+  set_comparison<NotEqual>(table, TileCode::kNotEqual);
+  set_comparison<Less>(table, TileCode::kLess);
+  set_comparison<LessEqual>(table, TileCode::kLessEqual);
+  set_comparison<Greater>(table, TileCode::kGreater);
+  set_comparison<GreaterEqual>(table, TileCode::kGreaterEqual);
+  set_all_converts(table);
+  return table;
+}
+
+constexpr void set_math(TileTable& table, TileCode code, TileKernel f32, TileKernel f64) {
+  at(table, code, kF32) = f32;
+  at(table, code, kF64) = f64;
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/optimize_collectives.h"
+
+#include <gtest/gtest.h>
+
+#include "shardwise/partition/assign.h"
+#include "shardwise/partition/localize.h"
+#include "shardwise/partition/plan_reshards.h"
+#include "support/program_texts.h"
+
+namespace shardwise {
+namespace {
+
+using testing::ops_of;
+using testing::program_of;
+
+TEST(OptimizeCollectives, EqualCollectivesBecomeOneWhateverTheirCause) {
+  Program program = program_of(
+      R"("x"=4)", "%arg0: tensor<2xf32>", "tensor<8xf32>",
+      R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
+                                  %1 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 1 of add"}> : (tensor<2xf32>) -> tensor<8xf32>
+                                  %2 = stablehlo.tanh %0 : tensor<8xf32>
+                                  %3 = stablehlo.tanh %1 : tensor<8xf32>
+                                  %4 = stablehlo.add %2, %3 : tensor<8xf32>
+                                  return %4 : tensor<8xf32>)");
+  optimize_collectives(program);
+  EXPECT_EQ(
+      ops_of(program.module),
+      R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
+%1 = stablehlo.tanh %0 : tensor<8xf32>
+%2 = stablehlo.add %1, %1 : tensor<8xf32>
+)");
+  EXPECT_EQ(program.counters.get("optimize_collectives.merged"), 2);
+}
+
+// One row in two shards, and the same bits as a whole row: the second device may read only the latter.
+TEST(OptimizeCollectives, ShardsWithPaddingAreNotMergedWithWholeValues) {
+  Program program = program_of(R"("x"=2)", "%arg0: tensor<f32>", "tensor<1xf32>, tensor<1xf32>",
+                               R"(%0 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
+                                  %1 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
+                                  return %0, %1 : tensor<1xf32>, tensor<1xf32>)");
+  program.layouts.resize(program.module.value_count());
+  const std::vector<ValueId> results = program.module.region(program.module.main().body).results;
+  program.layouts[results[0].index].dims = {{.size = 1, .axes = {{0, 1, 2}}, .shards = 2, .block = 1}};
+  program.layouts[results[0].index].padding.kind = Padding::Kind::kGarbage;
+  program.layouts[results[1].index].dims = {{.size = 1, .axes = {}, .shards = 1, .block = 1}};
+  optimize_collectives(program);
+  EXPECT_EQ(program.counters.get("optimize_collectives.merged"), 0);
+  EXPECT_EQ(program.module.region(program.module.main().body).ops.size(), 2u);
+}
+
+}  // namespace
+}  // namespace shardwise

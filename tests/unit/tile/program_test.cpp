@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/tile/program.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+constexpr TileCode kMath[] = {TileCode::kSqrt,
+                              TileCode::kRsqrt,
+                              TileCode::kCbrt,
+                              TileCode::kExponential,
+                              TileCode::kExponentialMinusOne,
+                              TileCode::kLog,
+                              TileCode::kLogPlusOne,
+                              TileCode::kLogistic,
+                              TileCode::kSine,
+                              TileCode::kCosine,
+                              TileCode::kTan,
+                              TileCode::kTanh,
+                              TileCode::kSinh,
+                              TileCode::kCosh,
+                              TileCode::kAsin,
+                              TileCode::kAcos,
+                              TileCode::kAtan,
+                              TileCode::kAsinh,
+                              TileCode::kAcosh,
+                              TileCode::kAtanh,
+                              TileCode::kErf,
+                              TileCode::kErfc,
+                              TileCode::kFloor,
+                              TileCode::kRoundNearestAfz,
+                              TileCode::kPower,
+                              TileCode::kAtan2,
+                              TileCode::kDivide,
+                              TileCode::kRemainder,
+                              TileCode::kMaximum,
+                              TileCode::kAdd};
+constexpr DType kFloats[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+
+TileProgram one_instruction(TileCode code, DType dtype, DType result) {
+  TileBuilder tiles;
+  std::vector<uint32_t> inputs;
+  for (int i = 0; i < operand_count(code); ++i) inputs.push_back(tiles.input(dtype));
+  tiles.output(tiles.emit(code, inputs, result));
+  return std::move(tiles).build();
+}
+
+// Values of all magnitudes, with the special ones in between.
+NdArray random_floats(DType dtype, int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> mantissa(-2, 2);
+  std::uniform_int_distribution<int> exponent(-12, 6), any(0, 39), wild(-140, 127);
+  constexpr double kSpecial[] = {0.0, -0.0, 1.0, -1.0, 0.5, INFINITY, -INFINITY, 1e-40, -1e-40, 88.5, -95.0, 3e38};
+  const NdArray array = NdArray::empty(dtype, {count});
+  for (int64_t i = 0; i < count; ++i) {
+    const int choice = any(random);
+    double value = std::ldexp(mantissa(random), choice < 4 ? wild(random) : exponent(random));
+    if (choice == 4) value = kSpecial[static_cast<size_t>(random() % std::size(kSpecial))];
+    if (choice == 5 && i % 8 == 0) value = std::nan("");
+    store(Scalar::of_float(dtype, value), array.data() + i * item_size(dtype));
+  }
+  return array;
+}
+
+std::vector<std::byte> bytes_of(const NdArray& array) {
+  const NdArray dense = array.contiguous();
+  return {dense.data(), dense.data() + dense.nbytes()};
+}
+
+NdArray run(const TileProgram& program, const std::vector<NdArray>& inputs) {
+  const NdArray out = NdArray::empty(program.output_dtype(0), inputs[0].shape());
+  run_tiles(program, inputs, std::array{out}, serial_for());
+  return out;
+}
+
+// A view of elements offset, offset + step, … of a one-dimensional array.
+NdArray view(const NdArray& array, int64_t offset, int64_t step, int64_t count) {
+  const int64_t item = item_size(array.dtype());
+  return NdArray(array.dtype(), {count}, {step * item}, array.data() + offset * item, array.owner());
+}
+
+std::string name_of(TileCode code, DType dtype) {
+  return "code " + std::to_string(static_cast<int>(code)) + " " + std::string(mlir_name(dtype));
+}
+
+TEST(Tile, SameBitsWhateverPositionLengthAndStride) {
+  constexpr int64_t kCount = 10000;
+  for (DType dtype : kFloats) {
+    const NdArray x = random_floats(dtype, kCount, 1), y = random_floats(dtype, kCount, 2);
+    for (TileCode code : kMath) {
+      const TileProgram program = one_instruction(code, dtype, dtype);
+      std::vector<NdArray> whole{x};
+      if (operand_count(code) == 2) whole.push_back(y);
+      const std::vector<std::byte> expected = bytes_of(run(program, whole));
+      const auto item = static_cast<size_t>(item_size(dtype));
+      for (int64_t length = 1; length <= 40; ++length) {
+        for (int64_t step : {1, 3, -2}) {
+          const int64_t offset = (length * 977 + step * 131 + 200) % (kCount - 300) + 100;
+          std::vector<NdArray> part;
+          for (const NdArray& array : whole) part.push_back(view(array, offset, step, length));
+          const std::vector<std::byte> got = bytes_of(run(program, part));
+          for (int64_t i = 0; i < length; ++i) {
+            const auto at = static_cast<size_t>(offset + i * step) * item;
+            ASSERT_EQ(std::memcmp(&expected[at], &got[static_cast<size_t>(i) * item], item), 0)
+                << name_of(code, dtype) << " length " << length << " step " << step << " lane " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Tile, PiecesOfAnyThreadCountGiveTheSameBits) {
+  const NdArray x = random_floats(DType::kF32, 10000, 3);
+  const ParallelFor ragged = [](int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) {
+    for (int64_t begin = 0, size = 1; begin < count; begin += size, size = size * 3 % 1013 + 1) {
+      body(begin, std::min(begin + size, count));
+    }
+  };
+  for (TileCode code : {TileCode::kTanh, TileCode::kExponential, TileCode::kErf, TileCode::kLog}) {
+    const TileProgram program = one_instruction(code, DType::kF32, DType::kF32);
+    const NdArray out = NdArray::empty(DType::kF32, {10000});
+    run_tiles(program, std::array{x}, std::array{out}, ragged);
+    EXPECT_EQ(bytes_of(out), bytes_of(run(program, {x})));
+  }
+}
+
+class EveryIsa : public testing::Test {
+ protected:
+  void TearDown() override { use_tile_isa(tile_isas().back()); }
+};
+
+TEST_F(EveryIsa, GivesTheSameBits) {
+  for (DType dtype : kFloats) {
+    const NdArray x = random_floats(dtype, 10000, 4), y = random_floats(dtype, 10000, 5);
+    for (TileCode code : kMath) {
+      const TileProgram program = one_instruction(code, dtype, dtype);
+      std::vector<NdArray> inputs{x};
+      if (operand_count(code) == 2) inputs.push_back(y);
+      use_tile_isa(tile_isas().back());
+      const NdArray expected = run(program, inputs);
+      for (std::string_view isa : tile_isas()) {
+        if (isa == "baseline") continue;  // without FMA the last bits of transcendentals differ
+        use_tile_isa(isa);
+        const NdArray got = run(program, inputs);
+        for (int64_t i = 0; i < 10000; ++i) {
+          const Scalar want = expected.scalar_at(i), have = got.scalar_at(i);
+          if (std::isnan(want.real) && std::isnan(have.real)) continue;  // which NaN is no part of the promise
+          ASSERT_EQ(want, have) << isa << " " << name_of(code, dtype) << " x = " << x.scalar_at(i).real
+                                << " y = " << y.scalar_at(i).real << ": " << want.real << " and " << have.real;
+        }
+      }
+    }
+  }
+}
+
+long double exact(TileCode code, long double x, long double y) {
+  switch (code) {
+    case TileCode::kSqrt: return sqrtl(x);
+    case TileCode::kRsqrt: return 1 / sqrtl(x);
+    case TileCode::kCbrt: return cbrtl(x);
+    case TileCode::kExponential: return expl(x);
+    case TileCode::kExponentialMinusOne: return expm1l(x);
+    case TileCode::kLog: return logl(x);
+    case TileCode::kLogPlusOne: return log1pl(x);
+    case TileCode::kLogistic: return x >= 0 ? 1 / (1 + expl(-x)) : expl(x) / (1 + expl(x));
+    case TileCode::kSine: return sinl(x);
+    case TileCode::kCosine: return cosl(x);
+    case TileCode::kTan: return tanl(x);
+    case TileCode::kTanh: return tanhl(x);
+    case TileCode::kSinh: return sinhl(x);
+    case TileCode::kCosh: return coshl(x);
+    case TileCode::kAsin: return asinl(x);
+    case TileCode::kAcos: return acosl(x);
+    case TileCode::kAtan: return atanl(x);
+    case TileCode::kAsinh: return asinhl(x);
+    case TileCode::kAcosh: return acoshl(x);
+    case TileCode::kAtanh: return atanhl(x);
+    case TileCode::kErf: return erfl(x);
+    case TileCode::kErfc: return erfcl(x);
+    case TileCode::kFloor: return floorl(x);
+    case TileCode::kRoundNearestAfz: return roundl(x);
+    case TileCode::kPower: return powl(x, y);
+    case TileCode::kAtan2: return atan2l(x, y);
+    case TileCode::kDivide: return x / y;
+    case TileCode::kRemainder: return fmodl(x, y);
+    case TileCode::kMaximum:
+      if (std::isnan(x) || std::isnan(y)) return NAN;
+      return x > y || (x == y && !std::signbit(x)) ? x : y;
+    default: return x + y;
+  }
+}
+
+// Units in the last place of T between `got` and the exact value; infinities beyond the largest number are rounding.
+template <class T>
+double ulps(T got, long double want) {
+  const T rounded = static_cast<T>(want);
+  if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) == std::isnan(rounded) ? 0 : 1e9;
+  if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : 1e9;
+  if (std::isinf(got) || std::isinf(rounded)) return 1e9;
+  const T above = std::nextafter(std::fabs(rounded), std::numeric_limits<T>::infinity());
+  const long double unit = static_cast<long double>(above) - std::fabs(static_cast<long double>(rounded));
+  return static_cast<double>(std::fabs(static_cast<long double>(got) - want) / unit);
+}
+
+template <class T>
+void check_accuracy(DType dtype) {
+  constexpr int64_t kCount = 20000;
+  const NdArray x = random_floats(dtype, kCount, 6), y = random_floats(dtype, kCount, 7);
+  for (TileCode code : kMath) {
+    const NdArray got =
+        run(one_instruction(code, dtype, dtype), operand_count(code) == 2 ? std::vector{x, y} : std::vector{x});
+    double worst = 0;
+    int64_t where = 0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const long double want = exact(code, x.scalar_at(i).real, y.scalar_at(i).real);
+      const double error = ulps(static_cast<T>(got.scalar_at(i).real), want);
+      if (error > worst) {
+        worst = error;
+        where = i;
+      }
+    }
+    const bool composed = code == TileCode::kLogistic || code == TileCode::kSinh || code == TileCode::kCosh;
+    EXPECT_LE(worst, composed ? 2.5 : 1.5)
+        << name_of(code, dtype) << " at x = " << x.scalar_at(where).real << ", y = " << y.scalar_at(where).real
+        << " got " << got.scalar_at(where).real;
+  }
+}
+
+TEST_F(EveryIsa, IsAccurate) {
+  for (std::string_view isa : tile_isas()) {
+    SCOPED_TRACE(std::string(isa));
+    use_tile_isa(isa);
+    check_accuracy<float>(DType::kF32);
+    check_accuracy<double>(DType::kF64);
+  }
+}
+
+// 16-bit floats: the float32 result, rounded once.
+TEST(Tile, SmallFloatsRoundOncePerInstruction) {
+  for (DType dtype : {DType::kF16, DType::kBF16}) {
+    const NdArray x = random_floats(dtype, 5000, 8), y = random_floats(dtype, 5000, 9);
+    NdArray wide_x = NdArray::empty(DType::kF32, {5000}), wide_y = NdArray::empty(DType::kF32, {5000});
+    for (int64_t i = 0; i < 5000; ++i) {
+      store(Scalar::of_float(DType::kF32, x.scalar_at(i).real), wide_x.data() + i * 4);
+      store(Scalar::of_float(DType::kF32, y.scalar_at(i).real), wide_y.data() + i * 4);
+    }
+    for (TileCode code : kMath) {
+      const bool two = operand_count(code) == 2;
+      const NdArray got = run(one_instruction(code, dtype, dtype), two ? std::vector{x, y} : std::vector{x});
+      const NdArray wide =
+          run(one_instruction(code, DType::kF32, DType::kF32), two ? std::vector{wide_x, wide_y} : std::vector{wide_x});
+      for (int64_t i = 0; i < 5000; ++i) {
+        const Scalar want = Scalar::of_float(dtype, wide.scalar_at(i).real), have = got.scalar_at(i);
+        if (!std::isnan(want.real) || !std::isnan(have.real)) {
+          ASSERT_EQ(want, have) << name_of(code, dtype);
+        }
+      }
+    }
+  }
+}
+
+TEST(Tile, FusedChainEqualsItsOpsOneByOne) {
+  for (DType dtype : kFloats) {
+    const NdArray x = random_floats(dtype, 3001, 10), y = random_floats(dtype, 3001, 11);
+    TileBuilder tiles;
+    const uint32_t a = tiles.input(dtype), b = tiles.input(dtype);
+    const uint32_t product = tiles.emit(TileCode::kMultiply, {a, b}, dtype);
+    const uint32_t sum = tiles.emit(TileCode::kAdd, {product, a}, dtype);
+    const uint32_t squashed = tiles.emit(TileCode::kTanh, {sum}, dtype);
+    const uint32_t mask = tiles.emit(TileCode::kLess, {squashed, b}, DType::kBool);
+    tiles.output(tiles.emit(TileCode::kSelect, {mask, squashed, product}, dtype));
+    tiles.output(product);
+    tiles.output(product);
+    tiles.output(a);
+    const TileProgram program = std::move(tiles).build();
+    std::vector<NdArray> outs;
+    for (int i = 0; i < 4; ++i) outs.push_back(NdArray::empty(dtype, {3001}));
+    run_tiles(program, std::array{x, y}, outs, serial_for());
+
+    const NdArray p = run(one_instruction(TileCode::kMultiply, dtype, dtype), {x, y});
+    const NdArray s = run(one_instruction(TileCode::kAdd, dtype, dtype), {p, x});
+    const NdArray t = run(one_instruction(TileCode::kTanh, dtype, dtype), {s});
+    const NdArray m = run(one_instruction(TileCode::kLess, dtype, DType::kBool), {t, y});
+    TileBuilder last;
+    const uint32_t which = last.input(DType::kBool), one = last.input(dtype), other = last.input(dtype);
+    last.output(last.emit(TileCode::kSelect, {which, one, other}, dtype));
+    const NdArray selected = run(std::move(last).build(), {m, t, p});
+    EXPECT_EQ(bytes_of(outs[0]), bytes_of(selected));
+    EXPECT_EQ(bytes_of(outs[1]), bytes_of(p));
+    EXPECT_EQ(bytes_of(outs[2]), bytes_of(p));
+    EXPECT_EQ(bytes_of(outs[3]), bytes_of(x));
+  }
+}
+
+TEST(Tile, StridedOperandsAndResults) {
+  const auto value = [](const NdArray& array, int64_t i, int64_t j, int64_t k) {
+    float element;
+    std::memcpy(&element, array.data() + i * array.strides()[0] + j * array.strides()[1] + k * array.strides()[2], 4);
+    return element;
+  };
+  const TileProgram program = one_instruction(TileCode::kAdd, DType::kF32, DType::kF32);
+  for (const Dims& shape : {Dims{3, 5, 7}, Dims{2, 3, 1500}, Dims{70, 1, 33}, Dims{1, 1, 1}, Dims{256, 1, 160}}) {
+    const int64_t a = shape[0], b = shape[1], c = shape[2];
+    const NdArray x = random_floats(DType::kF32, a * b * c, 12), row = random_floats(DType::kF32, c, 13);
+    const auto strided = [&](const NdArray& base, Dims strides, int64_t offset) {
+      for (int64_t& stride : strides) stride *= 4;
+      return NdArray(DType::kF32, shape, strides, base.data() + offset * 4, base.owner());
+    };
+    const NdArray views[] = {strided(x, {b * c, c, 1}, 0),
+                             strided(x, {1, a, a * b}, 0),
+                             strided(x, {-b * c, c, -1}, (a - 1) * b * c + c - 1),
+                             strided(row, {0, 0, 1}, 0),
+                             strided(row, {0, 0, 0}, 0),
+                             strided(x, {1, 0, 0}, 0)};
+    for (const NdArray& lhs : views) {
+      for (const NdArray& rhs : views) {
+        for (bool transposed : {false, true}) {
+          const NdArray memory = NdArray::empty(DType::kF32, {a * b * c});
+          const NdArray out = strided(memory, transposed ? Dims{1, a, a * b} : Dims{b * c, c, 1}, 0);
+          run_tiles(program, std::array{lhs, rhs}, std::array{out}, serial_for());
+          for (int64_t i = 0; i < a; ++i) {
+            for (int64_t j = 0; j < b; ++j) {
+              for (int64_t k = 0; k < c; ++k) {
+                const float want = value(lhs, i, j, k) + value(rhs, i, j, k), got = value(out, i, j, k);
+                ASSERT_TRUE(want == got || (std::isnan(want) && std::isnan(got))) << i << " " << j << " " << k;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// An output may be an input; no operand is read after it was overwritten.
+TEST(Tile, InPlace) {
+  TileBuilder tiles;
+  const uint32_t x = tiles.input(DType::kF32);
+  const uint32_t twice = tiles.emit(TileCode::kAdd, {x, x}, DType::kF32);
+  tiles.output(twice);
+  tiles.output(tiles.emit(TileCode::kMultiply, {twice, x}, DType::kF32));
+  const TileProgram program = std::move(tiles).build();
+  for (int64_t count : {5, 64, 5000}) {
+    const NdArray in = random_floats(DType::kF32, count, 14), out = NdArray::empty(DType::kF32, {count});
+    const NdArray original = NdArray::empty(DType::kF32, {count});
+    original.copy_from(in);
+    run_tiles(program, std::array{in}, std::array{in, out}, serial_for());
+    const NdArray sum = run(one_instruction(TileCode::kAdd, DType::kF32, DType::kF32), {original, original});
+    EXPECT_EQ(bytes_of(in), bytes_of(sum));
+    EXPECT_EQ(bytes_of(out),
+              bytes_of(run(one_instruction(TileCode::kMultiply, DType::kF32, DType::kF32), {sum, original})));
+  }
+}
+
+TEST(TileRunner, RunsContiguousSlabs) {
+  const TileProgram program = one_instruction(TileCode::kMaximum, DType::kF32, DType::kF32);
+  TileRunner runner(program);
+  for (int64_t lanes : {1, 63, 64, 65, 5000}) {
+    std::vector<float> sum(static_cast<size_t>(lanes) + 1, -1.0F), x(static_cast<size_t>(lanes));
+    for (int64_t i = 0; i < lanes; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i % 7 - 3);
+    runner.run(std::array<const void*, 2>{sum.data(), x.data()}, std::array<void*, 1>{sum.data()}, lanes);
+    for (int64_t i = 0; i < lanes; ++i)
+      ASSERT_EQ(sum[static_cast<size_t>(i)], std::max(-1.0F, static_cast<float>(i % 7 - 3)));
+    EXPECT_EQ(sum.back(), -1.0F);  // nothing is written beyond the end
+  }
+}
+
+TEST(Tile, MisalignedMemory) {
+  std::vector<std::byte> memory(4 * 200 + 1), result(4 * 200 + 1);
+  for (int i = 0; i < 200; ++i) store(Scalar::of_float(DType::kF32, i), &memory[static_cast<size_t>(4 * i + 1)]);
+  const NdArray x(DType::kF32, {200}, {4}, memory.data() + 1, nullptr);
+  const NdArray out(DType::kF32, {200}, {4}, result.data() + 1, nullptr);
+  run_tiles(one_instruction(TileCode::kNegate, DType::kF32, DType::kF32), std::array{x}, std::array{out}, serial_for());
+  EXPECT_EQ(out.scalar_at(7).real, -7);
+}
+
+TEST(Tile, WrongOperandsAreErrors) {
+  TileBuilder tiles;
+  const uint32_t i = tiles.input(DType::kI32), f = tiles.input(DType::kF32);
+  EXPECT_THROW(tiles.emit(TileCode::kTanh, {i}, DType::kI32), DTypeError);
+  EXPECT_THROW(tiles.emit(TileCode::kAnd, {f, f}, DType::kF32), DTypeError);
+  EXPECT_THROW(tiles.emit(TileCode::kAdd, {i, f}, DType::kF32), DTypeError);
+  EXPECT_THROW(tiles.emit(TileCode::kSelect, {i, f, f}, DType::kF32), DTypeError);
+  EXPECT_THROW(tiles.emit(TileCode::kAdd, {f}, DType::kF32), InternalError);
+  EXPECT_THROW(std::move(tiles).build(), InternalError);
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/simplify.h"
+
+#include <gtest/gtest.h>
+
+#include "support/program_text.h"
+
+namespace shardwise {
+namespace {
+
+std::string simplified(const std::string& text) {
+  Program program{.module = parse_program(text)};
+  simplify(program);
+  return body_text(program.module);
+}
+
+TEST(Simplify, MergesEqualOps) {
+  EXPECT_EQ(simplified(R"(func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.add %x, %y : tensor<4xf32>
+    %1 = stablehlo.add %y, %x : tensor<4xf32>
+    %2 = stablehlo.multiply %0, %1 : tensor<4xf32>
+    return %2 : tensor<4xf32>
+  })"),
+            "%0 = stablehlo.add %arg0, %arg1 : tensor<4xf32>\n"
+            "%1 = stablehlo.multiply %0, %0 : tensor<4xf32>\n"
+            "return %1 : tensor<4xf32>\n");
+}
+
+TEST(Simplify, KeepsOpsWhoseShardingsDiffer) {
+  const std::string body = simplified(R"(sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
+    %1 = stablehlo.sine %x : tensor<4xf32>
+    %2 = stablehlo.multiply %0, %1 : tensor<4xf32>
+    return %2 : tensor<4xf32>
+  })");
+  EXPECT_NE(body.find("multiply %0, %1"), std::string::npos) << body;
+}
+
+TEST(Simplify, FoldsMovedSplats) {
+  EXPECT_EQ(simplified(R"(func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+    %c = stablehlo.constant dense<1.5> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<2x4xf32>
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+    %2 = stablehlo.add %x, %1 : tensor<4x2xf32>
+    return %2 : tensor<4x2xf32>
+  })"),
+            "%0 = stablehlo.constant dense<1.500000e+00> : tensor<4x2xf32>\n"
+            "%1 = stablehlo.add %arg0, %0 : tensor<4x2xf32>\n"
+            "return %1 : tensor<4x2xf32>\n");
+}
+
+TEST(Simplify, RemovesUnusedOpsButNotConstraints) {
+  const std::string text = R"(sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine %x : tensor<4xf32>
+    %1 = stablehlo.cosine %0 : tensor<4xf32>
+    %2 = sdy.sharding_constraint %x <@mesh, [{"x"}]> : tensor<4xf32>
+    return %x : tensor<4xf32>
+  })";
+  EXPECT_EQ(simplified(text),
+            "%0 = sdy.sharding_constraint %arg0 <@mesh, [{\"x\"}]> : tensor<4xf32>\nreturn %arg0 : tensor<4xf32>\n");
+  Module module = parse_program(text);
+  EXPECT_EQ(remove_unused_ops(module, UnusedConstraints::kRemove), 3);
+}
+
+}  // namespace
+}  // namespace shardwise
