@@ -6,9 +6,19 @@ from __future__ import annotations
 import inspect
 import re
 
-import exceptions as allowed
 import pytest
-from source_tree import CORE, ROOT, cpp_files, cpp_functions, includes, python_files, python_functions, relative
+
+from tests.style import exceptions as allowed
+from tests.style.source_tree import (
+    CORE,
+    ROOT,
+    cpp_files,
+    cpp_functions,
+    includes,
+    python_files,
+    python_functions,
+    relative,
+)
 
 LAYERS = ["base", "mesh", "cost", "ir", "ops", "passes", "runtime", "bindings"]
 # ir/op_def.h names the defaults that ops/ defines; nothing else may look up.
