@@ -26,6 +26,7 @@ from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import NAMED_STEPS, REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
 from tests.conformance.shardy.random_modules.steps import STEPS
+from tests.conformance.stablehlo.test_text import JAX_PROGRAMS
 from tests.support.paths import GOLDEN
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -39,8 +40,6 @@ def programs(rng: random.Random) -> list[Text]:
     texts += [piece for text in texts for piece in text.split("// ----")]
     steps = STEPS + SPECIAL_STEPS + REGION_STEPS + NAMED_STEPS
     texts += [random_module(random.Random(rng.random()), steps).text() for _ in range(150)]
-    from tests.conformance.stablehlo.test_text import JAX_PROGRAMS
-
     oracle = ShardyOracle()
     for name in JAX_PROGRAMS:
         for locations in (False, True):

@@ -253,7 +253,7 @@ def check_functions_of_jax_refuse_tracers() -> None:
             sw.jit(lambda x, function=function: function(x), mesh=MESH)(X)
         assert re.fullmatch(
             r"a function of JAX: takes no traced arrays of Shardwise; use NumPy's function, such as np.tanh\(x\) "
-            r"\(at \S*objects_worker.py:\d+\)",
+            r"\(at \S*/jax/objects_worker.py:\d+\)",
             str(caught.value),
         )
 
