@@ -203,8 +203,8 @@ def switches() -> str:
 
 def gradient_conventions() -> str:
     """The differences from JAX's gradients, from the table that the tests use."""
-    sys.path.insert(0, str(_SETTINGS.parents[3] / "tests" / "python"))
-    conventions = importlib.import_module("gradient_conventions").CONVENTIONS
+    sys.path.insert(0, str(_SETTINGS.parents[3]))
+    conventions = importlib.import_module("tests.conformance.jax.gradient_conventions").CONVENTIONS
     variants = [[name.removesuffix("-static").replace("-", ".") for name in each.names] for each in conventions]
     names = [", ".join(f"`np.{name}`" for name in dict.fromkeys(group)) or "all" for group in variants]
     rows = [f"| {functions} | {each.reason} |" for functions, each in zip(names, conventions)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mistakes import MESH, X, on_mesh, row
-
 import shardwise as sw
 from shardwise import P, dtensor
 from shardwise.dtensor import Partial, Replicate, Shard
+from tests.errors.mistakes import MESH, X, on_mesh, row
 
 # ---- specs ----------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,20 @@ from __future__ import annotations
 import inspect
 import re
 
-import exceptions as allowed
 import pytest
-from source_tree import CORE, ROOT, cpp_files, cpp_functions, includes, python_files, python_functions, relative
+
+from tests.style import exceptions as allowed
+from tests.style.source_tree import (
+    CORE,
+    ROOT,
+    cpp_files,
+    cpp_functions,
+    folders,
+    includes,
+    python_files,
+    python_functions,
+    relative,
+)
 
 CPP_TESTS = ROOT / "tests" / "unit"
 PASSES = ("transforms", "propagation", "explanation", "reshard", "partition", "compiler")
@@ -120,6 +131,12 @@ def test_files_are_short() -> None:
     assert not long
 
 
+def test_folders_are_small() -> None:
+    large = {path: count for path, count in folders().items() if count > 45}
+    assert {path: count for path, count in large.items() if path not in allowed.FOLDERS} == {}
+    assert sorted(allowed.FOLDERS.keys() - large) == [], "these are small by now: take them out of exceptions.py"
+
+
 def test_functions_are_short() -> None:
     long = {}
     for path in (*cpp_files(), *cpp_files(CPP_TESTS)):
@@ -132,7 +149,7 @@ def test_functions_are_short() -> None:
 def test_exceptions_are_few_and_reasoned() -> None:
     reasons = {**allowed.FUNCTIONS, **allowed.FILES}
     assert len(reasons) <= allowed.MAX_EXCEPTIONS
-    assert all(len(reason) > 20 for reason in reasons.values())
+    assert all(len(reason) > 20 for reason in (*reasons.values(), *allowed.FOLDERS.values()))
 
 
 def test_every_source_file_says_its_license() -> None:
