@@ -234,4 +234,27 @@ void add_data_flow_edges(Module& module) { EdgeAdder(module).run(); }
 
 void sink_data_flow_edges(Module& module, Provenance& provenance) { EdgeSinker(module, provenance).run(); }
 
+namespace {
+
+ShardingId inside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(seen_from_inside(context.sharding(sharding), edge.manual_axes));
+}
+
+ShardingId outside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(
+      seen_from_outside(context.sharding(sharding), context.sharding(edge.outside), edge.manual_axes));
+}
+
+}  // namespace
+
+ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept) {
+  return edge.target_inside ? outside(context, edge, kept) : inside(context, edge, kept);
+}
+
+ShardingId seen_from_target(Context& context, const DataFlowEdge& edge, ShardingId at_sources) {
+  return edge.target_inside ? inside(context, edge, at_sources) : outside(context, edge, at_sources);
+}
+
 }  // namespace shardwise

@@ -50,16 +50,20 @@ class PropagationGraph {
   void drop_use(ValueId value) { --uses_[value.index]; }
 
   const DataFlowEdges& edges() const { return edges_; }
-  const DataFlowEdge* edge(OpId op) const;         // null: not an edge op
-  bool has_flow() const { return has_flow_; }      // ops that hand values on to regions
-  bool has_groups() const { return has_groups_; }  // sharding groups
+  const DataFlowEdge* edge(OpId op) const;           // null: not an edge op
+  bool has_flow() const { return holds_.flow; }      // ops that hand values on to regions
+  bool has_groups() const { return holds_.groups; }  // sharding groups
+  // Edges that own a region argument are visited again in the next sweep, not at once (Shardy's order).
+  bool waits_for_next_sweep(OpId op) const { return role(op).is_edge && !module_.value(edge(op)->owner).op; }
+  // An operand, other than a scalar, with another use.
+  bool shares_operands(OpId op) const;
 
  private:
   // The part of an Operation that sweeps ask for.
   struct Tensors {
     uint32_t operand_begin, operand_count, first_result, result_count;
   };
-  void collect(RegionId region);
+  void collect(RegionId region, std::vector<RegionId>& regions);
   void index_users();
   uint32_t place_of(const DataFlowEdge& edge) const;
   template <class Visit>
@@ -72,9 +76,10 @@ class PropagationGraph {
   Setting setting_;
   std::span<const ValueId> operand_pool_;
   DataFlowEdges edges_;
-  bool has_edges_ = false, has_flow_ = false, has_groups_ = false;
+  struct {
+    bool edges = false, flow = false, groups = false;
+  } holds_;  // ops of these kinds
   std::vector<OpId> order_;
-  std::vector<RegionId> regions_;
   std::vector<Role> roles_;  // by op, as what follows; apart from it, since most sweeps only look at the role
   std::unique_ptr<Tensors[]> tensors_;  // unset for ops that no function holds
   std::vector<uint32_t> uses_;          // by value

@@ -31,6 +31,8 @@ enum class Setting : uint8_t { kAlone, kPipeline };
 struct Participation {
   Direction direction = Direction::kBoth;
   bool pass_through_only = false;
+  // A number for each way to take part; 0 for none.
+  uint8_t code() const { return static_cast<uint8_t>(2 * static_cast<int>(direction) + (pass_through_only ? 1 : 0)); }
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
