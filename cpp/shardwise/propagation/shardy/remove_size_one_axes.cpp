@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/remove_size_one_axes.h"
+#include "shardwise/propagation/shardy/remove_size_one_axes.h"
 
 #include <algorithm>
 

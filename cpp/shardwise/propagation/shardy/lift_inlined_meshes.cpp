@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/lift_inlined_meshes.h"
+#include "shardwise/propagation/shardy/lift_inlined_meshes.h"
 
 #include <algorithm>
 #include <memory>
