@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pieces of StableHLO's and Shardy's syntax that the format language (assembly_format.h) cannot say: each is a
-// printer and a parser side by side, found by name. `custom<slice_ranges>`, for example, turns
+// The pieces of StableHLO's and Shardy's syntax that the format language (assembly_format.h) cannot express. Each is a
+// printer and a parser side by side, found by name. `custom<slice_ranges>`, for example:
 //
-//   {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 5, 5>, strides = array<i64: 2, 1>}   into   [0:5:2,
-//   0:5]
+//   attributes  {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 5, 5>, strides = array<i64: 2, 1>}
+//   text        [0:5:2, 0:5]
 #pragma once
 
 #include <span>

@@ -2,16 +2,15 @@
 //
 // Sharding rules that a text or a user attaches to an op:
 //
-//   %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
-//          {sdy.sharding_rule = #sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k},
-//          custom>}
+//   %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] {sdy.sharding_rule =
+//          #sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}, custom>}
 //
-// Factors are i … z, then z_1, z_2, …; a dim of several factors names them in a row, major first: [ij, zz_1]. Sizes
-// follow in the order of the factors, then the lists of factors that are not pass-through, each left out when empty.
-// `custom` says that a user wrote the rule.
+// Factors are i … z, then z_1, z_2, …. A dim of several factors names them in a row, major first: [ij, zz_1]. Sizes
+// follow in the order of the factors, then the lists of factors that are not pass-through; an empty list is left out.
+// `custom` marks a rule that a user wrote.
 //
-// Propagation follows such a rule in place of the op's own (Context::propagation_rule). What the op computes stays what
-// its OpDef says, so a rule can lead to other shardings, never to other numbers.
+// Propagation follows such a rule instead of the op's own (Context::propagation_rule). The op still computes what its
+// OpDef defines, so a custom rule can change shardings, never values.
 #pragma once
 
 #include <string>

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather and scatter: slices read, and windows written, at computed places.
+// gather and scatter: slices read, and windows written, at positions that are operands.
 //
-//   %1 = "stablehlo.gather"(%table, %ids) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
-//            collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1,
-//            32>}> : (tensor<512x32xf32>, tensor<64x1xi32>) -> tensor<64x32xf32>
-//                                                      ([k, j], [i, l])->([i, j]) need_replication={l} reduction={k}
+//   %1 = "stablehlo.gather"(%table, %ids)
+//          <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+//            start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 32>}>
+//          : (tensor<512x32xf32>, tensor<64x1xi32>) -> tensor<64x32xf32>
+//   ([k, j], [i, l])->([i, j]) need_replication={l} reduction={k}
 //
-// is table[ids]. Starts are clamped so that a slice lies inside; the parts of a scatter's windows that lie outside are
-// dropped. With the table {"x"} on its rows a device clamps the global ids, subtracts the first row it holds, reads
-// what it has and puts neutral zeros elsewhere: the result is unreduced over x. A scatter subtracts the same offset,
-// and what then lies outside is another device's. With the ids {"x"} each device scatters its own updates; all but the
-// first start from the neutral element, and the result is unreduced over x.
+// This is table[ids]. Starts are clamped so that a slice fits; a scatter drops the parts of its windows that are out of
+// bounds.
+//
+// With the table sharded {"x"} on its rows, a device clamps the global ids, subtracts the index of its first row, reads
+// the rows it has and puts zeros elsewhere: the result is unreduced over x. A scatter subtracts the same offset; what
+// is then out of bounds belongs to another device. With the ids sharded {"x"}, each device scatters its own updates.
+// All devices but the first start from the neutral element, and the result is unreduced over x.
 #pragma once
 
 #include <optional>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of reduce, for any item type and combination; only reduce_kernels*.cpp include this.
+// The loops of reduce, for any item type and combination. Only reduce_kernels*.cpp include this.
 //
 // The order in which elements are combined depends on the shape and strides alone, never on threads:
 //
-//   along memory (the innermost stride is reduced):   16 lanes over 128 elements, lanes combined pairwise; then a
-//       cascade, in which two partial results of the same number of elements combine to one of twice as many
-//   across memory (the innermost stride is kept):     8 rows are combined element by element; the same cascade over
-//   rows
+//   along memory    the innermost stride is reduced: 16 lanes over 128 elements, lanes combined pairwise; then a
+//                   cascade, in which two partial results of the same number of elements combine to one of twice
+//                   as many
+//   across memory   the innermost stride is kept: 8 rows are combined element by element; then the same cascade over
+//                   rows
 //
-// so that float sums lose little: about log2(n) roundings for n elements. Long reductions are cut into pieces of
-// kPieceItems elements, which threads share; the cascade goes on over the pieces.
+// Float sums thus lose little precision: about log2(n) roundings for n elements. Long reductions are cut into pieces of
+// kPieceItems elements, which threads share; the cascade continues over the pieces.
 #pragma once
 
 #include <algorithm>

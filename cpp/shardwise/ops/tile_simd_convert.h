@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversions of one lane. Integers wrap around; floats are cut towards zero and saturate, NaN gives 0; to bool is x !=
-// 0; to a float is one rounding to nearest even.
+// Conversions of one lane. Integers wrap around. Floats are truncated towards zero and saturate; NaN becomes 0. Nonzero
+// becomes true. A conversion to a float rounds once, to nearest even.
 //
 //   Convert<float, int8_t>::apply(300.7f) is 127;  Convert<int32_t, uint8_t>::apply(-1) is 255
 #pragma once
