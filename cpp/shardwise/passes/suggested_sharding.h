@@ -7,7 +7,7 @@
 //
 //   suggested_sharding(module, %0, [{}, {}], none)               [{}, {"x"}]: the longest dim over the largest axis
 //   … annotated as <[{?}, {?}], replicated={"x"}>                [{}, {"y"}], replicated={"x"}
-//   … annotated as <[{}, {}], replicated={"x", "y"}>                [{}, {"x"}], replicated={"y"}
+//   … annotated as <[{}, {}], replicated={"x", "y"}>              [{}, {"x"}], replicated={"y"}
 //   … inside a manual computation over "x"                       [{}, {"y"}]
 #pragma once
 
