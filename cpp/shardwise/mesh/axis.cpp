@@ -29,7 +29,7 @@ AxisList digits_outside(const AxisRef& ref, AxisSpan others) {
   return left;
 }
 
-// The first digits of `ref`, up to where the first of `others` begins. All are compared with the whole ref, so that
+// The first digits of `ref`, up to where the first of `others` begins. Each is compared with the whole ref, so that
 // their order does not matter.
 std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
   AxisRef shortest = ref;
@@ -70,13 +70,13 @@ bool suffix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.
 bool strict_suffix_of(const AxisRef& a, const AxisRef& b) { return a != b && suffix_of(a, b); }
 
 bool overlaps(const AxisRef& a, const AxisRef& b) {
-  // The interval of an axis of size 1 is empty, yet that axis, like any, must not be used twice.
+  // An axis of size 1 has an empty interval, but must not be used twice either.
   return a == b || (a.axis == b.axis && a.pre < b.next() && b.pre < a.next());
 }
 
 bool can_coexist(const AxisRef& a, const AxisRef& b) {
   if (a.axis != b.axis) return true;
-  // One split of the axis has both iff their four ends, in order, each divide the next.
+  // One split of the axis has both refs exactly when each of their four ends, in order, divides the next.
   int64_t ends[] = {a.pre, a.next(), b.pre, b.next()};
   std::sort(std::begin(ends), std::end(ends));
   return ends[1] % ends[0] == 0 && ends[2] % ends[1] == 0 && ends[3] % ends[2] == 0;
@@ -108,7 +108,7 @@ std::optional<AxisRef> greatest_common_prefix(const AxisRef& a, const AxisRef& b
 }
 
 bool can_merge(const AxisRef& a, const AxisRef& b) {
-  // Size 1 is a whole axis of size 1, which would otherwise follow itself.
+  // A ref of size 1 is a whole axis of size 1, which would otherwise count as its own successor.
   return a.axis == b.axis && a.size > 1 && b.size > 1 && a.next() == b.pre;
 }
 
@@ -171,7 +171,7 @@ AxisList greatest_common_prefix(AxisSpan a, AxisSpan b) {
 }
 
 std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix) {
-  // What is still to be matched of both, most major ref last.
+  // The unmatched rest of both, most major ref last.
   AxisList rest(list.rbegin(), list.rend());
   AxisList wanted(prefix.rbegin(), prefix.rend());
   while (!wanted.empty()) {
@@ -239,7 +239,7 @@ AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
   const std::string of_axis = axis_text(raw) + " of " + quote(raw.name) + "=" + std::to_string(whole);
   if (pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", of_axis);
   if (size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", of_axis);
-  // Division, since the product of two numbers from a text may overflow.
+  // Divide rather than multiply: the product of two numbers from a text may overflow.
   if (whole % pre != 0 || (whole / pre) % size != 0) {
     fail<ShardingError>("sharding", "pre-size times size of a sub-axis must divide the size of its axis", of_axis,
                         "split the axis into factors of " + std::to_string(whole));

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A value of a document and its path, so that an error can name it: `axes[0].size`.
+// A value of a document with its path, so that an error can name it: `axes[0].size`.
 class Node {
  public:
   Node(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -31,7 +31,7 @@ class Node {
   }
   bool has(const std::string& key) const { return json_.contains(key); }
 
-  // Refuses keys outside `keys`: a misspelt one must not be ignored.
+  // Rejects keys outside `keys`, so that a misspelled key is not ignored.
   void expect_object(std::initializer_list<std::string_view> keys) const {
     if (!json_.is_object()) fail_form("must be an object", json_.type_name());
     for (const auto& item : json_.items()) {
@@ -64,7 +64,7 @@ class Node {
   }
   [[noreturn]] void fail_form(std::string_view must_hold, std::string_view got) const {
     std::string text = path_.empty() ? "the document" : path_;
-    // The parsed document has no positions; the path is the precise one.
+    // The parsed document has no positions, so the path is the most precise location.
     throw ParseError(error_message("JSON", text.append(" ").append(must_hold), got, {}), 1, 1);
   }
 

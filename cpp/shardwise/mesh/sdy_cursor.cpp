@@ -109,7 +109,7 @@ std::string SdyCursor::take_string() {
 
 std::string SdyCursor::take_symbol() {
   expect("@", "before a symbol name");
-  // A symbol is one token: no space behind the @.
+  // A symbol is one token: no space may follow the @.
   if (pos < text.size() && text[pos] == '"') return take_string();
   if (pos >= text.size() || !is_letter(text[pos])) fail_at(pos, "expected a name after '@'", found());
   return std::string(take_word());

@@ -66,7 +66,7 @@ class Verifier {
     verify_list(axes, what);
   }
 
-  // Now that every list is fine by itself: do the digits of each axis fit together?
+  // Runs after every list is valid by itself: checks that the sub-axes of each axis fit together.
   void verify_digits() {
     std::sort(used_.begin(), used_.end());
     for (size_t i = 0; i < used_.size(); ++i) {
@@ -78,7 +78,7 @@ class Verifier {
   }
 
  private:
-  // Text names only axes that exist, so this comes first for every list.
+  // The other checks index the mesh by axis, so this one comes first for every list.
   void verify_known(const AxisList& axes) const {
     for (const AxisRef& ref : axes) {
       if (ref.axis >= 0 && ref.axis < mesh_.ndim()) continue;
@@ -110,7 +110,7 @@ class Verifier {
                         axis_text(mesh_, a) + " and " + axis_text(mesh_, b), "split the whole axis into sub-axes too");
   }
 
-  // (1)n is the whole axis here, so Shardy's "sub-size equals the axis size" is `resolve`'s to find.
+  // (1)n is the whole axis here, so `resolve` reports Shardy's "sub-size equals the axis size".
   void verify_sub_axis(const AxisRef& ref) const {
     if (is_full(mesh_, ref)) return;
     const int64_t whole = mesh_.axis_size(ref.axis);
@@ -175,7 +175,7 @@ TensorSharding TensorSharding::closed() const {
   TensorSharding copy = *this;
   for (DimSharding& dim : copy.dims) {
     dim.open = false;
-    // A priority orders the propagation of axes; an empty closed dim has none to offer and may not have one.
+    // A priority defers axes, so an empty closed dim must not have one.
     if (dim.axes.empty()) dim.priority.reset();
   }
   return copy;

@@ -58,7 +58,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   return dim;
 }
 
-// Of a list that is left out when it is empty.
+// Parses a list that is left out when it is empty.
 std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
   cursor.skip_space();
   const size_t start = cursor.pos;
