@@ -66,6 +66,7 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
+  // Few programs run faithfully, so that plan is made on demand. Several threads may ask for it at once.
   std::call_once(faithful_once_, [this] {
     const PlanOptions options{.fuse = options_.fuse, .faithful = true};
     faithful_plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, options));
@@ -103,6 +104,7 @@ std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> argument
   for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].shards());
   run.execute();
   std::vector<ShardedArray> results;
+  // A faithful result keeps one shard per device, so that tests can compare the replicas.
   const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.digits.all()));
   for (size_t i = 0; i < results_.size(); ++i) {
     const Signature& signature = results_[i];

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-// The dim of a tensor that has `factor` and nothing else.
+// The dim of a tensor whose only factor is `factor`.
 std::optional<size_t> dim_with(const ShardingRule& rule, size_t tensor, FactorId factor) {
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
     const auto factors = rule.dim(tensor, d);
@@ -50,6 +50,7 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
                                        const std::vector<bool>& varies, const std::vector<Homes>& homes) {
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
+    // Ops that refer to positions along the factor depend on where a shard begins, so their shards cannot be joined.
     if (rule.factors()[f].kind != FactorKind::kPassThrough || rule.factors()[f].positional) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
@@ -74,7 +75,7 @@ AxisList rest_of(AxisSpan axes, const Merge& merge) {
   return rest;
 }
 
-// Merged digits from the largest stride to the smallest, as the first operand that has them lies.
+// Merged digits from the largest stride to the smallest, in the first operand that has them.
 std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Shards*>& operands) {
   std::vector<int64_t> strides;
   for (const Merge::Digit& digit : merge.digits) {
@@ -116,6 +117,7 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes) {
+  // A side effect happens once per shard.
   if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
   if (rule.empty()) return std::nullopt;
