@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-// Operands of one type that the tile code takes; the result has it too, or is i1.
+// Operands of one type that the tile code accepts. The result has this type, too, or is i1.
 void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& results);
 template <TileCode Code>
 void infer_code(const InferContext& op, std::vector<TypeId>& results) {

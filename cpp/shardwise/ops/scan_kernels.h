@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-// Of float32, float64, integers or booleans; both arrays are row-major, and may be the same. `init` has one element.
+// For float32, float64, integers and booleans. Both arrays are row-major, and may be the same. `init` has one element.
 void scan(KernelContext& context, const NdArray& from, const NdArray& to, size_t dim, Prefix prefix, Reducer reducer,
           const NdArray& init);
 

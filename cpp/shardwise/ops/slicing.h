@@ -23,17 +23,17 @@ std::span<const OpDef> slicing_ops();
 void kernel_slice(KernelContext& context);
 void kernel_pad(KernelContext& context);
 void kernel_concatenate(KernelContext& context);
-// `result` = pad of `operand` by the one-element array `value`; what lies behind the end is cut off.
+// `result` = pad of `operand` with the one-element array `value`. Elements beyond the end are cut off.
 void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
               DimSpan interior);
 
-// A whole slice and a padding of nothing return their operand, as does a concatenation of one.
+// Each returns its operand when the op would be an identity: a full slice, no padding, or a single operand.
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
 ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
-// What of `padded` stands where pad put the elements of its operand; 0 for elements that it cut off.
+// The elements of `padded` at which pad put its operand; 0 for elements that pad cut off.
 ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);
 ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
-// Row `index` of the leading dim, without that dim.
+// Row `index` of the leading dim, dropping that dim.
 ValueId build_row(Builder& builder, ValueId operand, int64_t index);
 
 }  // namespace shardwise
