@@ -36,6 +36,7 @@ std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
   for (const AxisRef& other : others) {
     auto prefix = prefix_without_overlap(ref, other);
     if (!prefix) return std::nullopt;
+    // The shortest prefix is free of all of `others`, because prefixes of one ref nest.
     if (prefix->size < shortest.size) shortest = *prefix;
   }
   if (!can_coexist(others, shortest)) return std::nullopt;
@@ -61,6 +62,7 @@ int64_t product(AxisSpan axes) {
 }
 
 bool contains(const AxisRef& a, const AxisRef& b) {
+  // The ends must divide as well: an interval inside another one need not consist of its digits.
   return a.axis == b.axis && a.pre <= b.pre && b.next() <= a.next() && b.pre % a.pre == 0 && a.next() % b.next() == 0;
 }
 bool strictly_contains(const AxisRef& a, const AxisRef& b) { return a != b && contains(a, b); }
@@ -155,6 +157,7 @@ AxisList truncate_at_overlap(AxisSpan list, AxisSpan others) {
   for (const AxisRef& ref : list) {
     const std::optional<AxisRef> left = prefix_outside(ref, others);
     if (left) append_merged(result, *left);
+    // What follows a cut would no longer be major to minor of the same shards.
     if (left != ref) break;
   }
   return result;
@@ -195,6 +198,7 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
     const AxisRef a = rest.back();
     const AxisRef b = wanted.back();
     if (!suffix_of(a, b) && !suffix_of(b, a)) return std::nullopt;
+    // Both end at the same digit, so the ref that begins later is the common suffix.
     const AxisRef common = a.pre >= b.pre ? a : b;
     for (AxisList* side : {&rest, &wanted}) {
       auto before = prefix_without_overlap(side->back(), common);

@@ -210,6 +210,7 @@ size_t hash_value(const TensorSharding& sharding) {
   for (const DimSharding& dim : sharding.dims) {
     hash = hash_combine(hash, hash_value(dim.axes));
     hash = hash_combine(hash, dim.open ? 1 : 0);
+    // Plus one, so that priority 0 differs from no priority.
     hash = hash_combine(hash, dim.priority ? std::hash<int64_t>{}(*dim.priority) + 1 : 0);
   }
   hash = hash_combine(hash, hash_value(sharding.replicated));
@@ -230,6 +231,7 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
 
 void verify_axis_lists(const MeshPtr& mesh, std::span<const AxisList> lists) {
   TensorSharding sharding{.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = {}};
+  // A list of axes obeys the rules of a dim, so each is checked as the dim of a sharding.
   for (const AxisList& axes : lists) sharding.dims.push_back({axes, false, {}});
   Verifier verifier(sharding);
   for (size_t dim = 0; dim < lists.size(); ++dim) verifier.verify_dim(dim);
