@@ -47,7 +47,7 @@ void infer_while(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
 }
 
-// Of case and if: every branch returns the same types.
+// For case and if: every branch returns the same types.
 void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>& results) {
   op.expect_operands(1);
   if (op.operand(0) != TensorType{selector, {}}) {

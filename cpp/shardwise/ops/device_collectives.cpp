@@ -17,7 +17,7 @@ void expect_some_operands(const InferContext& op) {
   if (op.operand_count() == 0) op.fail_shape("must have operands");
 }
 
-// Groups of devices: a row per group, -1 where a group has fewer devices than others.
+// Groups of devices: one row per group, filled with -1 if it has fewer devices than others.
 void expect_groups(const InferContext& op, std::string_view name) {
   const NdArray& groups = op.attr<DenseAttr>(name).data;
   if (groups.dtype() == DType::kI64 && groups.ndim() == 2) return;

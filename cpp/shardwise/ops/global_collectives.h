@@ -4,8 +4,8 @@
 // against the shardings of its operand and its result (OpDef::verify):
 //
 //   %0 [{"x", "y"}, {}]
-//   %1 = sdy.all_gather [{"y"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]>        "y" must be the minor axis of dim 0 of %0
-//   %2 = sdy.all_to_all [{"x"}: 0->1] %1 out_sharding=<@mesh, [{}, {"x"}]>      "x" moves from dim 0 to the end of dim 1
+//   %1 = sdy.all_gather [{"y"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]>   "y" must be the last axis of dim 0 of %0
+//   %2 = sdy.all_to_all [{"x"}: 0->1] %1 out_sharding=<@mesh, [{}, {"x"}]> "x" moves from dim 0 to the end of dim 1
 //   %3 = sdy.all_slice [{"y"}, {}] %2 out_sharding=<@mesh, [{"y"}, {"x"}]>
 //
 //   all_reduce               drops axes from unreduced: {"x"}
