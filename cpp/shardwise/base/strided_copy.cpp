@@ -31,6 +31,7 @@ std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_
                    [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<CopyDim> merged;
   for (const CopyDim& dim : dims) {
+    // Fewer, longer rows: contiguous arrays become a single memcpy.
     if (!merged.empty() && merged.back().to == dim.to * dim.size && merged.back().from == dim.from * dim.size) {
       merged.back() = {merged.back().size * dim.size, dim.to, dim.from};
     } else {

@@ -50,6 +50,7 @@ struct Job {
   void work() {
     t_job = this;
     while (true) {
+      // Relaxed, because chunks are independent; the mutex of the pool orders their results before the caller's reads.
       const int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
       if (begin >= count) break;
       try {
@@ -72,6 +73,7 @@ void check_interrupt() {
 }
 
 void run_alone(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f) {
+  // Divide rather than multiply: the product may overflow for a large grain.
   const int64_t step = grain > count / kMaxGrainsPerChunk ? count : grain * kMaxGrainsPerChunk;
   for (int64_t begin = 0; begin < count; begin += step) {
     if (begin > 0) check_interrupt();

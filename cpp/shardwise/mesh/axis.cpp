@@ -9,6 +9,7 @@
 namespace shardwise {
 namespace {
 
+// The ref whose digits fill the interval [pre, next).
 AxisRef digits(int32_t axis, int64_t pre, int64_t next) { return {axis, pre, next / pre}; }
 
 // The digits of `ref` that are in none of `others`, major first.
@@ -39,6 +40,7 @@ std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
     // The shortest prefix is free of all of `others`, because prefixes of one ref nest.
     if (prefix->size < shortest.size) shortest = *prefix;
   }
+  // The cut made for one of `others` need not be a digit border for another one.
   if (!can_coexist(others, shortest)) return std::nullopt;
   return shortest;
 }
@@ -179,6 +181,7 @@ std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix) {
   AxisList wanted(prefix.rbegin(), prefix.rend());
   while (!wanted.empty()) {
     if (rest.empty()) return std::nullopt;
+    // The two lists may cut an axis at different digits, so only the common digits are matched in each step.
     auto common = greatest_common_prefix(rest.back(), wanted.back());
     if (!common) return std::nullopt;
     for (AxisList* side : {&rest, &wanted}) {
@@ -248,6 +251,7 @@ AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
     fail<ShardingError>("sharding", "pre-size times size of a sub-axis must divide the size of its axis", of_axis,
                         "split the axis into factors of " + std::to_string(whole));
   }
+  // A second spelling of the whole axis would make equal shardings print differently.
   if (size == whole) {
     fail<ShardingError>("sharding", "a sub-axis must be smaller than its axis", of_axis, "write " + quote(raw.name));
   }

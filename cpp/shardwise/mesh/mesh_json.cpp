@@ -57,6 +57,7 @@ class Node {
   }
   int64_t integer() const {
     if (!json_.is_number_integer()) fail_form("must be an integer", json_.type_name());
+    // The library would wrap such a number to a negative one.
     if (json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
       fail_form("must fit in 64 bits", json_.dump());
     }
@@ -78,6 +79,7 @@ Json parse_document(std::string_view text) {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
+    // The library counts bytes from 1, and reports an unexpected end behind the text.
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}),
                      cursor.line(at), cursor.column(at));
@@ -216,6 +218,7 @@ std::string reason_of_json_error(std::string_view what) {
 }
 
 size_t place_of_large_number(std::string_view json, std::string_view what) {
+  // The message quotes the number, but has no position.
   const size_t open = what.find('\'');
   const size_t close = what.rfind('\'');
   if (open == std::string_view::npos || close <= open) return 0;

@@ -78,6 +78,7 @@ std::string SdyCursor::take_string() {
   expect("\"", "before a string");
   const size_t start = pos - 1;
   std::string value;
+  // A string ends on its line, so that a missing quote is reported there, not at the end of the text.
   for (; pos < text.size() && text[pos] != '\n'; ++pos) {
     const char c = text[pos];
     if (c == '"') {
@@ -137,6 +138,7 @@ int64_t SdyCursor::take_integer(std::string_view what) {
 
 std::string SdyCursor::found() const {
   if (pos >= text.size()) return "the end of the text";
+  // In single quotes, because an escaped quote inside double quotes is hard to read.
   if (text[pos] == '"') return "'\"'";
   const size_t end =
       std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();

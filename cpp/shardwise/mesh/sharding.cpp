@@ -12,6 +12,7 @@
 namespace shardwise {
 namespace {
 
+// In the order of Reducer.
 constexpr std::array<std::string_view, 7> kReducerNames{"none", "sum", "prod", "max", "min", "and", "or"};
 
 void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
@@ -95,6 +96,7 @@ class Verifier {
                             "use another axis, or split this one into sub-axes");
       }
       used_.push_back(axes[i]);
+      // Equal shardings must have equal refs, because they are compared and interned by them.
       if (i > 0 && can_merge(axes[i - 1], axes[i])) {
         AxisList merged;
         append_merged(merged, axes);
@@ -143,6 +145,7 @@ class Verifier {
 std::string_view name(Reducer reducer) { return kReducerNames[static_cast<size_t>(reducer)]; }
 
 std::optional<Reducer> reducer_from_name(std::string_view name) {
+  // From 1, because "none" is not a reducer that a text can name.
   const auto* found = std::find(kReducerNames.begin() + 1, kReducerNames.end(), name);
   if (found == kReducerNames.end()) return std::nullopt;
   return static_cast<Reducer>(found - kReducerNames.begin());
@@ -221,6 +224,7 @@ size_t hash_value(const TensorSharding& sharding) {
 void verify(const TensorSharding& sharding, DimSpan shape) {
   if (!sharding.mesh) fail<ShardingError>("sharding", "it must have a mesh", "none");
   Verifier verifier(sharding);
+  // Before the number of dims: a sharding on one device has none.
   if (sharding.mesh->is_maximal()) return verifier.verify_maximal();
   verify_ndim(sharding, shape);
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) verifier.verify_dim(dim);

@@ -60,6 +60,7 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
     for (int64_t size : global->type(ValueId{i}).shape)
       layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
   }
+  // The executor needs a mesh; this one has no digits, so nothing varies.
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
   return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
 }

@@ -84,6 +84,7 @@ class Grouping {
       for (ValueId operand : module_.operands(op)) {
         const bool has_room = group.ops.size() + pending.size() < kMostOps && inputs + pending.size() < kMostInputs;
         const uint32_t seen_uses = ++seen[operand];
+        // A producer with a use outside the group would have to be computed twice.
         if (seen_uses == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
           take(pending.back());

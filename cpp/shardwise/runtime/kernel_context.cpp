@@ -29,6 +29,7 @@ NdArray StepResults::allocate(size_t result, int64_t shard) {
     for (const AxisRef& axis : axes_) shape.push_back(axis.size);
     shape.insert(shape.end(), slot.type->shape.begin(), slot.type->shape.end());
     NdArray buffer = pooled_empty(slot.type->dtype, std::move(shape));
+    // A kernel that does not write every element leaves poison, which tests detect.
     if (poison_) buffer.copy_from(NdArray::full(buffer.dtype(), buffer.shape(), poison_value(buffer.dtype())));
     slot.buffer = Shards(axes_, std::move(buffer));
   });

@@ -26,6 +26,8 @@ std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& ru
   bool is_used = false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const auto dim = dim_with(rule, i, factor);
+    // An operand with the factor that does not vary would have to be repeated. One that varies without the factor
+    // differs from shard to shard in another way.
     if (dim.has_value() != varies[i] || rule.has_factor(i, factor) != varies[i]) return std::nullopt;
     digit.operand_dims.push_back(dim);
     is_used = is_used || dim.has_value();
@@ -55,6 +57,7 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;
+    // Shards adjacent along another dim would need a copy before they merge.
     if (is_at_home(op, *digit, homes)) return digit;
     if (!best) best = std::move(digit);
   }

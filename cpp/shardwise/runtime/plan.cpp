@@ -31,6 +31,7 @@ class Planner {
     }
     std::vector<Step> steps;
     for (OpId op : body_.ops) {
+      // A chain runs where its last op is: by then all its inputs exist.
       if (groups_.contains(op) || !in_chain_.contains(op)) steps.push_back(make_step(op));
     }
     keep_needed(std::move(steps));
@@ -159,6 +160,7 @@ class Planner {
     try {
       const OpId merged = Builder(module, scratch_, op.loc).create_op(*op.def, operands, op.attrs, results, kept);
       for (uint32_t i = 0; i < op.result_count; ++i) {
+        // infer accepted the merged operands, but gave another result (a slice with fixed limits).
         if (module.value(module.result(merged, i)).type != results[i]) return {};
       }
       return merged;

@@ -128,6 +128,7 @@ AxisList varying_axes(const TensorSharding& sharding) {
   AxisList axes;
   for (const DimSharding& dim : sharding.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
   axes.insert(axes.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  // Nothing varies along an axis of size 1.
   std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);
 }

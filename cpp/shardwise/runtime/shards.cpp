@@ -30,6 +30,7 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
   Dims shape = grid;
   Dims strides;
   for (size_t a = 0; a < grid.size(); ++a) {
+    // The second shard along each axis gives its stride; all others are checked against it.
     strides.push_back(grid[a] == 1 ? 0 : list[static_cast<size_t>(step[a])].data() - base.data());
   }
   Dims index(grid.size(), 0);

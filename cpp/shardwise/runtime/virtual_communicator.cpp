@@ -59,6 +59,7 @@ Opened open(const Shards& shards, AxisSpan pieces) {
 
 // Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride.
 NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
+  // First as a view; if a group has no single stride, once more on a dense copy, where every group has one.
   for (bool is_copy : {false, true}) {
     if (is_copy) {
       NdArray copy = pooled_empty(array.dtype(), array.shape());
@@ -254,6 +255,7 @@ Shards VirtualCommunicator::all_to_all(const Shards& operand, std::span<const Al
 }
 
 Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
+  // Axes in only one of the lists trade places, which makes the map a permutation of devices.
   const AxisList sources = joined(from, without(to, from));
   const AxisList targets = joined(to, without(from, to));
   const AxisList borders = joined(joined(operand.axes(), sources), targets);
