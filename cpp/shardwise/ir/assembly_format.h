@@ -114,12 +114,12 @@ struct FormatElement {
   FormatKind kind = FormatKind::kLiteral;
   std::string_view text = {};      // the literal, or the attribute's name; of a group: the attribute with ^
   std::string_view mnemonic = {};  // kAttribute: of an EnumAttr
-  // kOperand: which one; kGroup: how many of the following elements it holds; kSharding: 1 when it is optional
+  // kOperand: its index; kGroup: the number of following elements in it; kSharding: 1 when it is optional
   size_t count = 0;
   const CustomDirective* custom = nullptr;
 };
 
-// A format taken apart. Views point into OpDef::format.
+// A parsed format. Views point into OpDef::format.
 struct AssemblyFormat {
   std::vector<FormatElement> elements;
   std::vector<std::string_view> attributes;  // names that the elements print, which attr-dict leaves out
@@ -130,10 +130,10 @@ struct AssemblyFormat {
   bool shows(std::string_view attribute) const;
 };
 
-// InternalError, naming the op, for a format that does not follow the language.
+// Throws InternalError, naming the op, for an invalid format.
 AssemblyFormat parse_format(std::string_view op_name, std::string_view format);
 
-// The format of `def`, taken apart once; `def` must live as long as the program (ops are constants). Thread-safe.
+// The format of `def`, parsed once. `def` must live as long as the program (ops are constants). Thread-safe.
 const AssemblyFormat& assembly_format(const OpDef& def);
 
 }  // namespace shardwise

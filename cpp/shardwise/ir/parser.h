@@ -26,9 +26,9 @@
 namespace shardwise {
 
 struct ParseOptions {
-  std::string file = {};  // places ops and arguments without a location: loc("file":3:5); empty: they have none
-  // Names them as the text does, around their location and with their function, since names are the function's own:
-  // loc("@main %h"(...)), loc("@f %r:2"(...)).
+  std::string file = {};  // gives ops and arguments without a location loc("file":3:5); empty: none
+  // Adds the text's names to the locations, with the function, because names are local to a function: loc("@main
+  // %h"(...)), loc("@f %r:2"(...)).
   bool name_values = false;
 };
 

@@ -21,16 +21,16 @@
 
 namespace shardwise {
 
-// <([i])->([i]) {i=4}>. What is no rule is a ParseError with line and column.
+// Parses <([i])->([i]) {i=4}>. Invalid text is a ParseError with line and column.
 RuleAttr parse_rule(SdyCursor& cursor);
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
 
-// ShardingError, naming the op, unless `rule` is one for it: a mapping for each operand and result with an entry per
-// dim, factors that exist, each once in a tensor and somewhere at all, none of size 1 beside others; the lists in
-// order, no factor in two of them, none that is reduced in a result. Factors need not multiply to the dim.
+// Throws ShardingError, naming the op, unless `rule` is valid for it: a mapping for each operand and result with an
+// entry per dim; existing factors, each used, at most once in a tensor, none of size 1 beside others; ordered lists, no
+// factor in two of them, no reduced factor in a result. The sizes of factors need not multiply to the dim.
 void verify(const RuleAttr& rule, const OpView& op);
 
-ShardingRule to_rule(const RuleAttr& rule);  // of a rule that `verify` takes; reductions are sums
+ShardingRule to_rule(const RuleAttr& rule);  // of a rule that `verify` accepts; reductions are sums
 RuleAttr to_attribute(const ShardingRule& rule, bool custom);
 
 }  // namespace shardwise
