@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints and parses attributes as MLIR text. The kinds are those of attribute.h.
+// Attributes as MLIR text, both ways; the kinds are those of attribute.h.
 //
 //   IntArray{1, 2}                          array<i64: 1, 2>
 //   EnumAttr{"stablehlo", "precision", "DEFAULT"}      #stablehlo<precision DEFAULT>
@@ -8,7 +8,7 @@
 //                                           #stablehlo.dot<lhs_contracting_dimensions = [1]>
 //
 // A dialect attribute of another form, such as #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, becomes a StructAttr
-// with one unnamed string field that contains the text between the angle brackets.
+// with one nameless string field that holds the text between the angle brackets.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@
 //   };
 //   static_assert(kTranspose.complete());
 //
-// .partition and .cost default to what the rule implies. Kernels and rules access the rest of shardwise only through
-// the interfaces below, which runtime/ and passes/ implement.
+// .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only
+// through the interfaces below, which runtime/ and passes/ implement.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class TileBuilder;  // ops/tile.h: programs of the tile evaluator
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// One device's work on one op of the local program. Operands may have any strides (including 0 and negative). A kernel
-// sets every result, to an array that it allocated or to a view of an operand. It never writes to an operand.
+// One device's work on one op of the local program. Operands may have any strides (0 and negative included). A kernel
+// sets every result, either to an array it allocated or to a view of an operand; it never writes an operand.
 class KernelContext {
  public:
   virtual ~KernelContext() = default;
@@ -43,7 +43,7 @@ class KernelContext {
   virtual const NdArray& operand(size_t i) const = 0;
   virtual NdArray allocate_result(size_t i = 0) = 0;  // row-major, uninitialised; also sets it as result i
   virtual void set_result(size_t i, NdArray view) = 0;
-  // Runs body(begin, end) over [0, count) on the thread pool, in pieces of at least `grain`.
+  // Runs body(begin, end) over [0, count) on the pool, in pieces of at least `grain`.
   virtual void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) = 0;
 };
 

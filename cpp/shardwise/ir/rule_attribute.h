@@ -21,7 +21,7 @@
 
 namespace shardwise {
 
-// Parses <([i])->([i]) {i=4}>. Invalid text is a ParseError with line and column.
+// <([i])->([i]) {i=4}>. What is no rule is a ParseError with line and column.
 RuleAttr parse_rule(SdyCursor& cursor);
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
 
