@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that one op hands on as one (DataFlowEdge) get one op that stands for them while shardings are propagated:
+// During propagation, each value that passes through an op with regions (DataFlowEdge) is represented by an edge op:
 //
 //   %1 = while(%a = %0) …                         %1 = while(%a = %0) …
 //   %2 = tanh %1                     add          %e = sdy.data_flow_edge %1
@@ -8,7 +8,7 @@
 //   %1 is sharded like %e            sink
 //                                    <----
 //
-// Shardy's representation: a text that already has edges keeps them, and gets the others.
+// This is Shardy's representation. A text that already has edges keeps them and gets the missing ones.
 #pragma once
 
 #include "shardwise/ir/op_def.h"
@@ -16,15 +16,15 @@
 
 namespace shardwise {
 
-// Of values that no edge op stands for.
+// The edges that no edge op represents.
 std::vector<DataFlowEdge> bare_edges(const Module& module);
 
 void add_data_flow_edges(Module& module);
-// Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
+// Removes the edge ops. Their shardings and their provenance move to the owners.
 void sink_data_flow_edges(Module& module, Provenance& provenance);
 
-// The edges that the ops of a module stand for: of an edge op, the sources and targets of the value behind it. An edge
-// op behind any other value is the identity: that value is the source.
+// The edges that the ops of a module represent: for an edge op, the sources and targets of the value behind it. An edge
+// op behind any other value is the identity, whose only source is that value.
 class DataFlowEdges {
  public:
   DataFlowEdges() = default;
