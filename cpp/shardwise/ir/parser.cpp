@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-// What the text says about an argument or result of a function, besides its type.
+// The annotations of an argument or result of a function, besides its type.
 struct ValueSyntax {
   LocId loc;
   ShardingId sharding;
@@ -66,7 +66,7 @@ class ModuleParser : public OpParser {
     }
   }
 
-  // Definitions of aliases are read where the aliases are used. Here they only end: loc("f"(#loc3)), dense<1> : T, …
+  // Definitions of aliases are parsed where the aliases are used. This skips them: loc("f"(#loc3)), dense<1> : T, …
   void skip_alias() {
     take_suffix_id();
     expect("=", "behind the name of an alias");

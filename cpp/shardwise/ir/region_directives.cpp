@@ -222,7 +222,7 @@ void sort_manual_axes(OpSyntax& op, const Context& context, std::string_view arg
     if (attribute.first != argument || axes == nullptr) continue;
     AxesAttr sorted = *axes;
     std::ranges::stable_sort(sorted.axes, {}, [&](const RawAxisRef& axis) {
-      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification refuses what the mesh has not
+      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification rejects unknown axes
     });
     attribute.second = std::move(sorted);
   }
