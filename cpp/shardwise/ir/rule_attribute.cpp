@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction",
 
 // ---- parsing -------------------------------------------------------------------------------------------------------
 
-// Parses what follows `z_` in `word` at `at`. `begin` is the position of `word` in the text.
+// What follows `z_` in `word` at `at`; `begin` is the position of `word` in the text.
 int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t begin) {
   const size_t start = at;
   while (at < word.size() && word[at] >= '0' && word[at] <= '9') ++at;
@@ -39,7 +39,7 @@ int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t
   return kPlainSymbols - 1 + index;
 }
 
-// Parses adjacent factors: `ij`, `zz_1`. Empty if there is no word.
+// Factors in a row: `ij`, `zz_1`. None where no word follows.
 Dims parse_factors(SdyCursor& cursor) {
   Dims factors;
   cursor.skip_space();

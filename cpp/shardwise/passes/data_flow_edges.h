@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// During propagation, each value that passes through an op with regions (DataFlowEdge) is represented by an edge op:
+// Values that one op hands on as one (DataFlowEdge) get one op that stands for them while shardings are propagated:
 //
 //   %1 = while(%a = %0) …                         %1 = while(%a = %0) …
 //   %2 = tanh %1                     add          %e = sdy.data_flow_edge %1
@@ -8,7 +8,7 @@
 //   %1 is sharded like %e            sink
 //                                    <----
 //
-// This is Shardy's representation. A text that already has edges keeps them and gets the missing ones.
+// Shardy's representation: a text that already has edges keeps them, and gets the others.
 #pragma once
 
 #include "shardwise/ir/op_def.h"
@@ -16,15 +16,15 @@
 
 namespace shardwise {
 
-// The edges that no edge op represents.
+// Of values that no edge op stands for.
 std::vector<DataFlowEdge> bare_edges(const Module& module);
 
 void add_data_flow_edges(Module& module);
-// Removes the edge ops. Their shardings and their provenance move to the owners.
+// Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
 void sink_data_flow_edges(Module& module, Provenance& provenance);
 
-// The edges that the ops of a module represent: for an edge op, the sources and targets of the value behind it. An edge
-// op behind any other value is the identity, whose only source is that value.
+// The edges that the ops of a module stand for: of an edge op, the sources and targets of the value behind it. An edge
+// op behind any other value is the identity: that value is the source.
 class DataFlowEdges {
  public:
   DataFlowEdges() = default;

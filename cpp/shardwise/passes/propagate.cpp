@@ -72,7 +72,7 @@ class Propagation {
     bool queued : 1 = false;
     bool dead : 1 = false;
     bool may_be_unused : 1 = true;
-    uint8_t settled = 0;  // a visit with this participation would change nothing; 0: unknown
+    uint8_t settled = 0;  // a visit that took part like this would change nothing; 0: it may
   };
 
   static uint8_t code(Participation part) {
@@ -91,7 +91,7 @@ class Propagation {
     }
   }
 
-  // The initial sharding of an edge applies to all values that it represents.
+  // What is known of an edge from the start is known of all that it stands for.
   void start_edges() {
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
   }
@@ -105,12 +105,12 @@ class Propagation {
     }
   }
 
-  // Top down. Ops that a change brings back are visited first.
+  // Top down; the ops that a change brings back go first.
   void sweep() {
     missed_ = false;
     for (OpState& state : states_) state.queued = true;
     for (const OpId next : graph_.order()) {
-      if (!states_[next.index].queued) continue;  // already visited
+      if (!states_[next.index].queued) continue;  // was brought forward
       take(next);
       while (!stack_.empty()) {
         const OpId id = stack_.back();
@@ -120,7 +120,7 @@ class Propagation {
     }
   }
 
-  // Most ops do not take part in the first rounds. They are skipped without reading the program.
+  // Most ops say nothing in the first rounds: they are passed by without a look at the program.
   void take(OpId id) {
     OpState& state = states_[id.index];
     state.queued = false;
@@ -133,8 +133,8 @@ class Propagation {
     visit(id, part);
   }
 
-  // An op without users that is not a constraint stops propagating when the sweep reaches it. Then the ops before it
-  // may become unused.
+  // An op without users, unless it is a constraint, says nothing any more from the moment the sweep finds it; then the
+  // ops before it may be next.
   bool remove_if_unused(OpId id) {
     const uint32_t count = graph_.result_count(id);
     if (count == 0) return false;
@@ -146,7 +146,7 @@ class Propagation {
     return true;
   }
 
-  // Includes the ops in its regions.
+  // With what is in its regions.
   void remove(OpId id) {
     states_[id.index].dead = true;
     for (RegionId inner : module_.regions(id)) {
@@ -167,7 +167,7 @@ class Propagation {
     }
   }
 
-  // MLIR's rewriter revisits ops that may become unused, and so does Shardy.
+  // MLIR's rewriter looks again at what it thinks may go next, and with it Shardy.
   bool has_at_most_one_user(ValueId value) const {
     OpId only;
     uint32_t uses = 0;
@@ -177,7 +177,7 @@ class Propagation {
       only = user;
       ++uses;
     }
-    return !only || graph_.uses(value) <= uses;  // the remaining uses are results of the region
+    return !only || graph_.uses(value) <= uses;  // what is left are results of the region
   }
 
   void push(OpId id) {
@@ -200,7 +200,7 @@ class Propagation {
     return *distinct_rules_[known - 1];
   }
 
-  // For the current op: 1 + its index in distinct_rules_. Some rules depend on regions or on other ops.
+  // Of the op at hand: 1 + its place among distinct_rules_. Some rules look into regions, or at other ops.
   uint32_t find_rule(OpId id) {
     const OpView op(module_, id);
     if (!op.regions().empty() || op.def().traits.rule_sees_makers) return add_rule(op);
@@ -232,7 +232,7 @@ class Propagation {
     }
   }
 
-  // Reads the shardings of an op's tensors. Returns false when none has one.
+  // The shardings of an op's tensors; false when none has one.
   bool look_at(std::span<const ValueId> operands, ValueId first_result, uint32_t result_count) {
     operands_ = operands;
     first_result_ = first_result;
@@ -257,7 +257,7 @@ class Propagation {
     first_of_visit_ = true;
   }
 
-  // A build without recording measures its cost (benchmarks/recording.py).
+  // A build without recording shows what it costs (benchmarks/recording.py).
   void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
               [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
 #ifndef SHARDWISE_NO_PROVENANCE
@@ -272,8 +272,7 @@ class Propagation {
 #endif
   }
 
-  // Visits the sources and the edge as an identity. Inside and outside of a manual region, the edge has different
-  // shardings.
+  // Sources and the edge as an identity. A manual region's inside and outside see the edge differently.
   void visit_edge(OpId id, Participation part) {
     const DataFlowEdge& edge = *graph_.edge(id);
     look_at(edge.sources, module_.result(id), 1);
@@ -341,12 +340,12 @@ class Propagation {
     }
   }
 
-  // Edges that own a region argument are revisited in the next sweep, not immediately (Shardy's order).
+  // What stands for an argument of a region hears of the operand behind it when its turn comes, as in Shardy.
   bool waits_for_next_sweep(OpId id) const {
     return graph_.role(id).is_edge && !module_.value(graph_.edge(id)->owner).op;
   }
 
-  // The result of propagating before_ by `rule`.
+  // What before_ becomes under `rule`.
   const uint32_t* propagated(const ShardingRule& op_rule, Participation part, bool elementwise) {
     return propagated(op_rule, part, elementwise, conservative_);
   }
@@ -376,7 +375,7 @@ class Propagation {
     }
   }
 
-  // Visits the results of main as identities of the returned values, unless nothing has changed since the last time.
+  // The results of main as identities from the values returned, unless nothing has changed since the last time.
   void propagate_results() {
     if (!changed_) return;
     changed_ = false;
@@ -413,9 +412,9 @@ class Propagation {
   ValueClasses classes_;
   FactorPropagation factors_;
   FactorProjection projection_;
-  bool settles_ = true;  // every op is notified about every change
-  bool changed_ = true;  // a value has changed since results were visited
-  bool missed_ = false;  // an edge waits for the next sweep
+  bool settles_ = true;  // every op hears of every change
+  bool changed_ = true;  // a value, since results were looked at
+  bool missed_ = false;  // by an edge that waits for the next sweep
   bool conservative_;
   Setting setting_;
   RunCache<ShardingId> visit_cache_;
@@ -423,12 +422,12 @@ class Propagation {
   int round_ = kLastRound;
   int64_t priority_ = 0;
   std::vector<OpState> states_;  // by op
-  std::vector<uint32_t> rules_;  // by op: 1 + index of its distinct rule; 0: not known yet
+  std::vector<uint32_t> rules_;  // by op: 1 + which of the distinct ones, 0: not asked for yet
   std::vector<const ShardingRule*> distinct_rules_;
-  std::vector<ShardingId> known_;  // by value: its sharding, in a sixth of the memory of values
+  std::vector<ShardingId> known_;  // by value: its sharding, in a sixth of the memory that values take
   std::vector<OpId> stack_;
   IdentityRules identities_;
-  // State of the current visit.
+  // Of the visit at hand.
   std::span<const ValueId> operands_;
   ValueId first_result_;
   std::vector<ShardingId> before_;
@@ -470,7 +469,7 @@ void propagate(Program& program) {
                       program.counters, program.options.conservative, Setting::kPipeline);
   sink_data_flow_edges(module, program.provenance);
   drop_sharding_groups(module);
-  // Unused constraints have already taken effect.
+  // A constraint that nobody uses has said what it had to say.
   remove_unused_ops(module, UnusedConstraints::kRemove);
   if (program.options.strict_divisible) shrink_borders_to_divisible(module);
   if (program.options.close_shardings) close_shardings(module);
