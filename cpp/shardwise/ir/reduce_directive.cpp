@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // custom<reduce>. The text pairs each input with its initial value, while the operands are all inputs, then all initial
 // values. The region's arguments are likewise the elements of one side, then those of the other.
 #include "shardwise/base/text.h"
