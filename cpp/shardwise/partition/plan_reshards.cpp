@@ -78,6 +78,7 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, co
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = module.context().intern(sharding_of(step.after, mesh, reducer));
+    // Later steps and localization must use the same blocks as the plan.
     if (!has_default_blocks(step.after, shape)) module.set_blocks(value, step.after.blocks);
   }
   return value;
@@ -93,6 +94,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   cached = std::make_unique<ReshardPlan>();
+  // Ids are unique per sharding, so equal ids need no plan.
   if (from == to) return *cached;
   const TensorType& tensor = context_.type(type);
   const MeshPtr& mesh = context_.sharding(from ? from : to).mesh;

@@ -45,7 +45,7 @@ class FunctionParser : public OpParser {
   void parse_empty_type();   // `: () -> () loc(...)`
 
  private:
-  // What the text states about an argument or result of a function, besides its type.
+  // The annotations of an argument or result of a function, besides its type.
   struct ValueSyntax {
     LocId loc;
     ShardingId sharding;

@@ -42,7 +42,7 @@ class ModuleParser : public FunctionParser {
     }
   }
 
-  // Definitions of aliases are read where the aliases are used. Here they only end: loc("f"(#loc3)), dense<1> : T, …
+  // Definitions of aliases are parsed where the aliases are used. This skips them: loc("f"(#loc3)), dense<1> : T, …
   void skip_alias() {
     take_suffix_id();
     expect("=", "behind the name of an alias");
