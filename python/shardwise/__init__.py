@@ -23,14 +23,11 @@ from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 with _coretype_for_this_cpu():
     from . import _core
 
-from . import traceback_filtering as _traceback_filtering
-
-_core.ir.hide_frames_of(_traceback_filtering.HIDDEN)
-
 from . import (
     debug as debug,
     dtensor,
     errors as errors,
+    interop as _interop,  # noqa: F401 - registers the other libraries
     layouts,
     models as models,
     numpy as numpy,

@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from ._core import ir as _ir
 from ._core.error import (
     DTypeError,
@@ -103,6 +105,11 @@ def described(value: object) -> str:
 def is_one_of(value: object, choices: Collection[str]) -> bool:
     """Whether ``value`` is one of these words; False unless it is a string."""
     return isinstance(value, str) and value in choices
+
+
+def is_integer(value: object, least: int) -> bool:
+    """Whether ``value`` is an integer, and no bool, of at least ``least``."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
 
 
 def expect_text(subject: str, name: str, value: object) -> None:

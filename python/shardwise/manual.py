@@ -12,10 +12,11 @@ from typing import Any
 from . import _core
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
+from .foreign import native
 from .jit import JitFunction, core_sharding, lifted_results, names_of_leaves, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, native
+from .sharding import UNSPECIFIED
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from .errors import message, shown as shown_value
+from .errors import is_integer, message, shown as shown_value
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
-from .partition_spec import is_integer
 from .tables import Report, format_bytes, place, shown
 
 __all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from . import _core
 from .advice import bool_error, conversion_error, restored
 from .call_sites import Instruction
+from .debug_prints import DebugPrint
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
@@ -26,12 +27,10 @@ from .errors import (
     UnsupportedError,
     message,
 )
-from .mesh import Mesh
+from .implementations import IMPLEMENTATIONS
+from .mesh import Mesh, begin_trace, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
-
-if TYPE_CHECKING:
-    from .debug import DebugPrint
 
 __all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
 
@@ -61,21 +60,21 @@ class Tracer(ArrayMethods):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
-            return _numpy().apply_ufunc(ufunc, method, inputs, kwargs)
+            return IMPLEMENTATIONS.apply_ufunc(ufunc, method, inputs, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         try:
-            return _numpy().apply_function(func, args, kwargs)
+            return IMPLEMENTATIONS.apply_function(func, args, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
     def __getitem__(self, index: Any) -> Any:
         try:
-            return _numpy().getitem(self, index)
+            return IMPLEMENTATIONS.getitem(self, index)
         except Exception as error:
             hide_frames(error)
             raise
@@ -151,19 +150,6 @@ class WeakTracer(Tracer):
     def strong(self) -> Tracer:
         """The same scalar, which keeps its dtype beside any array."""
         return Tracer(self._trace, self._value, self.shape, self.dtype)
-
-
-_numpy_module: Any = None
-
-
-def _numpy() -> Any:
-    # shardwise.numpy imports this module; bound at the first traced call.
-    global _numpy_module
-    if _numpy_module is None:
-        from . import numpy as module
-
-        _numpy_module = module
-    return _numpy_module
 
 
 def refuse_escaped(x: Tracer) -> NoReturn:
@@ -364,11 +350,13 @@ class recording:  # noqa: N801
         self._trace = trace
 
     def __enter__(self) -> Trace:
+        begin_trace()
         _stack.traces.append(self._trace)
         return self._trace
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         _stack.traces.pop()
+        end_trace()
         original = restored(self._trace, error)
         if original is not None and error is not None:
             raise original.with_traceback(error.__traceback__) from None

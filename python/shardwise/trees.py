@@ -9,8 +9,9 @@ from typing import Any
 import optree
 
 from .errors import ShardingError, message
+from .foreign import native
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding, native
+from .sharding import UNSPECIFIED, NamedSharding
 from .tree_differences import difference
 from .tree_registry import NAMESPACE, adopt, path_of
 

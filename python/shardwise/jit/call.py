@@ -14,7 +14,6 @@ import numpy as np
 from ..array import Array, ShapeDtypeStruct
 from ..dtypes import is_dtype, refuse_subclass, way_to_numbers
 from ..errors import DTypeError, MeshError, ShardingError, described, message, naming
-from ..interop.jax_objects import struct_of_jax
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
 from ..sharding import UNSPECIFIED, NamedSharding
@@ -34,7 +33,6 @@ __all__ = [
     "leaf_key",
     "lifted_results",
     "names_of_leaves",
-    "native_struct",
     "numbers_of",
     "parameter_names",
     "specs_per_leaf",
@@ -150,12 +148,6 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]
-
-
-def native_struct(leaf: Any) -> Any:
-    """A `jax.ShapeDtypeStruct` as ours; anything else as it is."""
-    read = struct_of_jax(leaf)
-    return leaf if read is None else ShapeDtypeStruct(read[0], read[1], sharding=read[2])
 
 
 def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:

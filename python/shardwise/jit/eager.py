@@ -12,6 +12,7 @@ import numpy as np
 
 from ..array import Array
 from ..errors import ShapeError, TracerConversionError, message
+from ..implementations import provides
 from ..mesh import Mesh
 from ..numpy._registry import CHECKS, FUNCTIONS, function_name
 from ..tracing import Tracer, current_trace
@@ -30,6 +31,7 @@ _MAX_EAGER_PROGRAMS = 4096
 _MAX_STATIC_ELEMENTS = 16
 
 
+@provides("eager_call")
 def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program.
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, overload
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, composed, message
+from ..foreign import native
 from ..host_random import warning_of_draws
 from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
 from ..propagation_options import Strategy
-from ..sharding import UNSPECIFIED, NamedSharding, native
+from ..sharding import UNSPECIFIED, NamedSharding
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, current_trace, recording
@@ -32,7 +33,6 @@ from .call import (
     display_name,
     leaf_key,
     lifted_results,
-    native_struct,
     specs_per_leaf,
 )
 from .options import (
@@ -211,7 +211,7 @@ class JitFunction:
         enter_call()
         try:
             call = self._call(args, kwargs)
-            call.leaves = list(map(native_struct, call.leaves))
+            call.leaves = list(map(native, call.leaves))
             return self._trace(call, self._known_mesh(call))
         finally:
             leave_call()
@@ -239,7 +239,7 @@ class JitFunction:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
         call = self._call(args, kwargs)
         call.leaves = [
-            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native_struct(leaf)
+            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native(leaf)
             for leaf in call.leaves
         ]
         names = argument_names(self._fun, call)
