@@ -32,7 +32,7 @@ _INSTEAD = {"pandas": "take the numbers out of the Series or DataFrame first, wi
 def library_error(x: Tracer, site: CallSite | None) -> str | None:
     """The text for a value that a library needs at ``site``; None where the line is the user's own."""
     library = "" if site is None else _library_of(site.frame.f_code.co_filename)
-    if site is None or not library or library == _library_of(_file_of(x._trace.function)):
+    if site is None or not library or library == _library_of(_file_of(x._trace.user_call.function)):
         return None
     frame: FrameType | None = site.frame
     while frame is not None and _library_of(frame.f_code.co_filename):

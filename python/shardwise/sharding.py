@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _core
-from .errors import MeshError, ShapeError, ShardingError, is_integer, message, shown
+from .errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
 from .foreign import native
 from .mesh import Mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
@@ -250,6 +250,19 @@ def _short_text(core: _core.mesh.Sharding) -> str:
     """Shardy's text without the mesh, which :class:`NamedSharding` reads: ``[{"x"}, {}], replicated={"y"}``."""
     text = core.text()
     return text[text.index(core.dims_text()) :].removesuffix(">")
+
+
+def sharding_on(mesh: Mesh, spec: Any, ndim: int, what: str) -> Any:
+    """The extension's sharding for a spec on the program's mesh; None if unspecified."""
+    if spec is None:
+        return None
+    with naming(what):
+        sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
+        if not isinstance(sharding, NamedSharding):
+            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
+        if sharding.mesh != mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
+        return sharding.core(ndim)
 
 
 def check_ndim(what: str, dim: int, ndim: int) -> int:

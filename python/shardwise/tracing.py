@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -32,7 +33,7 @@ from .mesh import Mesh, begin_trace, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
 
-__all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
+__all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -126,7 +127,7 @@ class Tracer(ArrayMethods):
         raise TracerConversionError(message("format", "a traced array has no numbers yet", repr(self), way_out))
 
     def __repr__(self) -> str:
-        kind = "Array" if self._trace.eager else "Tracer"
+        kind = "Array" if self._trace.user_call.eager else "Tracer"
         return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
     def __hash__(self) -> int:
@@ -174,20 +175,33 @@ class Limit(NamedTuple):
             raise self.error(message("call", self.must_hold, number, self.way_out))
 
 
+@dataclass(frozen=True)
+class UserCall:
+    """The call in the user's code that a program is recorded for; errors describe it.
+
+    Attributes:
+        function: the user's function.
+        eager: one NumPy call on Arrays outside jit, where the user knows of no tracer.
+        transform: the argument names of a transform, such as ``grad``, that is called outside jit.
+    """
+
+    function: Any = None
+    eager: bool = False
+    transform: tuple[str, ...] | None = None
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "core", "eager", "function", "groups", "hoisted", "implied", "limits",
-        "manual_axes", "mesh", "prints", "propagation", "refused", "transform",
+        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "propagation", "refused", "user_call",
     )  # fmt: skip
 
-    def __init__(self, name: str, mesh: Mesh | None) -> None:
+    def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:
         self.core = _core.ir.Trace(name)
+        self.user_call = user_call
         self.mesh = mesh
-        self.function: Any = None  # the user's, for errors
-        self.eager = False  # one NumPy call on Arrays: errors name no tracers
-        self.transform = False  # a transform that was called outside jit
         self.arguments: dict[int, str] = {}  # the names of arguments by their values
         # the last error of a tracer whose value was needed, and the user's instruction that asked for it
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None

@@ -25,12 +25,14 @@ LAYERS = {
     ],
     "programs as text": ["op_rules", "propagation_options", "module"],
     "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment"],
-    "trees of arrays": ["tree_registry", "tree_differences", "trees", "tree", "unpartitioned", "finite_differences"],
+    "trees of arrays": [
+        "tree_registry", "tree_differences", "trees", "tree", "argument_names", "unpartitioned", "finite_differences",
+    ],
     "tracing, and the errors of traced values": [
         "foreign_names", "static_arguments", "library_calls", "advice", "methods", "debug_prints", "tracing",
     ],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
-    "arrays on a mesh": ["array", "debug", "interop"],
+    "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
     "compiled functions": ["stages", "jit"],
     "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual"],
     "written with the public functions": ["dtensor", "models", "testing"],

@@ -9,32 +9,23 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from .._core.runtime import enter_call, leave_call
+from ..argument_names import display_name
 from ..array import ShapeDtypeStruct
+from ..array_leaves import as_weak, aval_of, lifted_results
 from ..errors import MeshError, ShardingError, composed, message
 from ..foreign import native
 from ..host_random import warning_of_draws
-from ..layouts import current_layout
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
 from ..propagation_options import Strategy
-from ..sharding import UNSPECIFIED, NamedSharding
+from ..sharding import UNSPECIFIED, NamedSharding, sharding_on
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
-from ..tracing import Trace, Tracer, current_trace, recording
-from ..trees import flatten, leaf_names, native_specs, unflatten
+from ..tracing import Trace, Tracer, UserCall, current_trace, recording
+from ..trees import flatten, leaf_names, native_specs, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
-from .call import (
-    Call,
-    argument_names,
-    as_weak,
-    aval_of,
-    constrained,
-    core_sharding,
-    display_name,
-    leaf_key,
-    lifted_results,
-    specs_per_leaf,
-)
+from .cache import ProgramCache
+from .call import Call
 from .options import (
     UNSPECIFIED_OPTIONS,
     JitOptions,
@@ -149,7 +140,9 @@ class JitFunction:
     Programs are cached by shapes, dtypes, shardings and the rules of :func:`shardwise.axis_rules`.
     """
 
-    def __init__(self, fun: Callable[..., Any], **options: Unpack[JitOptions]) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], user_call: UserCall | None = None, **options: Unpack[JitOptions]
+    ) -> None:
         given: JitOptions = {**UNSPECIFIED_OPTIONS, **options}
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
@@ -177,10 +170,8 @@ class JitFunction:
         # A program around this function must not contradict the stated ones.
         self._options, self._rules, self.stated_options = propagation_choices(given)
         self.stated_options["mesh"] = mesh
-        self._cache: dict[Any, Program] = {}
-        self.eager = False  # see Trace
-        self.user_function = fun  # the function under a transform that is called outside jit
-        self.transform: list[str] | None = None  # argument names of a transform that is called outside jit
+        self._cache = ProgramCache()
+        self._user_call = UserCall(fun) if user_call is None else user_call
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -242,7 +233,7 @@ class JitFunction:
             ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native(leaf)
             for leaf in call.leaves
         ]
-        names = argument_names(self._fun, call)
+        names = call.names(self._fun)
         avals = self._avals(call, names)
         trace, _, result = self._record(call, self._known_mesh(call), avals, names, [None] * len(avals))
         with recording(trace):
@@ -281,7 +272,7 @@ class JitFunction:
         return Call(args, kwargs, self._static_nums, self._static_names)
 
     def _no_mesh(self) -> MeshError:
-        if self.transform is not None:
+        if self._user_call.transform is not None:
             way_out = "use it in sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
             return MeshError(message("grad or vmap outside jit", "no mesh given", None, way_out))
         return MeshError(
@@ -305,23 +296,17 @@ class JitFunction:
         return mesh
 
     def _program(self, call: Call) -> Program:
-        mesh = self._known_mesh(call)
-        try:
-            leaf_keys = tuple([leaf_key(leaf) for leaf in call.leaves])
-            key = (call.tree, leaf_keys, call.static_key(), mesh, current_layout())
-            program = self._cache.get(key)
-        except TypeError as error:
-            if "unhashable" not in str(error):
-                raise
-            raise TypeError(message("jit", "static arguments must be hashable", str(error))) from None
-        if program is None:
-            program = self._cache[key] = self._trace(call, mesh).lower().compile()
-        return program
+        return self._cache.program(call, self._known_mesh(call), self._compiled)
+
+    def _compiled(self, call: Call, mesh: Mesh | None) -> Program:
+        return self._trace(call, mesh).lower().compile()
 
     def _trace(self, call: Call, mesh: Mesh | None) -> Traced:
-        if mesh is None and (self.transform is not None or any(spec is not None for spec in self._wanted(call))):
+        if mesh is None and (
+            self._user_call.transform is not None or any(spec is not None for spec in self._wanted(call))
+        ):
             raise self._no_mesh()
-        names = argument_names(self._fun, call)
+        names = call.names(self._fun)
         avals = self._avals(call, names)
         shardings = self._argument_shardings(call, mesh, avals, names)
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
@@ -334,7 +319,7 @@ class JitFunction:
         check_constraints(trace, [x._value for x in outputs] + printed)
         out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
         places = [f"out_shardings of result{path}" for path in leaf_names(result)]
-        out_shardings = [core_sharding(spec, mesh, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
+        out_shardings = [sharding_on(mesh, spec, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
         module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
         indices = {x._value: i for i, x in enumerate(tracers)}
         limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
@@ -353,18 +338,18 @@ class JitFunction:
         self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
     ) -> tuple[Trace, list[Tracer], Any]:
         """Trace the function: the recorded program, its arguments, and the result."""
-        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.function, trace.eager, trace.transform = self.user_function, self.eager, self.transform is not None
+        user_call = self._user_call
+        trace = Trace(getattr(self._fun, "__name__", "f"), mesh, user_call)
         trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
         with recording(trace):
             tracers = [
                 trace.argument(aval.shape, aval.dtype, name, sharding)
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
-            if self.transform is not None:
-                trace.arguments = {x._value: name for x, name in zip(tracers, self.transform)}
+            if user_call.transform is not None:
+                trace.arguments = {x._value: name for x, name in zip(tracers, user_call.transform)}
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            with warning_of_draws(self.user_function, call.static_values()):
+            with warning_of_draws(user_call.function, call.static_values()):
                 return trace, tracers, self._fun(*args, **kwargs)
 
     def _argument_shardings(
@@ -374,7 +359,7 @@ class JitFunction:
             return [None] * len(avals)
         specs = self._wanted(call)
         return [
-            core_sharding(aval.sharding if spec is None else spec, mesh, aval.ndim, f"in_shardings of {name}")
+            sharding_on(mesh, aval.sharding if spec is None else spec, aval.ndim, f"in_shardings of {name}")
             for spec, aval, name in zip(specs, avals, names)
         ]
 
@@ -401,3 +386,15 @@ def check_constraints(trace: Trace, outputs: list[int]) -> None:
         rule, got = "its result must be used", "an annotation whose result nothing uses"
         way_out = "write x = sw.split(x, …) and use x from there on"
         raise ShardingError(composed("annotation", rule, got, way_out, file, line))
+
+
+def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -> list[Any]:
+    """Annotate the leaves of a nested jitted function with the shardings of its jit."""
+    out = []
+    for leaf, spec in zip(leaves, specs):
+        if spec is not None and trace.mesh is not None:
+            x = trace.lift(leaf)
+            leaf = trace.constrain(x, sharding_on(trace.mesh, spec, x.ndim, what))
+            trace.implied.add(leaf._value)
+        out.append(leaf)
+    return out
