@@ -12,7 +12,6 @@ bytecode is searched for the line.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,14 +22,13 @@ import numpy as np
 
 from . import random as own_random
 from .draw_sites import GENERATORS, MAKERS, DrawSite, draw_sites, function_of
-from .errors import TracingWarning, composed
+from .errors import TracingWarning, warn
 
 __all__ = ["warning_of_draws"]
 
 _MAX_FUNCTIONS = 300
 _MAKERS = frozenset(maker.__name__ for maker in MAKERS)
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
-_registry: dict[Any, Any] = {}  # what the filters of warnings need, to warn once per line
 
 
 class _Reached(NamedTuple):
@@ -53,7 +51,7 @@ def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> I
         changed = [generator for generator, state in states if _state(generator) != state]
         if changed or reached.makes:
             for file, line, name in _lines(fun, changed):
-                _warn(file, line, name)
+                _warn_of_draw(file, line, name)
 
 
 def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, str], None]:
@@ -74,12 +72,11 @@ def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, 
     return {(site.file, site.line, site.name): None for site in found}
 
 
-def _warn(file: str, line: int, name: str) -> None:
+def _warn_of_draw(file: str, line: int, name: str) -> None:
     name = _OWN.get(name, name)
     own = f"sw.random.{name}" if name in own_random.__all__ else "sw.random"
     rule = "draws once, during tracing, so that each call has the same numbers"
-    text = composed("np.random", rule, None, f"use {own} with a key", "", 0)
-    warnings.warn_explicit(text, TracingWarning, file, line, registry=_registry)
+    warn("np.random", rule, None, f"use {own} with a key", category=TracingWarning, place=(file, line))
 
 
 def _state(generator: Any) -> Any:

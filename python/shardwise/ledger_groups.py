@@ -13,7 +13,7 @@ from os.path import basename
 from typing import TYPE_CHECKING, Any
 
 from .errors import message
-from .tables import Report, format_bytes, shown
+from .tables import Report, format_bytes, short_location
 
 if TYPE_CHECKING:
     from .reports import CollectiveRow
@@ -59,7 +59,7 @@ def totals_by(keys: tuple[str, ...], rows: Sequence[CollectiveRow]) -> dict[tupl
 
 
 def _key_cells(by: Sequence[str], key: Sequence[Any], short: bool = False) -> list[str]:
-    cells = [shown(str(value)) for value in key]
+    cells = [short_location(str(value)) for value in key]
     return [basename(cell) if short and name in ("where", "file") else cell for name, cell in zip(by, cells)]
 
 

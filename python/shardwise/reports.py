@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from .errors import is_integer, message, shown as shown_value
+from .errors import is_integer, message, shown
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
-from .tables import Report, format_bytes, place, shown
+from .tables import Report, format_bytes, place, short_location
 
 __all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]
 
@@ -79,7 +79,7 @@ _COMPARED_BY = ("where", "kind", "axes")
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
     return (
         row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), row.type,
-        shown(row.location), row.cause,
+        short_location(row.location), row.cause,
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ class Ledger(Report[CollectiveRow]):
             TypeError: ``count`` is not an integer of at least 0.
         """
         if not is_integer(count, 0):
-            raise TypeError(message("largest", "count must be an integer that is not negative", shown_value(count)))
+            raise TypeError(message("largest", "count must be an integer that is not negative", shown(count)))
         return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
 
     def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:

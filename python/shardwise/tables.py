@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 from ._core import ir as _ir
 from .errors import message
 
-__all__ = ["Report", "aligned", "format_bytes", "place", "shown"]
+__all__ = ["Report", "aligned", "format_bytes", "place", "short_location"]
 
 Row = TypeVar("Row")
 Self = TypeVar("Self", bound="Report[Any]")
@@ -43,7 +43,7 @@ def place(file: str, line: int) -> str:
     return _ir.place_text(file, line)
 
 
-def shown(location: str) -> str:
+def short_location(location: str) -> str:
     """A location as text for people: files below the working directory are relative to it."""
     return location.removeprefix(os.getcwd() + os.sep)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.public_api import package_names
 
 import shardwise as sw
 import shardwise.dtensor
@@ -83,7 +84,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
         "sw.layouts": sw.layouts, "sw.tree": sw.tree, "sw.debug": sw.debug,
     }  # fmt: skip
     for prefix, module in modules.items():
-        for name in (*module.__all__, *getattr(module, "_NOT_STARRED", ())):
+        for name in package_names() if module is sw else module.__all__:
             if callable(value := getattr(module, name)) and is_ours(value):
                 yield f"{prefix}.{name}", value
     for prefix, value in instances().items():
