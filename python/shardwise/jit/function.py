@@ -17,7 +17,7 @@ from ..foreign import native
 from ..host_random import warning_of_draws
 from ..mesh import Mesh, get_mesh
 from ..op_rules import ShardingRule
-from ..propagation_options import Strategy
+from ..propagation_options import Strategy, options_among
 from ..sharding import UNSPECIFIED, NamedSharding, sharding_on
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
@@ -96,7 +96,7 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    given: JitOptions = {
+    given: Any = {
         "mesh": mesh,
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
@@ -104,10 +104,8 @@ def jit(
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames,
-        "strategy": strategy,
-        "conservative": conservative,
-        "strict_divisible": strict_divisible,
         "sharding_rules": sharding_rules,
+        **options_among(locals()),
     }
     if fun is None:
         return lambda f: JitFunction(f, **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..errors import ShardingError, message
 from ..mesh import Mesh
 from ..module import checked_rule
 from ..op_rules import ShardingRule
-from ..propagation_options import DEFAULTS, PropagationOptions, Strategy, options
+from ..propagation_options import DEFAULTS, PropagationKeywords, PropagationOptions, checked_options, options_among
 from ..sharding import UNSPECIFIED
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class JitOptions(TypedDict, total=False):
+class JitOptions(PropagationKeywords, total=False):
     """The keyword arguments of :func:`shardwise.jit`."""
 
     mesh: Mesh | None
@@ -37,13 +37,10 @@ class JitOptions(TypedDict, total=False):
     static_argnames: str | Sequence[str] | None
     donate_argnums: int | Sequence[int] | None
     donate_argnames: str | Sequence[str] | None
-    strategy: Strategy | None
-    conservative: bool | None
-    strict_divisible: bool | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
 
 
-UNSPECIFIED_OPTIONS: JitOptions = {
+UNSPECIFIED_OPTIONS: Any = {
     "mesh": None,
     "in_shardings": UNSPECIFIED,
     "out_shardings": UNSPECIFIED,
@@ -51,24 +48,17 @@ UNSPECIFIED_OPTIONS: JitOptions = {
     "static_argnames": (),
     "donate_argnums": (),
     "donate_argnames": (),
-    "strategy": None,
-    "conservative": None,
-    "strict_divisible": None,
     "sharding_rules": None,
+    **dict.fromkeys(PropagationKeywords.__annotations__),
 }
 
 
 def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str, ShardingRule], JitOptions]:
     """How a program is propagated, its sharding rules, and those of these options that the user specified."""
-    how = options("jit", given["strategy"], given["conservative"], given["strict_divisible"], DEFAULTS)
+    asked = options_among(given)
+    how = checked_options("jit", DEFAULTS, **asked)
     rules = {} if given["sharding_rules"] is None else checked_rules(given["sharding_rules"])
-    stated: JitOptions = {}
-    if given["strategy"] is not None:
-        stated["strategy"] = how.strategy
-    if given["conservative"] is not None:
-        stated["conservative"] = how.conservative
-    if given["strict_divisible"] is not None:
-        stated["strict_divisible"] = how.strict_divisible
+    stated: Any = {name: getattr(how, name) for name, value in asked.items() if value is not None}
     if given["sharding_rules"] is not None:
         stated["sharding_rules"] = rules
     return how, rules, stated
