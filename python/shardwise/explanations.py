@@ -9,7 +9,6 @@ The explanations are dataclasses with ``to_dict()`` and ``to_json()``; text, ``r
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -338,6 +337,8 @@ class Explanation:
 
     def to_json(self) -> str:
         """:meth:`to_dict` as JSON text."""
+        import json  # a third of the time of importing the reports
+
         return json.dumps(self.to_dict())
 
     def _heading(self) -> str:

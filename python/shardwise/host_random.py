@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import random as own_random
-from .draw_sites import GENERATORS, MAKERS, DrawSite, draw_sites, function_of
+from .draw_sites import DrawSite, draw_sites, function_of, generators, makers
 from .errors import TracingWarning, warn
 
 __all__ = ["warning_of_draws"]
 
 _MAX_FUNCTIONS = 300
-_MAKERS = frozenset(maker.__name__ for maker in MAKERS)
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
 
 
@@ -99,13 +98,14 @@ def _reached(roots: list[Any]) -> _Reached | None:
     seen: dict[Any, Any] = {}  # by identity; kept alive, so that no id has two meanings
     todo += [member for root in roots for member in _attributes(root, set())]
     reached = makes = False
+    maker_names = {maker.__name__ for maker in makers()}
     while todo and len(seen) < _MAX_FUNCTIONS:
         value = todo.pop()
         key = (id(value.__self__), id(value.__func__)) if isinstance(value, MethodType) else id(value)
         if key in seen:
             continue
         seen[key] = value
-        if isinstance(value, GENERATORS):
+        if isinstance(value, generators()):
             found.append(value)
         reached = reached or _is_random(value)
         if isinstance(value, partial):
@@ -113,7 +113,7 @@ def _reached(roots: list[Any]) -> _Reached | None:
         function, owner = function_of(value)
         if function is not None:
             names, values = _names_of(function.__code__), list(_named_values(function))
-            makes = makes or not _MAKERS.isdisjoint(names)
+            makes = makes or not maker_names.isdisjoint(names)
             reached = reached or "numpy.random" in names  # imported inside
             reached = reached or ("random" in names and any(value is np for value in values))
             todo += values
@@ -124,9 +124,9 @@ def _reached(roots: list[Any]) -> _Reached | None:
 
 def _is_random(value: Any) -> bool:
     """Whether a value is ``np.random``, ``default_rng``, or a function such as ``np.random.normal``."""
-    if value is np.random or any(value is maker for maker in MAKERS):
+    if value is np.random or any(value is maker for maker in makers()):
         return True
-    return isinstance(value, MethodType) and isinstance(value.__self__, GENERATORS)
+    return isinstance(value, MethodType) and isinstance(value.__self__, generators())
 
 
 def _names_of(code: CodeType) -> set[str]:
