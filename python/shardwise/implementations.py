@@ -10,15 +10,27 @@ The modules that define these functions enter them here with :func:`provides`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 __all__ = ["IMPLEMENTATIONS", "Implementations", "provides"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+class _Unset:
+    """Stands in for an operation until its module is imported."""
+
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"implementations: {self._operation} is not set; import shardwise as a whole")
+
+
 class Implementations:
-    """One function per operation. Each is set once; an error if it is read before, or set again."""
+    """One function per operation, each set once. Calling one that is not set is an error."""
 
     apply_ufunc: Callable[..., Any]  # (ufunc, method, inputs, kwargs): the __array_ufunc__ of tracers
     apply_function: Callable[..., Any]  # (function, args, kwargs): the __array_function__ of tracers
@@ -28,19 +40,16 @@ class Implementations:
     at: Callable[..., Any]  # (array): x.at, for tracers and Arrays
     eager_call: Callable[..., Any]  # (function, args, kwargs): one NumPy call on Arrays
 
-    def __setattr__(self, name: str, function: Any) -> None:
-        if name not in Implementations.__annotations__:
-            raise AttributeError(f"implementations: no operation is called {name!r}")
-        if name in vars(self):
-            raise RuntimeError(f"implementations: {name} is set already")
-        super().__setattr__(name, function)
+    def __init__(self) -> None:
+        for operation in Implementations.__annotations__:
+            setattr(self, operation, _Unset(operation))
 
-    if not TYPE_CHECKING:  # a type checker would take every name for known
-
-        def __getattr__(self, name: str) -> NoReturn:
-            if name in Implementations.__annotations__:
-                raise RuntimeError(f"implementations: {name} is not set; import shardwise as a whole")
-            raise AttributeError(f"implementations: no operation is called {name!r}")
+    def provide(self, operation: str, function: Callable[..., Any]) -> None:
+        """Set an operation. Raises RuntimeError if there is none of this name, or if it is set already."""
+        if not isinstance(getattr(self, operation, None), _Unset):
+            rule = "is set already" if hasattr(self, operation) else "is no operation of arrays"
+            raise RuntimeError(f"implementations: {operation} {rule}")
+        setattr(self, operation, function)
 
 
 IMPLEMENTATIONS = Implementations()
@@ -50,7 +59,7 @@ def provides(operation: str) -> Callable[[_F], _F]:
     """Make the decorated function or class the implementation of an operation of arrays."""
 
     def register(function: _F) -> _F:
-        setattr(IMPLEMENTATIONS, operation, function)
+        IMPLEMENTATIONS.provide(operation, function)
         return function
 
     return register
