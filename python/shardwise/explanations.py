@@ -16,7 +16,7 @@ from html import escape
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
-from .reports import COLLECTIVE_KINDS
+from .collective_rows import COLLECTIVE_KINDS
 from .tables import place, short_location
 
 __all__ = [

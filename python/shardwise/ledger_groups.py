@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from os.path import basename
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .collective_rows import CollectiveRow
 from .errors import message
 from .tables import Report, format_bytes, short_location
-
-if TYPE_CHECKING:
-    from .reports import CollectiveRow
 
 __all__ = ["CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups"]
 

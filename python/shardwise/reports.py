@@ -8,66 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from .collective_rows import CollectiveRow
 from .errors import is_integer, message, shown
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
-from .tables import Report, format_bytes, place, short_location
+from .tables import Report, format_bytes, short_location
 
-__all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]
-
-COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
-
-
-@dataclass(frozen=True)
-class CollectiveRow:
-    """One collective of a program.
-
-    Attributes:
-        kind: ``"all_reduce"``, ``"all_gather"``, …
-        axes: the mesh axes of a group, as text.
-        group_size: how many devices take part in a group.
-        bytes: received by one device in one execution.
-        shape: the shape of one device's result.
-        dtype: the name of the result's dtype.
-        count: the number of executions in one run.
-        file, line: the user's source line of the op that needs it.
-        cause: its reason, for example ``"reduction in dot_general"``.
-        name: the name of its result in the program text.
-    """
-
-    kind: str
-    axes: str
-    group_size: int
-    bytes: float
-    shape: tuple[int, ...]
-    dtype: str
-    count: int = 1
-    file: str = ""
-    line: int = 0
-    cause: str = ""
-    name: str = ""
-
-    @property
-    def total_bytes(self) -> float:
-        """Bytes that one device receives in all executions together."""
-        return self.bytes * self.count
-
-    @property
-    def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
-        return place(self.file, self.line)
-
-    @property
-    def type(self) -> str:
-        """Dtype and shape of one device's result: ``float32[16,64]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, with values that JSON supports."""
-        return {**asdict(self), "shape": list(self.shape)}
-
+__all__ = ["CollectiveRow", "Ledger"]
 
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
 _LONG = 24  # a ledger of more rows is printed in groups

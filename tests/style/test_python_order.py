@@ -13,15 +13,17 @@ import pytest
 from source_tree import ROOT
 
 PACKAGE = "shardwise"
+EXTENSION = "_core"
 FOLDER = ROOT / "python" / PACKAGE
 
-# A module imports only what stands before it, in its own layer or in a layer above its own in this list. A package is
-# one entry; inside a package the files only must not form a circle. Imports under `if TYPE_CHECKING:` do not count.
+# From the ground up: a module imports only what stands before it, in its own line or in a line above. A package is one
+# entry; inside a package the files must not form a circle. Imports under `if TYPE_CHECKING:` are below.
 LAYERS = {
-    "the process and the user's source": ["_blas", "_sources", "traceback_filtering", "call_sites", "draw_sites"],
-    "errors, and tables of functions that layers below fill": ["errors", "implementations", "foreign"],
-    "numbers and reports, as plain data": [
-        "dtypes", "tables", "ledger_groups", "reports", "axis_paths", "explanations", "promotions", "viz",
+    "the process, and the user's source": ["_blas", "_sources", "traceback_filtering", "call_sites", "draw_sites"],
+    "errors, and tables that later modules fill": ["errors", "implementations", "foreign"],
+    "reports, as plain data": [
+        "dtypes", "tables", "collective_rows", "ledger_groups", "reports", "axis_paths", "explanations", "promotions",
+        "viz",
     ],
     "programs as text": ["op_rules", "propagation_options", "module"],
     "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment"],
@@ -37,6 +39,11 @@ LAYERS = {
     "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual"],
     "written with the public functions": ["dtensor", "models", "testing"],
     "the package and its command line": ["", "cli", "__main__"],
+}  # fmt: skip
+# The types that a module names in annotations though their module stands after it.
+TYPES_FROM_ABOVE = {
+    "static_arguments": {"tracing"}, "library_calls": {"tracing"}, "advice": {"tracing"},
+    "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"},
 }  # fmt: skip
 ORDER = list(chain.from_iterable(LAYERS.values()))
 
@@ -54,14 +61,17 @@ def module_files(folder: Path = FOLDER) -> dict[str, Path]:
 
 
 def imports(name: str, path: Path, modules: Mapping[str, Path]) -> Iterator[Import]:
-    """What a file imports of the package. A file of another package also runs that package's ``__init__``."""
+    """What a file imports of the package, but for the extension.
+
+    ``numpy.indexing.expanded`` is the file ``numpy.indexing``. From outside ``numpy`` it runs ``numpy/__init__``, too.
+    """
     own = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node, in_function, for_types in _import_nodes(ast.parse(path.read_text()), False, False):
         for full in _imported(node, own):
             parts = full.split(".")
-            prefixes = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
-            found = [prefix for prefix in prefixes if prefix in modules and not f"{own}.".startswith(f"{prefix}.")]
-            for target in found or [""] * (full in ("", *_names_of_the_package(modules))):
+            files = [prefix for i in range(len(parts) + 1) if (prefix := ".".join(parts[:i])) in modules]
+            packages = [file for file in files[1:-1] if not f"{own}.".startswith(f"{file}.")]
+            for target in [] if parts[0] == EXTENSION else [*packages, files[-1]]:
                 yield Import(target, node.lineno, in_function, for_types)
 
 
@@ -76,12 +86,6 @@ def _imported(node: ast.Import | ast.ImportFrom, own: str) -> list[str]:
         base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
         names = [f"{base}.{alias.name}" for alias in node.names]
     return [name.removeprefix(PACKAGE).removeprefix(".") for name in names if name.split(".")[0] == PACKAGE]
-
-
-def _names_of_the_package(modules: Mapping[str, Path]) -> list[str]:
-    body = ast.parse(modules[""].read_text()).body
-    names = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets]  # type: ignore[attr-defined]
-    return [name for name in names if name != "__all__"]
 
 
 def _import_nodes(
@@ -139,14 +143,24 @@ def entry(module: str) -> str:
     return module.partition(".")[0]
 
 
+def comes_after(module: str, other: str) -> bool:
+    return ORDER.index(entry(module)) > ORDER.index(entry(other))
+
+
 def test_every_module_has_its_place_in_the_order() -> None:
     assert sorted(ORDER) == sorted({entry(name) for name in FILES})
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
-    allowed = ORDER[: ORDER.index(entry(name)) + 1]
-    assert sorted(target for target in ARROWS[name] if entry(target) not in allowed) == []
+    assert sorted(target for target in ARROWS[name] if comes_after(target, name)) == []
+
+
+def test_few_modules_name_types_of_later_ones() -> None:
+    above = {
+        name: {i.module for i in each if i.for_types and comes_after(i.module, name)} for name, each in IMPORTS.items()
+    }
+    assert {name: targets for name, targets in above.items() if targets} == TYPES_FROM_ABOVE
 
 
 def test_nothing_imports_a_module_by_its_name_as_text() -> None:
@@ -160,10 +174,10 @@ def test_the_reader_of_imports_finds_each_kind(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     sources = {
         "__init__.py": "from .a import f\n__version__ = '1'",
-        "a.py": "from . import __version__\nfrom .deep.b import g\nimport json",
+        "a.py": "from . import __version__, _core\nfrom .deep.b import g\nimport json",
         "c.py": "def f():\n    from .a import f\nif TYPE_CHECKING:\n    from . import deep",
         "deep/__init__.py": "from . import b",
-        "deep/b.py": "import shardwise.c\nfrom ..a import f",
+        "deep/b.py": "import shardwise.c\nfrom ..a import f\nfrom . import g",
     }
     for file, text in sources.items():
         (tmp_path / file).write_text(text)
@@ -174,7 +188,7 @@ def test_the_reader_of_imports_finds_each_kind(tmp_path: Path) -> None:
         "a": [("", 1, False, False), ("deep", 2, False, False), ("deep.b", 2, False, False)],
         "c": [("a", 2, True, False), ("deep", 4, False, True)],
         "deep": [("deep.b", 1, False, False)],
-        "deep.b": [("c", 1, False, False), ("a", 2, False, False)],
+        "deep.b": [("c", 1, False, False), ("a", 2, False, False), ("deep", 3, False, False)],
     }
 
 
