@@ -8,6 +8,7 @@ from typing import Any
 
 from ..argument_names import parameter_names
 from ..trees import flatten, leaf_names, unflatten
+from .options import Arguments
 
 __all__ = ["NO_STATIC", "Call"]
 
@@ -19,9 +20,8 @@ class Call:
 
     __slots__ = ("dynamic_args", "dynamic_kwargs", "leaves", "static", "tree")
 
-    def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], static_nums: set[int], static_names: set[str]
-    ) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], static: Arguments) -> None:
+        static_nums, static_names = static
         if not static_nums and not static_names:
             self.static, self.dynamic_args, self.dynamic_kwargs = NO_STATIC, args, kwargs
             self.leaves, self.tree = flatten((args, kwargs))
@@ -35,8 +35,9 @@ class Call:
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
         self.leaves, self.tree = flatten((self.dynamic_args, self.dynamic_kwargs))
 
-    def leaves_of(self, nums: set[int], names: set[str]) -> tuple[int, ...]:
+    def leaves_of(self, arguments: Arguments) -> tuple[int, ...]:
         """Indices of the leaves of some arguments, by position among all arguments and by name."""
+        nums, names = arguments
         count = len(self.dynamic_args) + len(self.static[0])
         nums = {i + count if i < 0 else i for i in nums}
         static = {i for i, _ in self.static[0]}
