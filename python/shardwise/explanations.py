@@ -337,7 +337,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """:meth:`to_dict` as JSON text."""
-        import json  # a third of the time of importing the reports
+        import json  # loaded only for this: it would slow down the import of shardwise
 
         return json.dumps(self.to_dict())
 
