@@ -33,19 +33,18 @@ class Recorder:
 
     def known_mesh(self, call: Call) -> Mesh | None:
         """The mesh of a call, by its options, its arguments or :func:`set_mesh`. MeshError if they name several."""
-        shardings = [getattr(leaf, "sharding", None) for leaf in call.leaves]
-        candidates = [*self.options.meshes, *(s.mesh for s in shardings if isinstance(s, NamedSharding))]
-        mesh = candidates[0] if candidates else get_mesh()
-        for other in candidates:
+        candidates = list(self.options.meshes)
+        for leaf in call.leaves:
+            sharding = getattr(leaf, "sharding", None)
+            if isinstance(sharding, NamedSharding):
+                candidates.append(sharding.mesh)
+        if not candidates:
+            return get_mesh()
+        mesh = candidates[0]
+        for other in candidates[1:]:
             if other != mesh:
-                raise MeshError(
-                    message(
-                        "jit",
-                        f"all arguments and shardings must be on one mesh, {mesh!r}",
-                        repr(other),
-                        "move arrays with device_put",
-                    )
-                )
+                rule = f"all arguments and shardings must be on one mesh, {mesh!r}"
+                raise MeshError(message("jit", rule, repr(other), "move arrays with device_put"))
         return mesh
 
     def in_specs(self, call: Call) -> list[Any]:
