@@ -20,9 +20,9 @@ namespace shardwise {
 std::span<const OpDef> elementwise_ops();
 
 // Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
-void kernel_elementwise(KernelContext& context);
+std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types);
 
-void kernel_bitcast_convert(KernelContext& context);
+std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types);
 
 // `direction` is EQ, NE, LT, LE, GT or GE; `type`, if given, what the operands are compared as: FLOAT, SIGNED,
 // UNSIGNED.

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "shardwise/base/ndarray.h"
 
@@ -22,6 +23,9 @@ std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end
 NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);          // result dim i is dim order[i]
 NdArray select(const NdArray& array, size_t dim, int64_t index);                    // without that dim
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);  // stride 0: the same for every index
+
+std::vector<size_t> memory_order(const NdArray& array);  // dims from the largest stride to the smallest
+bool is_gapless(const NdArray& array);                   // every byte between its first and last element is in one
 
 // Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
 void copy_parallel(const NdArray& to, const NdArray& from);

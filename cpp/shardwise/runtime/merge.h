@@ -7,14 +7,14 @@
 //     shards, whose rows are the shards of %2
 //
 // Every operand that varies along the digit must have the factor, as the only one of a dim, and no other operand may;
-// and the op's `infer` must find its attributes right for the merged types too (those of a slice are not). Whether the
-// shards really lie so is known only when they exist: if not, each gets its own call.
+// and the op must be able to prepare a kernel for the merged types (a slice is not: its limits are those of one shard).
+// Whether the shards really lie so is known only when they exist: if not, each gets its own call.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/runtime/digits.h"
 #include "shardwise/runtime/shards.h"
 
@@ -28,8 +28,8 @@ struct Merge {
     std::vector<size_t> result_dims;
   };
   std::vector<Digit> digits;
-  std::vector<TensorType> operands;  // merged types
-  std::vector<TensorType> results;
+  std::vector<TensorType> results;  // merged types
+  Kernel kernel;                    // prepared for them
 };
 
 // Beside which dim of a value the shards along each digit are expected to lie; dim 0 where nothing is known.
