@@ -25,9 +25,8 @@ from shardy_oracle import LEVELS, ShardyOracle
 from shardwise import _core
 
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (shardy_worker.py)
-# Shardy's module pass -> ours.
-PASSES = {name: f"propagate-{name.removeprefix('sdy-').removesuffix('-propagate')}" for name in LEVELS}
-PASSES[PIPELINE] = "propagate"
+# Shardy's passes -> ours.
+PASSES = {**LEVELS, PIPELINE: "propagate"}
 _RULE_LINE = re.compile(r'(sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?[)}]>)[,}].* loc\("n(\d+)"\)$', re.MULTILINE)
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,

@@ -32,6 +32,10 @@ void propagation_only(KernelContext& context) { refuse(context.op(), "run"); }
 void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
 void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
 
+bool is_local_collective(const OpView& op) {
+  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
+}
+
 bool OpDef::runnable() const { return kernel != static_cast<KernelFn>(propagation_only); }
 
 }  // namespace shardwise

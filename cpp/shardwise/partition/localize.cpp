@@ -43,7 +43,7 @@ class Localization {
   explicit Localization(const Module& source)
       : rewriter_(source), emitter_(rewriter_.builder(), main_mesh(source)), values_(source.value_count()) {}
 
-  void run(Program& program) {
+  Module run(std::vector<LocalLayout>& layouts) {
     for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);
     for (const OpId id : rewriter_.source_body().ops) add_op(OpView(rewriter_.source(), id));
     Function& main = rewriter_.target().main();
@@ -52,8 +52,10 @@ class Localization {
     }
     main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
     layouts_.resize(rewriter_.target().value_count());
-    program.layouts = std::move(layouts_);
-    program.module = rewriter_.finish();
+    layouts = std::move(layouts_);
+    Module local = rewriter_.finish();
+    local.stage = Stage::kLocal;
+    return local;
   }
 
  private:
@@ -126,6 +128,6 @@ LocalLayout layout_of(const Module& module, ValueId value) {
   return layout;
 }
 
-void localize(Program& program) { Localization(program.module).run(program); }
+Module localize(Module module, PassContext& context) { return Localization(module).run(context.layouts); }
 
 }  // namespace shardwise

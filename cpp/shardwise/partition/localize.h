@@ -9,8 +9,8 @@
 //
 // Ops go through OpDef::partition (partition_context.h), collectives are made local here: a gathered dim is trimmed to
 // what the tensor has, a dim to be split is padded to a multiple. Argument i of the local main is the shard of global
-// argument i, and the same for results. Program::layouts tells for each local value which global value it is a shard
-// of, and how.
+// argument i, and the same for results. PassContext::layouts tells for each local value which global value it is a
+// shard of, and how.
 #pragma once
 
 #include "shardwise/ir/pass.h"
@@ -21,12 +21,12 @@ namespace shardwise {
 // some.
 LocalLayout layout_of(const Module& module, ValueId value);
 
-void localize(Program& program);
+Module localize(Module module, PassContext& context);
 inline constexpr Pass kLocalize{.name = "localize",
                                 .doc = "turn global shapes into the program of one device",
                                 .run = localize,
                                 .needs_runnable = true,
-                                .takes = {.first = Form::kPlanned, .last = Form::kPlanned},
-                                .makes = Form::kLocal};
+                                .takes = {.first = Stage::kResharded, .last = Stage::kResharded},
+                                .makes = Stage::kLocal};
 
 }  // namespace shardwise
