@@ -259,12 +259,18 @@ def test_a_program_of_one_device_is_known_where_it_moves_nothing(file: Path, cap
     assert run(capsys, "opt", file, "--passes=optimize-collectives") == (0, local, "")
 
 
+def claims_to_be_resharded(text: str, file: Path) -> None:
+    """A text whose author is wrong about the passes that it has been through."""
+    file.write_text(text.replace("module {", 'module attributes {shardwise.stage = "resharded"} {'))
+
+
 def test_results_must_lie_where_the_signature_says(file: Path, capsys: Any) -> None:
     file.write_text(
         TEXT.replace("-> tensor<8x16xf32> {", "-> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {")
     )
-    err = run(capsys, "opt", file, "--passes=propagate,localize")[2]
-    assert 'got result 0 in [{"x"}, {}], declared [{}, {}]; run assign and plan_reshards first' in err
+    claims_to_be_resharded(run(capsys, "opt", file, "--passes=propagate")[1], file)
+    err = run(capsys, "opt", file, "--passes=localize")[2]
+    assert 'localize: result 0 must be sharded as declared, [{}, {}], got [{"x"}, {}]; run assign on the program' in err
 
 
 def test_sums_of_parts_are_not_taken_for_whole(file: Path, capsys: Any) -> None:
@@ -276,10 +282,12 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
   return %0 : tensor<8xf32>
 }"""  # noqa: E501
     )
-    code, out, err = run(capsys, "opt", file, "--passes=propagate,localize")
-    assert (code, out) == (1, "")
-    assert 'got stablehlo.reduce from [{}, {"y"}], [] to [{}]; run assign and plan_reshards first' in err
     assert "all_reduce" in run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
+    claims_to_be_resharded(run(capsys, "opt", file, "--passes=propagate")[1], file)
+    code, out, err = run(capsys, "opt", file, "--passes=localize")
+    assert (code, out) == (1, "")
+    assert 'what it sums up must be whole, or its result left unreduced, got dim 1 of operand 0 over "y"' in err
+    assert err.startswith(f"{file}:4:8: error: stablehlo.reduce: ")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/partition/localize_collectives.h"
@@ -87,6 +88,7 @@ class Localization {
   Module run(std::vector<LocalLayout>& layouts) {
     for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);
     for (const OpId id : rewriter_.source_body().ops) add_op(OpView(rewriter_.source(), id));
+    check_results();
     Function& main = rewriter_.target().main();
     for (const ValueId result : rewriter_.source_body().results) {
       rewriter_.target().region(main.body).results.push_back(values_[result.index].value);
@@ -100,6 +102,25 @@ class Localization {
   }
 
  private:
+  // A text may claim that it has been assigned: its results must be where main declares them.
+  void check_results() const {
+    const Module& source = rewriter_.source();
+    const std::vector<ShardingId>& declared = source.main().result_shardings;
+    const std::vector<ValueId>& results = rewriter_.source_body().results;
+    for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
+      if (!declared[i]) continue;
+      const LocalLayout& layout = values_[results[i].index].layout;
+      const TensorSharding& wanted = source.context().sharding(declared[i]);
+      const bool is_there = layout.unreduced.empty() &&
+                            std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+      if (is_there) continue;
+      const ShardingId found = source.value(results[i]).sharding;
+      const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
+      fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
+                          "run assign on the program before");
+    }
+  }
+
   void add_argument(ValueId argument) {
     LocalValue local{.value = {}, .layout = layout_of(rewriter_.source(), argument)};
     const TensorType& type = rewriter_.source().type(argument);
@@ -123,8 +144,13 @@ class Localization {
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(rewriter_.source(), op.result(i))});
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
-    check_left_unreduced(partition);
-    check_sharded_alike(partition);
+    try {
+      check_left_unreduced(partition);
+      check_sharded_alike(partition);
+    } catch (Error& error) {
+      error.at(context().location_text(op.loc()));
+      throw;
+    }
     std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), std::move(made[i]));
   }
