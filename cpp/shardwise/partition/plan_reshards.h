@@ -46,9 +46,6 @@ class ReshardPlanner {
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
 };
 
-// The name of the attribute that says why a reshard or a collective is there.
-inline constexpr std::string_view kCauseAttr = "cause";
-
 void plan_reshards(Program& program);
 inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .doc = "turn each reshard into the cheapest collectives",

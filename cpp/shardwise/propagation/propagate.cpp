@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shardwise/ir/dce.h"
 #include "shardwise/ops/manual.h"
 #include "shardwise/propagation/apply_constraints.h"
 #include "shardwise/propagation/close_shardings.h"
@@ -23,7 +24,6 @@
 #include "shardwise/propagation/user_priorities.h"
 #include "shardwise/propagation/value_classes.h"
 #include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/simplify.h"
 
 namespace shardwise {
 namespace {
@@ -470,7 +470,7 @@ void propagate(Program& program) {
   sink_data_flow_edges(module, program.provenance);
   drop_sharding_groups(module);
   // A constraint that nobody uses has said what it had to say.
-  remove_unused_ops(module, UnusedConstraints::kRemove);
+  dce(module, UnusedConstraints::kRemove);
   if (program.options.strict_divisible) shrink_borders_to_divisible(module);
   if (program.options.close_shardings) close_shardings(module);
   regions_to_calls(module, called);
