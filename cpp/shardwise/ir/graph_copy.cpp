@@ -73,6 +73,7 @@ Function& GraphCopy::function(const Function& from) {
 Module empty_copy(const Module& source) {
   Module target(source.shared_context());
   target.name = source.name;
+  target.stage = source.stage;
   target.meshes = source.meshes;
   target.functions.push_back(source.main());
   target.main().body = target.add_region();

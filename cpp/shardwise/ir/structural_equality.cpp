@@ -22,7 +22,7 @@ class Comparison {
   Comparison(const Module& a, const Module& b, std::vector<ValueId>& partner) : a_(a), b_(b), partner_(partner) {}
 
   bool functions() {
-    return a_.name == b_.name && same_meshes() &&
+    return a_.name == b_.name && same_stage() && same_meshes() &&
            std::equal(a_.functions.begin(), a_.functions.end(), b_.functions.begin(), b_.functions.end(),
                       [&](const Function& a, const Function& b) { return function(a, b); });
   }
@@ -34,6 +34,8 @@ class Comparison {
   }
 
  private:
+  bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
+
   bool same_meshes() const {
     return std::equal(a_.meshes.begin(), a_.meshes.end(), b_.meshes.begin(), b_.meshes.end(),
                       [](const MeshPtr& a, const MeshPtr& b) { return equal(a, b); });
@@ -56,7 +58,7 @@ class Comparison {
     return a_.context().sharding(a) == b_.context().sharding(b);
   }
 
-  // Types and columns; the two values correspond from now on.
+  // Compares types and columns, and records that the two values correspond.
   bool values(ValueId a, ValueId b) {
     partner_[a.index] = b;
     if (is_one_module()) paired_.push_back(a);

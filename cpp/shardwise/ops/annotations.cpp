@@ -13,7 +13,9 @@ void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
 
 ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 
 ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
   Module& module = builder.module();
@@ -24,7 +26,7 @@ ValueId create_annotation(Builder& builder, std::string_view name, ValueId opera
   return result;
 }
 
-// The cotangent of an annotated value is laid out like the value; a pending reduction is not inherited.
+// The cotangent of an annotated value gets its sharding, but not its pending reduction.
 void vjp_annotation(VjpContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
@@ -35,7 +37,7 @@ void vjp_annotation(VjpContext& context) {
   context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
 }
 
-// The new leading dim is left open: nothing was said about it.
+// The annotation does not cover the new leading dim, so it stays open.
 void batch_annotation(BatchContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
@@ -49,7 +51,7 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
   return OpDef{.name = name,
                .infer = infer_identity,
                .rule = rule_identity,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,
                .format = "operands sharding($sharding) attr-dict `:` result-type",

@@ -12,8 +12,7 @@
 namespace shardwise {
 namespace {
 
-// What decides between candidates, most important first. A reduction that is done later may meet others to be done
-// with.
+// The criteria for candidates, most important first. A later reduction may be combined with others.
 struct Price {
   double bytes = 0;
   bool reduces_early = false;
@@ -29,22 +28,23 @@ std::string short_name(std::string_view name) { return std::string(name.substr(n
 
 class Assignment {
  public:
-  explicit Assignment(Program& program)
-      : source_(program.module),
+  explicit Assignment(Module& module)
+      : source_(module),
         target_(empty_copy(source_)),
         builder_(target_, target_.main().body),
         copy_(source_, target_),
-        planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
-        shardings_(program.module),
+        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        shardings_(module),
         values_(source_, builder_, planner_, shardings_) {}
 
-  void run(Program& program) {
+  Module run(Counters& counters) {
     const Region& body = source().region(source().main().body);
     for (const ValueId argument : body.arguments) values_.add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source(), id));
     add_results();
-    program.counters.add("assign.states", planner_.states());
-    program.module = std::move(target_);
+    counters.add("assign.states", planner_.states());
+    target_.stage = Stage::kAssigned;
+    return std::move(target_);
   }
 
  private:
@@ -85,6 +85,7 @@ class Assignment {
     project(op, rule, false);
     shardings.add(projection_, {}, Reducer::kNone);
     const bool elsewhere = project(op, rule, true);
+    // Computing where the operands currently are may save a reshard.
     if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
     const Pending pending = pending_at_home(op, rule);
     if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
@@ -102,7 +103,7 @@ class Assignment {
     emit(op, rule, *best, pending);
   }
 
-  // Projects what propagation says, or where operands really are; whether that makes a difference.
+  // Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
     tensors_.clear();
     bool differs = false;
@@ -126,8 +127,8 @@ class Assignment {
     return pending_of(op, rule, homes);
   }
 
-  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
-  // it in any case.
+  // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
+  // reduced anyway.
   double sharers(ValueId value, const OpView& user, Reducer reducer) const {
     const Region& body = source().region(source().main().body);
     if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;
@@ -216,6 +217,6 @@ class Assignment {
 
 }  // namespace
 
-void assign(Program& program) { Assignment(program).run(program); }
+Module assign(Module module, PassContext& context) { return Assignment(module).run(context.counters); }
 
 }  // namespace shardwise

@@ -14,19 +14,20 @@ bool same_layout(const LocalLayout& a, const LocalLayout& b) {
 
 }  // namespace
 
-void optimize_collectives(Program& program) {
+Module optimize_collectives(Module module, PassContext& context) {
   // Values that stand for no global value, such as offsets, may lie behind the end of the table.
   const auto layout_of = [&](ValueId value) -> const LocalLayout& {
     static const LocalLayout none;
-    return value.index < program.layouts.size() ? program.layouts[value.index] : none;
+    return value.index < context.layouts.size() ? context.layouts[value.index] : none;
   };
   // A value that was annotated, but that all its users took from where it was before, leaves a collective that nobody
   // needs.
-  program.counters.add("optimize_collectives.removed", dce(program.module));
+  context.counters.add("optimize_collectives.removed", dce(module));
   // Equal bits may be shards of different values, one of them with padding that nobody may read.
-  program.counters.add("optimize_collectives.merged", cse(program.module, [&](ValueId kept, ValueId merged) {
+  context.counters.add("optimize_collectives.merged", cse(module, [&](ValueId kept, ValueId merged) {
                          return same_layout(layout_of(kept), layout_of(merged));
                        }));
+  return module;
 }
 
 }  // namespace shardwise

@@ -37,7 +37,7 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
   ShardingId wanted = shardings_.declared(source);
   const TensorSharding* written = shardings_.find(module.value(source).sharding);
   const TensorSharding* at_home = shardings_.find(home(original, {}));
-  // Axes said to be unreduced stay so where the value is; nothing becomes unreduced by being called that.
+  // Annotated unreduced axes stay if the value is unreduced over them. An annotation alone makes nothing unreduced.
   if (written != nullptr && at_home != nullptr && !written->unreduced.empty() && !at_home->unreduced.empty()) {
     const AxisList others = difference(at_home->unreduced, written->unreduced);
     TensorSharding kept = *shardings_.find(shardings_.reduced(module.value(source).sharding, ndim));
@@ -57,7 +57,7 @@ ShardingId PlacedValues::home(ValueId source, ShardingId of_constants) const {
   return placed.versions.empty() || placed.constant ? of_constants : placed.versions[0].sharding;
 }
 
-// Only what is pending already can stay pending.
+// Only reductions that are already pending can stay pending.
 bool PlacedValues::can_reach(ShardingId from, ShardingId need) const {
   const TensorSharding* to = shardings_.find(need);
   if (to == nullptr || to->unreduced.empty()) return true;
@@ -116,7 +116,7 @@ ValueId PlacedValues::get(ValueId source, ShardingId need, std::string_view caus
   return made;
 }
 
-// In the sharding asked for, or whole, to be sliced.
+// Creates the constant with the needed sharding, or whole, to be sliced.
 void PlacedValues::make_constant(Placed& placed, ShardingId need) {
   const OpView op(source_, placed.constant);
   const ShardingRule& rule = source_.context().sharding_rule(op);

@@ -78,6 +78,7 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = module.context().intern(sharding_of(step.after, mesh, reducer));
     module.value(value).origin = result.origin;
+    // Later steps and localization must use the same blocks as the plan.
     if (!has_default_blocks(step.after, shape)) module.set_blocks(value, step.after.blocks);
   }
   return value;
@@ -93,6 +94,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   cached = std::make_unique<ReshardPlan>();
+  // Ids are unique per sharding, so equal ids need no plan.
   if (from == to) return *cached;
   const TensorType& tensor = context_.type(type);
   const MeshPtr& mesh = context_.sharding(from ? from : to).mesh;
@@ -110,15 +112,13 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
                             .item_size = item_size(tensor.dtype),
                             .from = placement(from),
                             .to = placement(to),
-                            .memory_limit = memory_limit_,
                             .align_axes = effort_ == Effort::kBest});
   states_ += cached->states;
   return *cached;
 }
 
-void plan_reshards(Program& program) {
-  Module& module = program.module;
-  ReshardPlanner planner(module.context(), program.options.reshard_memory_limit);
+Module plan_reshards(Module module, PassContext& context) {
+  ReshardPlanner planner(module.context());
   Rewrite rewrite(module);
   const std::vector<OpId> ops = module.region(module.main().body).ops;
   for (const OpId id : ops) {
@@ -130,7 +130,10 @@ void plan_reshards(Program& program) {
     });
     rewrite.replace(id, std::span(&moved, 1));
   }
-  program.counters.add("plan_reshards.states", planner.states());
+  rewrite.commit();
+  context.counters.add("plan_reshards.states", planner.states());
+  if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
+  return module;
 }
 
 }  // namespace shardwise

@@ -62,7 +62,7 @@ class ConstraintApplier {
   bool is_constraint(OpId id) const { return id && module_.op(id).def->traits.constraint; }
   ValueId input(OpId id) const { return module_.operands(id)[0]; }
   ShardingId sharding_of(OpId constraint) const { return module_.value(module_.result(constraint)).sharding; }
-  // What a use says about the value used; none for ops that are no constraints.
+  // The annotation of the used value by its user; none if the user is not a constraint.
   std::optional<ShardingId> said_by(const Use& use) const {
     if (is_constraint(use.op)) return sharding_of(use.op);
     const auto manual = in_shardings_.find(use.op);
@@ -94,7 +94,7 @@ class ConstraintApplier {
     module_.value(value).sharding = sharding;
   }
 
-  // A constraint behind the value cannot make it whole again: what it leaves unreduced, the value does.
+  // The value gets the constraint's unreduced axes, because a constraint cannot make a reduced value unreduced.
   void keep_unreduced(ValueId value, ShardingId sharding, OpId constraint) {
     const TensorSharding& said = module_.context().sharding(sharding);
     if (said.unreduced.empty()) return;
@@ -114,8 +114,8 @@ class ConstraintApplier {
     return made;
   }
 
-  // What an op hands on has one sharding for several values: the constraint, which is of this one, goes right behind it
-  // and takes all its uses.
+  // A value of a data-flow edge shares its sharding with other values. The constraint, which is for this value only,
+  // therefore moves right after it and takes over all its uses.
   void take_over(OpId constraint, ValueId value) {
     rewrite_.move(constraint, rewrite_.behind(value));
     rewrite_.replace(value, module_.result(constraint), constraint);
@@ -166,7 +166,7 @@ class ConstraintApplier {
   Provenance& provenance_;
   std::vector<uint32_t> order_;  // by op: position in the program
   std::vector<OpId> constraints_;
-  std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they stand for: to the edge
+  std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they represent: to the edge
   std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
   uint32_t position_ = 0;
 };

@@ -119,7 +119,8 @@ class EdgeSinker {
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
-  // A manual computation's argument is said to be sharded as its operand, the edge as the inside sees it.
+  // An argument of a manual computation has the annotation of its operand; its edge has the sharding as seen from
+  // inside.
   ShardingId said_of_owner(ValueId edge, ShardingId sharding) const {
     const auto it = inside_.find(edge);
     if (it == inside_.end() || !sharding) return sharding;
@@ -152,7 +153,7 @@ class EdgeSinker {
   Provenance& provenance_;
   DataFlowEdges edges_;
   std::unordered_map<ValueId, ValueId> owner_;               // by edge
-  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of what is inside a manual region
+  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of values inside a manual region
 };
 
 }  // namespace
@@ -195,5 +196,28 @@ std::vector<DataFlowEdge> bare_edges(const Module& module) {
 void add_data_flow_edges(Module& module) { EdgeAdder(module).run(); }
 
 void sink_data_flow_edges(Module& module, Provenance& provenance) { EdgeSinker(module, provenance).run(); }
+
+namespace {
+
+ShardingId inside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(seen_from_inside(context.sharding(sharding), edge.manual_axes));
+}
+
+ShardingId outside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(
+      seen_from_outside(context.sharding(sharding), context.sharding(edge.outside), edge.manual_axes));
+}
+
+}  // namespace
+
+ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept) {
+  return edge.target_inside ? outside(context, edge, kept) : inside(context, edge, kept);
+}
+
+ShardingId seen_from_target(Context& context, const DataFlowEdge& edge, ShardingId at_sources) {
+  return edge.target_inside ? inside(context, edge, at_sources) : outside(context, edge, at_sources);
+}
 
 }  // namespace shardwise

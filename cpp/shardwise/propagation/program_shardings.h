@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shardings after propagation, in one form, so that equal means equal id: closed, on the mesh of the program, without
-// priorities and replicated lists; "no sharding" is the whole value on every device.
+// Shardings after propagation, in a normal form, so that equal shardings have equal ids: closed, on the mesh of the
+// program, without priorities and replicated lists. "No sharding" is replicated.
 //
 //   <@mesh, [{"x", ?}p1, {}], replicated={"y"}>   and   <@mesh, [{"x"}, {}]>      one id
 //   none                                          and   <@mesh, [{}, {}]>         one id
@@ -15,12 +15,12 @@
 
 namespace shardwise {
 
-// The mesh that the program's shardings are of; null when there are none. ShardingError when there are several that are
-// not one mesh under different names, or one device is singled out.
+// The mesh of the program's shardings; null if there are none. Throws ShardingError if there are several meshes that do
+// not have the same devices, or if a sharding is on a single device.
 MeshPtr main_mesh(const Module& module);
-// The same, or else the first mesh of several devices that the program declares: where it runs without any sharding.
+// The same, or else the first declared mesh of several devices, on which a program without shardings runs.
 MeshPtr program_mesh(const Module& module);
-// As program_mesh, but null where main_mesh is an error.
+// As program_mesh, but null if main_mesh throws.
 MeshPtr only_mesh(const Module& module);
 
 class ProgramShardings {

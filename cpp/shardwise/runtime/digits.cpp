@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostDigits = 64;
 
-// Sorted borders of one axis, or only its ends where some border is not a multiple of the one before.
+// Sorted borders of one axis. Only its ends when some border is not a multiple of the one before.
 Dims borders_of(int axis, int64_t size, AxisSpan used) {
   Dims borders{1, size};
   for (const AxisRef& ref : used) {
@@ -48,6 +48,7 @@ DigitSet Digits::touched(AxisSpan axes) const {
   DigitSet set = 0;
   for (size_t i = 0; i < digits_.size(); ++i) {
     const bool hit = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+      // Refs of size 1 have one coordinate, so nothing varies along them.
       return ref.size > 1 && ref.axis == digits_[i].axis && overlaps(ref, digits_[i]);
     });
     if (hit) set |= DigitSet{1} << i;

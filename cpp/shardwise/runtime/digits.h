@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The digits of a program: its mesh axes cut wherever a sharding or a collective of it cuts them. Sets of digits are
-// bit masks, which is how the plan of a program says along what a value varies.
+// The digits of a program: its mesh axes, cut wherever one of its shardings or collectives cuts them. Sets of digits
+// are bit masks. The plan of a program uses them to track along which digits a value varies.
 //
 //   x = 8 and y = 2; the program uses "x":(1)2, "x" and "y":
 //     digits                        0 = "x":(1)2   1 = "x":(2)4   2 = "y"
 //     touched({"x"})                0b011
 //     axes(0b101)                   {"x":(1)2, "y"}
 //
-// Cuts of one axis that no single split has, such as (1)2 and (1)3 of 6, leave the axis whole: one digit that such a
+// An axis with cuts that no single split has, such as (1)2 and (1)3 of 6, stays whole. It is one digit, which such a
 // sub-axis touches but does not cover.
 #pragma once
 
@@ -29,7 +29,7 @@ class Digits {
   const AxisRef& operator[](size_t i) const { return digits_[i]; }
   DigitSet all() const;
   DigitSet touched(AxisSpan axes) const;  // digits with any part in `axes`
-  DigitSet covered(AxisSpan axes) const;  // digits that lie in one of `axes`
+  DigitSet covered(AxisSpan axes) const;  // digits inside one of `axes`
   AxisList axes(DigitSet set) const;      // in mesh order, not merged
   int64_t count(DigitSet set) const;      // product of their sizes
 

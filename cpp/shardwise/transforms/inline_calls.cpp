@@ -25,7 +25,7 @@ std::vector<ValueId> results_of(const Module& module, OpId id) {
   return results;
 }
 
-// What every call comes to, in ops, without making one.
+// Computes the number of ops that every call expands to, without creating them.
 class ExpansionBounds {
  public:
   explicit ExpansionBounds(const Module& module) : module_(module) {
@@ -100,7 +100,7 @@ class CallExpander {
   CallExpander(Module& module, Mode mode) : module_(module), rewrite_(module), mode_(mode) {}
 
   std::set<std::string> run() {
-    // Functions that are called vanish; they are expanded where they are called, so they are not expanded here.
+    // Called functions are removed: they are expanded at their calls, so they are not expanded here.
     std::set<std::string> called;
     walk(module_, [&](OpId id) {
       if (is_call(module_, id)) called.insert(callee_of(module_, id));
@@ -220,7 +220,7 @@ class CallExpander {
     return module_.region(body).ops;
   }
 
-  // Where one of the values has a sharding, the others have an open one: to be left alone by constraints behind them.
+  // If one of the values has a sharding, the others get an open one, so that later constraints are not applied to them.
   void open_others(const std::vector<ValueId>& values) {
     const auto known = std::ranges::find_if(values, [&](ValueId v) { return bool{module_.value(v).sharding}; });
     if (known == values.end()) return;
@@ -298,7 +298,7 @@ class Outliner {
     rewrite_.replace(id, results);
   }
 
-  // A function with this body: one that is there already, or a new one.
+  // The name of a function with this body and these shardings: an existing one, or a new one.
   std::string function_of(Function function) {
     std::vector<std::string>& made = made_[function.name];
     for (const std::string& name : made) {
@@ -306,6 +306,7 @@ class Outliner {
       if (it->result_shardings == function.result_shardings && same_regions_(it->body, function.body)) return name;
     }
     const std::string base = function.name;
+    // Shardy's names: f, f_0, f_1, …
     for (int64_t i = 0; taken_.contains(function.name); ++i) function.name = str(base, "_", i);
     taken_.insert(function.name);
     made.push_back(function.name);
@@ -323,7 +324,10 @@ class Outliner {
 
 }  // namespace
 
-void inline_calls(Program& program) { CallExpander(program.module, Mode::kInline).run(); }
+Module inline_calls(Module module, PassContext&) {
+  CallExpander(module, Mode::kInline).run();
+  return module;
+}
 
 std::set<std::string> calls_to_regions(Module& module) { return CallExpander(module, Mode::kRegions).run(); }
 

@@ -16,7 +16,7 @@ const DenseAttr* splat_of(const Module& module, ValueId value) {
   return dense != nullptr && dense->data.is_splat() && dense->data.size() > 0 ? dense : nullptr;
 }
 
-// A movement of one splat is the splat in the result's shape: the op becomes that constant, where it stands.
+// A movement of a splat is the splat with the result's shape. The op becomes that constant in place.
 bool fold_splat(Module& module, OpId id) {
   const Operation op = module.op(id);
   const Traits& traits = op.def->traits;
@@ -44,11 +44,11 @@ int64_t fold_splats(Module& module) {
   return folded;
 }
 
-void simplify(Program& program) {
-  Module& module = program.module;
-  program.counters.add("simplify.folded", fold_splats(module));
-  program.counters.add("simplify.merged", cse(module));
-  program.counters.add("simplify.removed", dce(module));
+Module simplify(Module module, PassContext& context) {
+  context.counters.add("simplify.folded", fold_splats(module));
+  context.counters.add("simplify.merged", cse(module));
+  context.counters.add("simplify.removed", dce(module));
+  return module;
 }
 
 }  // namespace shardwise

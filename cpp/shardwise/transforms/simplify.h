@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same program, shorter, in linear time:
+// Simplifies the program in linear time:
 //
 //   %c = constant dense<0.0> : tensor<f32>              %b = constant dense<0.0> : tensor<8xf32>    a moved splat is
 //   %b = broadcast_in_dim %c : tensor<8xf32>     ->     %1 = add %x, %b                             a splat
@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-void simplify(Program& program);
+Module simplify(Module module, PassContext& context);
 inline constexpr Pass kSimplify{"simplify", "merge equal ops, fold moved splats, remove what is unused", simplify};
 
 // Its own step, over all functions (the others are ir/cse.h and ir/dce.h); returns the number of ops folded.
