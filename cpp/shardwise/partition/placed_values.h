@@ -16,7 +16,6 @@
 
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/program_shardings.h"
-#include "shardwise/transforms/rewriter.h"
 
 namespace shardwise {
 
@@ -25,10 +24,11 @@ bool can_be_made(const ShardingRule& rule, const TensorSharding* wanted);
 
 class PlacedValues {
  public:
-  PlacedValues(Rewriter& rewriter, ReshardPlanner& planner, ProgramShardings& shardings)
-      : rewriter_(rewriter), planner_(planner), shardings_(shardings), placed_(rewriter.source().value_count()) {}
+  // What they need is created by `builder`.
+  PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramShardings& shardings)
+      : source_(source), builder_(builder), planner_(planner), shardings_(shardings), placed_(source.value_count()) {}
 
-  void add_argument(ValueId argument);
+  void add_argument(ValueId argument);  // of main
   void add(ValueId source, ValueId made, ShardingId home, std::string pending_cause);
   void add_constant(const OpView& op);
   // `source` is `original`, resharded to the declared sharding of `source`.
@@ -54,7 +54,10 @@ class PlacedValues {
   bool can_reach(ShardingId from, ShardingId need) const;
   void make_constant(Placed& placed, ShardingId need);
 
-  Rewriter& rewriter_;
+  Module& target() const { return builder_.module(); }
+
+  const Module& source_;
+  Builder& builder_;
   ReshardPlanner& planner_;
   ProgramShardings& shardings_;
   std::vector<Placed> placed_;  // by source value

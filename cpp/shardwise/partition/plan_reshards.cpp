@@ -2,7 +2,7 @@
 #include "shardwise/partition/plan_reshards.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/transforms/rewriter.h"
+#include "shardwise/ir/rewrite.h"
 
 namespace shardwise {
 namespace {
@@ -59,25 +59,25 @@ bool has_default_blocks(const Placement& placement, DimSpan shape) {
   return true;
 }
 
-// Emits the steps of the plan for one reshard of the source module; returns the resharded value.
-ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, const OpView& reshard, ValueId operand) {
+// Emits the steps of the plan for one reshard; returns the resharded value.
+ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
   Module& module = builder.module();
-  const TypeId type = source.value(reshard.operand(0)).type;
-  const ShardingId from = module.value(operand).sharding;
-  const ShardingId to = source.value(reshard.result()).sharding;
-  const ReshardPlan& plan = planner.plan(type, from, to);
+  const ValueId operand = reshard.operand(0);
+  const Value result = module.value(reshard.result());
+  const ReshardPlan& plan = planner.plan(result.type, module.value(operand).sharding, result.sharding);
   const TensorSharding* from_sharding = find_sharding(module, operand);
-  const TensorSharding* to_sharding = find_sharding(source, reshard.result());
+  const TensorSharding* to_sharding = find_sharding(module, reshard.result());
   const MeshPtr mesh = to_sharding != nullptr ? to_sharding->mesh : from_sharding->mesh;
   const Reducer reducer = from_sharding == nullptr ? Reducer::kNone : from_sharding->pending_reducer();
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
-  const Dims& shape = module.context().type(type).shape;
+  const Dims& shape = module.context().type(result.type).shape;
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
     CollectiveForm form = form_of(*mesh, step);
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = module.context().intern(sharding_of(step.after, mesh, reducer));
+    module.value(value).origin = result.origin;
     // Later steps and localization must use the same blocks as the plan.
     if (!has_default_blocks(step.after, shape)) module.set_blocks(value, step.after.blocks);
   }
@@ -118,23 +118,22 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId
 }
 
 Module plan_reshards(Module module, PassContext& context) {
-  Rewriter rewriter(module);
   ReshardPlanner planner(module.context());
-  rewriter.copy_arguments();
-  for (const OpId id : rewriter.source_body().ops) {
-    const OpView op(rewriter.source(), id);
-    if (!op.def().traits.reshard) {
-      rewriter.copy(op);
-      continue;
-    }
-    rewriter.builder().set_loc(op.loc());
-    rewriter.set(op.result(), emit(rewriter.builder(), planner, rewriter.source(), op, rewriter.get(op.operand(0))));
+  Rewrite rewrite(module);
+  const std::vector<OpId> ops = module.region(module.main().body).ops;
+  for (const OpId id : ops) {
+    const OpView op(module, id);
+    if (!op.def().traits.reshard) continue;
+    const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
+      builder.set_loc(op.loc(), module.op(id).origin);
+      return emit(builder, planner, op);
+    });
+    rewrite.replace(id, std::span(&moved, 1));
   }
-  rewriter.return_mapped_results();
+  rewrite.commit();
   context.counters.add("plan_reshards.states", planner.states());
-  Module planned = rewriter.finish();
-  if (planned.stage == Stage::kAssigned) planned.stage = Stage::kResharded;
-  return planned;
+  if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
+  return module;
 }
 
 }  // namespace shardwise
