@@ -21,7 +21,7 @@
 #include "shardwise/ops/annotations.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/propagation/populate_rules.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"
 

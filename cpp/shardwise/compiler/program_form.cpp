@@ -23,7 +23,9 @@ struct Evidence {
   std::string text;
 };
 
-std::string shown(const TensorSharding* sharding) { return sharding == nullptr ? "[]" : short_text(*sharding); }
+std::string shown(const Placement* placement) {
+  return placement == nullptr ? "[]" : short_text(sharding_of(*placement));
+}
 
 class Forms {
  public:
@@ -68,73 +70,72 @@ class Forms {
   // ---- assigned ----
 
   std::optional<Evidence> not_assigned() const {
-    ProgramShardings shardings(module_);
+    ProgramPlacements placements(module_);
     FactorProjection projection;
     for (const OpId id : body_.ops) {
       const OpView op(module_, id);
-      if (is_assigned(op, shardings, projection)) continue;
+      if (is_assigned(op, placements, projection)) continue;
       std::vector<std::string> operands, results;
-      for (const ValueId operand : op.operands()) operands.push_back(shown(shardings.find(at(operand, shardings))));
+      for (const ValueId operand : op.operands()) operands.push_back(shown(placements.find(at(operand, placements))));
       for (size_t i = 0; i < op.result_count(); ++i)
-        results.push_back(shown(shardings.find(at(op.result(i), shardings))));
+        results.push_back(shown(placements.find(at(op.result(i), placements))));
       return Evidence{op.loc(), str(op.name(), " from ", join(operands, ", "), " to ", join(results, ", "))};
     }
-    return unassigned_result(shardings);
+    return unassigned_result(placements);
   }
 
-  bool is_assigned(const OpView& op, ProgramShardings& shardings, FactorProjection& projection) const {
+  bool is_assigned(const OpView& op, ProgramPlacements& placements, FactorProjection& projection) const {
     const Traits& traits = op.def().traits;
     if (traits.constraint) return false;
     if (traits.reshard || traits.collective != CollectiveKind::kNone) return true;  // the verifier knows these
     const ShardingRule& rule = module_.context().sharding_rule(op);
     if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
-      const TensorSharding* wanted = shardings.find(at(op.result(), shardings));
+      const Placement* wanted = placements.find(at(op.result(), placements));
       return can_be_made(rule, wanted) && (wanted == nullptr || wanted->unreduced.empty());
     }
-    std::vector<ShardingId> ids;
-    for (const ValueId operand : op.operands()) ids.push_back(at(operand, shardings));
-    for (size_t i = 0; i < op.result_count(); ++i) ids.push_back(at(op.result(i), shardings));
-    std::vector<const TensorSharding*> tensors;
-    for (const ShardingId id : ids) tensors.push_back(shardings.find(id));
+    std::vector<PlacementId> ids;
+    for (const ValueId operand : op.operands()) ids.push_back(at(operand, placements));
+    for (size_t i = 0; i < op.result_count(); ++i) ids.push_back(at(op.result(i), placements));
+    std::vector<const Placement*> tensors;
+    for (const PlacementId id : ids) tensors.push_back(placements.find(id));
     if (rule.empty()) {
-      return std::ranges::all_of(tensors, [](const TensorSharding* one) {
-        return one == nullptr || (one->unreduced.empty() && one->is_fully_replicated());
-      });
+      return std::ranges::all_of(tensors,
+                                 [](const Placement* one) { return one == nullptr || one->is_fully_replicated(); });
     }
-    projection.project(rule, tensors, FactorProjection::Missing::kClosed);
+    projection.project(rule, tensors);
     ComputeShardings candidates(rule);
     candidates.add(projection, {}, Reducer::kNone);
     const Pending pending = pending_of(op, rule, std::span(tensors).first(op.operand_count()));
     if (!pending.axes.empty()) candidates.add(projection, pending.axes, pending.reducer);
     return std::ranges::any_of(candidates.candidates(), [&](const ComputeSharding& compute) {
       for (size_t i = 0; i < op.operand_count(); ++i) {
-        if (ids[i] != operand_sharding(shardings, rule, compute, pending, i)) return false;
+        if (ids[i] != operand_placement(placements, op, rule, compute, pending, i)) return false;
       }
       for (size_t i = 0; i < op.result_count(); ++i) {
-        if (ids[op.operand_count() + i] != result_sharding(shardings, rule, compute, i)) return false;
+        if (ids[op.operand_count() + i] != result_placement(placements, op, rule, compute, i)) return false;
       }
       return true;
     });
   }
 
-  ShardingId at(ValueId value, ProgramShardings& shardings) const {
-    return shardings.with_unreduced(module_.value(value).sharding, module_.type(value).ndim());
+  PlacementId at(ValueId value, ProgramPlacements& placements) const {
+    return placements.of(module_.value(value).sharding, module_.value(value).type);
   }
 
   // A result of main has to lie where the signature says.
-  std::optional<Evidence> unassigned_result(ProgramShardings& shardings) const {
+  std::optional<Evidence> unassigned_result(ProgramPlacements& placements) const {
     const std::vector<ShardingId>& declared = module_.main().result_shardings;
     for (size_t i = 0; i < body_.results.size(); ++i) {
       const ValueId value = body_.results[i];
-      const ShardingId is = at(value, shardings);
-      const ShardingId wanted = i < declared.size() && declared[i]
-                                    ? shardings.reduced(declared[i], module_.type(value).ndim())
-                                    : shardings.declared(value);
+      const PlacementId is = at(value, placements);
+      const PlacementId wanted = i < declared.size() && declared[i]
+                                     ? placements.reduced(declared[i], module_.value(value).type)
+                                     : placements.declared(value);
       if (is == wanted) continue;
       const OpId op = module_.value(value).op;
       return Evidence{
           op ? module_.op(op).loc : module_.value(value).loc,
-          str("result ", i, " in ", shown(shardings.find(is)), ", declared ", shown(shardings.find(wanted)))};
+          str("result ", i, " in ", shown(placements.find(is)), ", declared ", shown(placements.find(wanted)))};
     }
     return std::nullopt;
   }

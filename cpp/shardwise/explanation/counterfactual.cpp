@@ -9,7 +9,7 @@
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 
 namespace shardwise {

@@ -51,13 +51,10 @@ bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list
 
 // --- two refs ---
-bool contains(const AxisRef& a, const AxisRef& b);           // every digit of b is in a
-bool strictly_contains(const AxisRef& a, const AxisRef& b);  // ... and a != b
-bool prefix_of(const AxisRef& a, const AxisRef& b);          // a is the first digits of b, or b
-bool strict_prefix_of(const AxisRef& a, const AxisRef& b);
+bool contains(const AxisRef& a, const AxisRef& b);   // every digit of b is in a
+bool prefix_of(const AxisRef& a, const AxisRef& b);  // a is the first digits of b, or b
 bool suffix_of(const AxisRef& a, const AxisRef& b);  // a is the last digits of b, or b
-bool strict_suffix_of(const AxisRef& a, const AxisRef& b);
-bool overlaps(const AxisRef& a, const AxisRef& b);  // [a.pre, a.next) and [b.pre, b.next) meet
+bool overlaps(const AxisRef& a, const AxisRef& b);   // [a.pre, a.next) and [b.pre, b.next) meet
 // One split of the axis into digits has both: (1)2 and (2)3 of 12 yes, (1)2 and (3)2 no.
 bool can_coexist(const AxisRef& a, const AxisRef& b);
 // The digits of both; nothing when they are disjoint or cannot coexist.
@@ -86,7 +83,6 @@ AxisList truncate_at_overlap(AxisSpan list, AxisSpan others);
 AxisList greatest_common_prefix(AxisSpan a, AxisSpan b);
 // Digit by digit, wherever either list cuts them: {"y", "x":(1)2} is a prefix of {"y", "x"}.
 bool is_prefix_of(AxisSpan a, AxisSpan b);
-bool is_strict_prefix_of(AxisSpan a, AxisSpan b);
 // What follows the prefix (precedes the suffix) in `list`; nothing when it is none.
 std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix);
 std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix);

@@ -31,8 +31,8 @@ class Assignment {
   explicit Assignment(Program& program)
       : rewriter_(program.module),
         planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
-        shardings_(program.module),
-        values_(rewriter_, planner_, shardings_),
+        placements_(program.module),
+        values_(rewriter_, planner_, placements_),
         uses_(program.module) {}
 
   void run(Program& program) {
@@ -47,6 +47,7 @@ class Assignment {
 
  private:
   const Module& source() const { return rewriter_.source(); }
+  TypeId type_of(ValueId value) const { return source().value(value).type; }
 
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
@@ -69,12 +70,12 @@ class Assignment {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       operands.push_back(
-          values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
+          values_.get(op.operand(i), placements_.replicated(type_of(op.operand(i))), operand_cause(op, i)));
     }
     const OpId made = rewriter_.copy(op, std::move(operands));
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
-                  shardings_.replicated(op.result_type(i).ndim()), {});
+                  placements_.replicated(type_of(op.result(i))), {});
     }
   }
 
@@ -105,22 +106,23 @@ class Assignment {
     tensors_.clear();
     bool differs = false;
     for (const ValueId operand : op.operands()) {
-      const ShardingId declared = shardings_.declared(operand);
-      const ShardingId home = values_.home(operand, declared);
+      const PlacementId declared = placements_.declared(operand);
+      const PlacementId home = values_.home(operand, declared);
       differs = differs || home != declared;
-      tensors_.push_back(shardings_.find(where_they_are ? home : declared));
+      tensors_.push_back(placements_.find(where_they_are ? home : declared));
     }
-    for (size_t i = 0; i < op.result_count(); ++i)
-      tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
-    if (!where_they_are || differs) projection_.project(rule, tensors_, FactorProjection::Missing::kClosed);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      tensors_.push_back(placements_.find(placements_.declared(op.result(i))));
+    }
+    if (!where_they_are || differs) projection_.project(rule, tensors_);
     return differs;
   }
 
   // ---- pending reductions ----
 
   Pending pending_at_home(const OpView& op, const ShardingRule& rule) {
-    std::vector<const TensorSharding*> homes;
-    for (const ValueId operand : op.operands()) homes.push_back(shardings_.find(values_.home(operand, {})));
+    std::vector<const Placement*> homes;
+    for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
     return pending_of(op, rule, homes);
   }
 
@@ -144,7 +146,7 @@ class Assignment {
     const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
     Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       double bytes = values_.bytes(op.operand(i), need);
       if (reduces_early && pending.operands[i]) {
         const double count = sharers(op.operand(i), op, pending.reducer);
@@ -154,9 +156,9 @@ class Assignment {
       price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
     }
     for (size_t i = 0; i < op.result_count(); ++i) {
-      const ShardingId made = result_sharding(shardings_, rule, compute, i);
-      const ShardingId declared = shardings_.declared(op.result(i));
-      price.bytes += planner_.bytes(source().value(op.result(i)).type, made, declared);
+      const PlacementId made = result_placement(placements_, op, rule, compute, i);
+      const PlacementId declared = placements_.declared(op.result(i));
+      price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
       price.reshards += made == declared ? 0 : 1;
     }
     return price;
@@ -166,7 +168,7 @@ class Assignment {
     std::vector<ValueId> operands;
     std::string cause;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
@@ -174,7 +176,7 @@ class Assignment {
     const OpId made = rewriter_.copy(op, std::move(operands));
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
-                  result_sharding(shardings_, rule, compute, i), cause);
+                  result_placement(placements_, op, rule, compute, i), cause);
     }
   }
 
@@ -188,25 +190,25 @@ class Assignment {
     const std::vector<ShardingId>& declared = source().main().result_shardings;
     std::vector<ShardingId> shardings;
     for (size_t i = 0; i < results.size(); ++i) {
-      const ShardingId wanted = i < declared.size() && declared[i]
-                                    ? shardings_.reduced(declared[i], source().type(results[i]).ndim())
-                                    : shardings_.declared(results[i]);
+      const PlacementId wanted = i < declared.size() && declared[i]
+                                     ? placements_.reduced(declared[i], type_of(results[i]))
+                                     : placements_.declared(results[i]);
       const OpId op = source().value(results[i]).op;
       rewriter_.builder().set_loc(op ? source().op(op).loc : source().value(results[i]).loc);
       const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
       rewriter_.target().region(main.body).results.push_back(result);
-      shardings.push_back(wanted);
+      shardings.push_back(placements_.sharding(wanted));
     }
     main.result_shardings = std::move(shardings);
   }
 
   Rewriter rewriter_;
   ReshardPlanner planner_;
-  ProgramShardings shardings_;
+  ProgramPlacements placements_;
   PlacedValues values_;
   UseLists uses_;
   FactorProjection projection_;
-  std::vector<const TensorSharding*> tensors_;
+  std::vector<const Placement*> tensors_;
 };
 
 }  // namespace

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/partition/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
-#include "shardwise/propagation/program_shardings.h"
 
 namespace shardwise {
 
@@ -74,13 +74,13 @@ struct Pending {
 
 // Whether the op distributes over a reduction of its operands by `reducer`, as far as the op alone can say.
 bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer);
-// What operands in these shardings (null: whole) leave pending, where the op can take all of that; else nothing.
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands);
+// What operands in these placements (null: whole) leave pending, where the op can take all of that; else nothing.
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
-// Where the tensors of an op lie that is computed so.
-ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                            const Pending& pending, size_t i);
-ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                           size_t i);
+// The placements of the tensors of an op that is computed so.
+PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                              const ComputeSharding& compute, const Pending& pending, size_t i);
+PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                             const ComputeSharding& compute, size_t i);
 
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard_search.h):
+// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h):
 //
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
@@ -20,20 +20,20 @@ namespace shardwise {
 // Plans by (type, from, to), each made once.
 class ReshardPlanner {
  public:
-  // Estimates leave the axes as the shardings cut them: an upper bound, for a part of the states.
+  // Estimates leave the axes as the placements cut them: an upper bound, for a part of the states.
   enum class Effort : uint8_t { kEstimate, kBest };
   explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
       : context_(context), memory_limit_(memory_limit), effort_(effort) {}
 
-  // Both shardings are closed and of meshes with the same devices. No id is the whole value on every device.
-  const ReshardPlan& plan(TypeId type, ShardingId from, ShardingId to);
-  double bytes(TypeId type, ShardingId from, ShardingId to) { return from == to ? 0 : plan(type, from, to).bytes; }
+  // ShardingError unless both placements are of meshes with the same devices. None: of a program without a mesh.
+  const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
+  double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
   int64_t states() const { return states_; }  // looked at by all searches
 
  private:
   struct Key {
     TypeId type;
-    ShardingId from, to;
+    PlacementId from, to;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "shardwise/ir/sharding_rule.h"
-#include "shardwise/mesh/sharding.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
 
@@ -42,11 +42,10 @@ struct TensorFactors {
 
 class FactorProjection {
  public:
-  // One sharding per tensor of the rule, operands first; null where a tensor has none, which is open or, for the passes
-  // after propagation, closed.
-  enum class Missing : uint8_t { kOpen, kClosed };
-  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
-               Missing missing = Missing::kOpen);
+  // One sharding per tensor of the rule, operands first; null where a tensor has none: it is open.
+  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings);
+  // After propagation all dims are closed; null is the whole value on every device.
+  void project(const ShardingRule& rule, std::span<const Placement* const> placements);
 
   const ShardingRule& rule() const { return *rule_; }
   size_t tensor_count() const { return tensor_count_; }
@@ -61,7 +60,8 @@ class FactorProjection {
   TensorSharding sharding(size_t tensor, const MeshPtr& mesh) const;
 
  private:
-  void project_tensor(size_t tensor, const TensorSharding* sharding, bool closed);
+  void start(const ShardingRule& rule);
+  TensorFactors& start_tensor(size_t tensor);
   void project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes, bool closed);
 
   const ShardingRule* rule_ = nullptr;

@@ -61,11 +61,10 @@ class Executable {
 
   size_t argument_count() const { return arguments_.size(); }
   size_t result_count() const { return results_.size(); }
-  // How argument i must be given, and how result i comes: the sharding, the blocks and the global type.
+  // How argument i must be given, and how result i comes.
   struct Signature {
-    TensorType type;
-    TensorSharding sharding;
-    Dims blocks;
+    TensorType type;  // global
+    Placement placement;
   };
   const Signature& argument(size_t i) const { return arguments_[i]; }
   const Signature& result(size_t i) const { return results_[i]; }

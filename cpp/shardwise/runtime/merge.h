@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/runtime/digits.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/shards.h"
 
 namespace shardwise {

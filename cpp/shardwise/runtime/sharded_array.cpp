@@ -183,6 +183,10 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
   return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
 }
 
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill) {
+  return scatter(array, sharding_of(placement), placement.local_shape(), fill);
+}
+
 NdArray gather(const ShardedArray& array) {
   const TensorSharding& sharding = array.sharding();
   Shards shards = array.shards().along(varying_axes(sharding));

@@ -11,6 +11,7 @@
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
 
+#include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/runtime/shards.h"
 
@@ -49,6 +50,8 @@ class ShardedArray {
 // array on the first device of every group and the reducer's neutral element on the others.
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks = {},
                      PaddingFill fill = PaddingFill::kZero);
+
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill = PaddingFill::kZero);
 
 // The global array: a view when the shards lie side by side in one buffer, else a copy; pending reductions are done.
 NdArray gather(const ShardedArray& array);

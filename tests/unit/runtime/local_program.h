@@ -78,7 +78,7 @@ class LocalProgram {
 };
 
 inline ShardedArray given(const Executable& program, size_t i, const NdArray& whole) {
-  return scatter(whole, program.argument(i).sharding, program.argument(i).blocks);
+  return scatter(whole, program.argument(i).placement);
 }
 
 }  // namespace shardwise::testing
