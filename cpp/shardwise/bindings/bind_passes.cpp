@@ -20,9 +20,9 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/partition/collective_ledger.h"
-#include "shardwise/propagation/populate_rules.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/transforms/inline_calls.h"
 
 namespace py = pybind11;

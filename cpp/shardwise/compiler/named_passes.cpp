@@ -14,11 +14,11 @@
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/data_flow_edges.h"
-#include "shardwise/propagation/lift_inlined_meshes.h"
-#include "shardwise/propagation/populate_rules.h"
 #include "shardwise/propagation/propagate.h"
-#include "shardwise/propagation/remove_size_one_axes.h"
 #include "shardwise/propagation/sharding_groups.h"
+#include "shardwise/propagation/shardy/lift_inlined_meshes.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
+#include "shardwise/propagation/shardy/remove_size_one_axes.h"
 
 namespace shardwise {
 namespace {

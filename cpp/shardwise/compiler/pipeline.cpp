@@ -39,7 +39,7 @@ void check_attributes(const OpView& op) {
   }
 }
 
-// Texts hold ops and dtypes that can be propagated and not run.
+// Texts may contain ops and dtypes that propagate but cannot run.
 void check_runnable_region(const Module& module, RegionId region) {
   const auto check_type = [&](ValueId value, LocId loc) {
     if (has_kernels(module.type(value).dtype)) return;
@@ -64,7 +64,7 @@ void check_runnable_region(const Module& module, RegionId region) {
   }
 }
 
-// What the passes take for granted, and a text or an annotation may get wrong.
+// Checks preconditions of the passes that a text or an annotation may violate.
 void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
@@ -89,7 +89,7 @@ void log(const PassRecord& record, const Counters& counters) {
   }
 }
 
-// A bug that a pass meets becomes a report that can be sent: which pass, and a program that shows it.
+// Turns an internal error in a pass into a report: the pass, and a program that reproduces it.
 void run_or_report(const Pass& pass, Program& program) {
   const Module before = program.module;
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs as files, for whoever looks into the compiler. With SHARDWISE_DUMP_DIR=/tmp/dump the second program of a
-// process, called jit_train, leaves
+// Writes programs to files, for compiler developers. With SHARDWISE_DUMP_DIR=/tmp/dump, the second program of a
+// process, called jit_train, writes
 //
 //   /tmp/dump/0002_jit_train/00_trace.mlir, 01_simplify.mlir, …
 #pragma once
@@ -19,8 +19,8 @@ std::filesystem::path new_dump_folder(const Module& module);
 // Writes `module` to <folder>/<index>_<name>.mlir; does nothing when `folder` is empty.
 void dump(const Module& module, const std::filesystem::path& folder, int index, std::string_view name);
 
-// Writes a program that a pass failed on, to `folder` or else to the folder for temporary files, and returns the path;
-// empty when that is impossible, for there is an error to report already.
+// Writes a program on which a pass failed, to `folder` or else to the temporary folder, and returns the path. Returns
+// an empty path when that fails, because there is already an error to report.
 std::filesystem::path keep_for_report(const Module& module, const std::filesystem::path& folder, std::string_view pass);
 
 }  // namespace shardwise

@@ -69,7 +69,7 @@ void InferContext::fail_attr(std::string_view attr_name) const {
   fail_shape(what, attrs_.find(attr_name) == nullptr ? "none" : "another kind");
 }
 
-// Only ops with effects know what to do with a token.
+// Only ops with effects accept tokens.
 void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands,
                              std::span<const TypeId> results) const {
   if (def.traits.tokens || def.flow != nullptr) return;

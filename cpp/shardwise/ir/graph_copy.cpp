@@ -11,7 +11,8 @@ ValueId GraphCopy::operator()(ValueId from) const {
   return from;
 }
 
-// Source and target may be one module, whose arrays move as they grow: everything is read before the op is made.
+// Source and target may be one module, whose arrays move when they grow, so everything is read before the op is
+// created.
 OpId GraphCopy::op(OpId from, RegionId into) {
   const Operation original = from_->op(from);
   std::vector<ValueId> operands;

@@ -7,8 +7,8 @@
 //   copy.ops(from.main().body, body);        // every op of the region, appended to `body`
 //   copy(result)                             // its image
 //
-// Locations and shardings come along. A value without an image stands for itself when both modules are one, so a body
-// may use values from around it.
+// Locations and shardings are copied, too. If both modules are the same, a value without an image is its own image, so
+// a body may capture values.
 #pragma once
 
 #include <unordered_map>
@@ -28,7 +28,7 @@ class GraphCopy {
   OpId op(OpId from, RegionId into);       // maps its results
   void ops(RegionId from, RegionId into);  // all ops of a region; the results of `into` stay as they are
   RegionId region(RegionId from);          // a new region with arguments, ops and results
-  // A function of the same name in `to`, with its result shardings.
+  // Creates a function of the same name in `to`, with its result shardings.
   Function& function(const Function& from);
 
  private:

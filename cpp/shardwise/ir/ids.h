@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 32-bit ids of things that live in contiguous arrays. Index 0 means "none" everywhere, so a default id is empty:
+// 32-bit ids of things in contiguous arrays. Index 0 means "none" everywhere, so a default id is empty:
 //
 //   ValueId v;            // none
 //   if (v) …              // false

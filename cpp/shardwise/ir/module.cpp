@@ -7,7 +7,7 @@
 namespace shardwise {
 
 Module::Module(std::shared_ptr<Context> context) : context_(std::move(context)) {
-  // Index 0 of every array stands for "none".
+  // Index 0 of every array is "none".
   values_.emplace_back();
   ops_.emplace_back();
   regions_.emplace_back();

@@ -7,9 +7,10 @@
 //     return %0 : tensor<4xf32>
 //   }
 //
-// is one Function whose body Region has arguments {%arg0}, ops {add} and results {%0}: a region is a single block, and
-// what its terminator returns is the region's `results`, so there are no terminator ops. A value's sharding is a column
-// of the value (`#sdy.sharding` on arguments and ops, the sharding of a constraint or reshard), so it exists once.
+// This text is one Function whose body Region has arguments {%arg0}, ops {add} and results {%0}. A region is a single
+// block, and the operands of its terminator are the region's `results`, so there are no terminator ops. A value's
+// sharding is a column of the value (`#sdy.sharding` on arguments and ops, the sharding of a constraint or reshard), so
+// it exists only once.
 #pragma once
 
 #include <memory>
@@ -52,7 +53,7 @@ struct Region {
   OpId op;  // owner, or none for a function body
 };
 
-// As written: a function without one is public, too.
+// As written. A function without visibility is public, too.
 enum class Visibility : uint8_t { kUnspecified, kPublic, kPrivate, kNested };
 
 struct Function {
@@ -60,7 +61,7 @@ struct Function {
   Visibility visibility = Visibility::kPublic;
   RegionId body;
   std::vector<ShardingId> result_shardings;  // one per result; none where not given
-  std::vector<LocId> result_locs = {};       // where a text says them; empty: not known
+  std::vector<LocId> result_locs = {};       // if the text has them; empty: unknown
 
   bool is_public() const { return visibility == Visibility::kUnspecified || visibility == Visibility::kPublic; }
 };
@@ -82,7 +83,7 @@ class Module {
 
   RegionId add_region();
   ValueId add_argument(RegionId region, TypeId type, LocId loc = {});
-  // Appends an op whose result types are already known; Builder is the way that checks them.
+  // Appends an op whose result types are known. Only Builder checks types.
   OpId append_op(RegionId region, const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
                  std::span<const TypeId> result_types, LocId loc, std::span<const RegionId> regions = {});
 
@@ -96,12 +97,12 @@ class Module {
   const TensorType& type(ValueId id) const { return context_->type(value(id).type); }
   std::span<ValueId> operands(OpId id);
   std::span<const ValueId> operands(OpId id) const;
-  std::span<const ValueId> operand_pool() const { return operand_pool_; }  // where Operation::operand_begin counts
+  std::span<const ValueId> operand_pool() const { return operand_pool_; }  // indexed by operand_begin
   std::span<const RegionId> regions(OpId id) const;
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
   const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }
 
-  // Local sizes of a value's dims where they differ from ceil(size / shards); null for the default (resharded stage).
+  // Local sizes of a value's dims if they differ from ceil(size / shards); null for the default (resharded stage).
   const Dims* blocks(ValueId id) const;
   void set_blocks(ValueId id, Dims blocks);
 
@@ -119,7 +120,7 @@ class Module {
   std::unordered_map<ValueId, Dims> blocks_;
 };
 
-// Reads one op together with its module; cheap to copy.
+// Reads one op together with its module. Cheap to copy.
 class OpView {
  public:
   OpView(const Module& module, OpId id) : module_(&module), id_(id) {}
@@ -135,7 +136,7 @@ class OpView {
   std::span<const ValueId> operands() const { return module_->operands(id_); }
   ValueId operand(size_t i) const { return operands()[i]; }
   ValueId result(size_t i = 0) const { return module_->result(id_, static_cast<uint32_t>(i)); }
-  std::string_view maker(size_t operand) const;  // the name of the op behind it; empty for an argument
+  std::string_view maker(size_t operand) const;  // the name of the op that defines it; empty for an argument
   const TensorType& operand_type(size_t i) const { return module_->type(operand(i)); }
   const TensorType& result_type(size_t i = 0) const { return module_->type(result(i)); }
   std::span<const RegionId> regions() const { return module_->regions(id_); }

@@ -51,7 +51,7 @@ class Comparison {
     return a_.context().sharding(a) == b_.context().sharding(b);
   }
 
-  // Types and columns; the two values correspond from now on.
+  // Compares types and columns, and records that the two values correspond.
   bool values(ValueId a, ValueId b) {
     partner_[a.index] = b;
     const Dims* a_blocks = a_.blocks(a);

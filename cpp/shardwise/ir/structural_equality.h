@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two modules are the same program: the same functions, ops in the same order, operands that correspond, and
+// Whether two modules are the same program: the same functions, ops in the same order, corresponding operands, and
 // equal types, attributes (in any order), shardings, block sizes and meshes. Ids, contexts and locations may differ.
 //
 //   structurally_equal(module, parse(print(module), context))   // always
 //
-// A result without sharding equals one with an open sharding where another result of the op has a sharding: their text
-// is the same.
+// A result without a sharding equals one with an open sharding if another result of the op has a sharding, because
+// their text is the same.
 #pragma once
 
 #include "shardwise/ir/module.h"
@@ -14,7 +14,7 @@
 namespace shardwise {
 
 bool structurally_equal(const Module& a, const Module& b);
-// The same of two regions that use nothing from around them.
+// The same for two regions that capture no values.
 bool same_bodies(const Module& module, RegionId a, RegionId b);
 
 }  // namespace shardwise

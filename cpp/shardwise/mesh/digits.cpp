@@ -132,6 +132,7 @@ DigitSet Digits::touched(AxisSpan axes) const {
   DigitSet set = 0;
   for (size_t i = 0; i < digits_.size(); ++i) {
     const bool hit = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+      // Refs of size 1 have one coordinate, so nothing varies along them.
       return ref.size > 1 && ref.axis == digits_[i].axis && overlaps(ref, digits_[i]);
     });
     if (hit) set |= DigitSet{1} << i;

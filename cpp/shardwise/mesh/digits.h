@@ -8,8 +8,8 @@
 //     touched({"x"})                0b011, a set of digits as a bit mask
 //     axes(0b101)                   {"x":(1)2, "y"}
 //
-// The number of digits depends on where axes are cut, not on how large they are. Lists of digits are the states of the
-// reshard search; sets of digits say along what the values of a running program vary.
+// The number of digits depends on where axes are cut, not on their size. Lists of digits are the states of the reshard
+// search. Sets of digits track along which digits the values of a running program vary.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ using Digit = uint8_t;
 using DigitList = std::vector<Digit>;  // major to minor
 using DigitSet = uint64_t;
 
-// The axes, each cut wherever one of `others` begins or ends inside it; axes of size 1 have no digits. Nothing when no
-// single split of an axis has all these borders, such as (1)2 and (1)3 of 6.
+// `axes` with every ref cut at the borders of `others`; refs of size 1 are dropped. Returns none when no single split of
+// an axis has all these borders, such as (1)2 and (1)3 of 6.
 std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others);
 
 // The longest prefix of the axes whose product divides `size`; the axis where it ends may be split.
@@ -36,10 +36,11 @@ class Digits {
   static constexpr size_t kMost = 64;
 
   Digits() = default;
-  // All axes of the mesh of size > 1, cut where the used ones are. An axis with cuts that no single split has stays
-  // whole: one digit that such a sub-axis touches but does not cover. MeshError for more than kMost.
+  // All axes of the mesh of size > 1, cut at the borders of the used ones. An axis with cuts that no single split has,
+  // such as (1)2 and (1)3 of 6, stays whole. It is one digit, which such a sub-axis touches but does not cover. Throws
+  // MeshError for more than kMost.
   Digits(const Mesh& mesh, AxisSpan used);
-  // The digits of the used axes alone, also those of size 1; nothing when no single split of an axis has all the cuts.
+  // The digits of the used axes only, including axes of size 1. Returns none when no single split has all the cuts.
   static std::optional<Digits> covering(AxisSpan used);
   // Cuts the digit that contains `border`, a product of sizes from the front of the axis, where that is a split of it.
   void cut_inside(int32_t axis, int64_t border);

@@ -34,6 +34,7 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   if (number.size() > 1 && number[0] == '0') {
     cursor.fail_at(start, "a priority must have no leading zero", quote(word));
   }
+  // Parsed by the cursor, which reports numbers that are too large with their position.
   SdyCursor digits_only(cursor.text.substr(0, cursor.pos), start + 1);
   digits_only.subject = cursor.subject;
   return digits_only.take_integer("a priority");
@@ -59,7 +60,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   return dim;
 }
 
-// Of a list that is left out when it is empty.
+// Parses a list that is left out when it is empty.
 std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
   cursor.skip_space();
   const size_t start = cursor.pos;
@@ -80,6 +81,7 @@ void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
     sharding.reducer = *reducer;
   }
   sharding.unreduced = resolve(*sharding.mesh, parse_some_axes(cursor));
+  // An omitted reducer means sum. Storing it makes `unreduced={"x"}` and `unreduced=sum{"x"}` the same.
   if (sharding.reducer == Reducer::kNone) sharding.reducer = Reducer::kSum;
 }
 
@@ -107,6 +109,7 @@ void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
       cursor.fail_at(start, "expected 'replicated' or 'unreduced' after ','",
                      word.empty() ? cursor.found() : quote(word));
     }
+    // A second list would silently replace the first one.
     if (std::exchange(*given, true)) {
       cursor.fail_at(start, std::string(word) + " must be given once", {}, "write all its axes in one list");
     }

@@ -40,7 +40,7 @@ LocalSlice slice_with(const TensorSharding& sharding, DimSpan shape, int64_t log
   LocalSlice slice{Dims(shape.size()), Dims(shape.size())};
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const int64_t shard = whole ? 0 : shard_index(*sharding.mesh, sharding.dims[dim].axes, logical_index);
-    // shard * block may overflow for a block far larger than the dim: every shard but the first is empty then.
+    // shard * block may overflow for a block far larger than the dim. Then every shard but the first is empty.
     const bool behind = shard > 0 && blocks[dim] > shape[dim] / shard;
     slice.start[dim] = behind ? shape[dim] : shard * blocks[dim];
     slice.size[dim] = std::min(blocks[dim], shape[dim] - slice.start[dim]);

@@ -24,7 +24,7 @@ ValueId create_annotation(Builder& builder, std::string_view name, ValueId opera
   return result;
 }
 
-// The cotangent of an annotated value is laid out like the value; a pending reduction is not inherited.
+// The cotangent of an annotated value gets its sharding, but not its pending reduction.
 void vjp_annotation(VjpContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
@@ -35,7 +35,7 @@ void vjp_annotation(VjpContext& context) {
   context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
 }
 
-// The new leading dim is left open: nothing was said about it.
+// The annotation does not cover the new leading dim, so it stays open.
 void batch_annotation(BatchContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;

@@ -77,7 +77,7 @@ void infer_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.operand_type(0));
 }
 
-// Checks that dim d of the operand divides by `parts` and returns the part.
+// Checks that `parts` divides dim d of the operand, and returns the size of a part.
 int64_t split_dim(const InferContext& op, const Dims& shape, size_t d, int64_t parts) {
   if (shape[d] % parts != 0) {
     op.fail_shape("dim " + std::to_string(d) + " must divide by " + std::to_string(parts) + " devices",
@@ -201,7 +201,7 @@ Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
 
 std::span<const OpDef> collective_ops() { return kCollectiveOps; }
 
-// Collectives exist only after batching.
+// Passes create collectives after batching.
 void batch_collective(BatchContext& context) {
   check_internal(false, std::string(context.op().name()).append(" is created after batching"));
 }

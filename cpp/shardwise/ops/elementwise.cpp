@@ -16,8 +16,8 @@ namespace {
 
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-// The bits of one element may be several elements of the other side, along a last dim that stays whole.
-// Between widths it makes another dim, and is no longer one of the ops that go first.
+// With different widths, one element corresponds to several elements along a last dim, which must stay whole. The op
+// then adds or drops a dim, so it does not propagate early.
 Precedence precedence_of_bitcast_convert(const OpView& op) {
   return op.operand_type(0).ndim() == op.result_type().ndim() ? Precedence::kEarly : Precedence::kInTurn;
 }
@@ -38,7 +38,7 @@ ShardingRule rule_bitcast_convert(const OpView& op) {
   return rule.build();
 }
 
-// Operands become batched; a scalar beside tensors (a select predicate, a clamp bound) may stay as it is.
+// Batches the operands. An unbatched scalar beside tensors (a select predicate, a clamp bound) may stay a scalar.
 void batch_elementwise(BatchContext& context) {
   const OpView op = context.op();
   const TensorType& type = op.result_type();
@@ -102,7 +102,7 @@ FloatFormat float_format(DType dtype) {
   }
 }
 
-// Rounds the mantissa to nearest even in integer arithmetic, then sends exponents out of range to infinity or zero.
+// Rounds the mantissa to nearest even in integer arithmetic, then maps exponents out of range to infinity or zero.
 uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
   const uint32_t x = inputs[0];
   const DType dtype = tiles.dtype(x);

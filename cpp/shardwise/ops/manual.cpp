@@ -165,6 +165,7 @@ std::span<const OpDef> manual_ops() { return kManualOps; }
 
 TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes) {
   TensorSharding inside = outside;
+  // Inside, shapes are local along manual axes, so these axes no longer shard anything.
   const auto drop = [&](AxisList& axes) {
     std::erase_if(axes, [&](const AxisRef& ref) { return is_manual(ref, manual_axes); });
   };

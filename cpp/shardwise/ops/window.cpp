@@ -30,7 +30,7 @@ void expect_positive(const InferContext& op, std::string_view name, const Dims& 
 template <class T>
 const T& expect_kind(const InferContext& op, const Attrs& attrs, std::string_view name) {
   const T* value = attrs.find<T>(name);
-  return value != nullptr ? *value : op.attr<T>(name);  // which says what is wrong with it
+  return value != nullptr ? *value : op.attr<T>(name);  // which throws
 }
 
 void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
@@ -52,7 +52,7 @@ void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
   }
 }
 
-// By doubles, which round where the integers would overflow: no tensor is as large as that.
+// In double, which rounds where integers would overflow. No valid tensor is that large.
 bool is_reasonable(const Window& window, size_t dim, int64_t size) {
   constexpr double kLimit = 4503599627370496.0;  // 2^52
   const auto of = [](int64_t value) { return static_cast<double>(value); };
@@ -86,10 +86,11 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const bool known = op_reducer(op).has_value();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
-    // A base dilation alone does not count: Shardy does not see it.
+    // A base dilation alone does not count, because Shardy ignores it.
     const bool moves =
         window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
     if (moves) rule.caution(factor, Caution::kBlock);
+    // partition_cumulative exchanges the totals of the shards, so the dim may stay sharded.
     if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
     for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
   }
@@ -110,6 +111,7 @@ OpCost cost_reduce_window(const OpView& op) {
   const Window window = Window::of(op);
   cost.flops = static_cast<double>(op.result_count()) * static_cast<double>(op.result_type().size());
   for (size_t dim = 0; dim < window.sizes.size(); ++dim) {
+    // A cumulative op reuses the previous window, so its cost does not grow with the window.
     const bool linear = window.prefix(dim, op.operand_type(0).shape[dim]) != Prefix::kNone && op_reducer(op);
     if (!linear) cost.flops *= static_cast<double>(window.sizes[dim]);
   }
@@ -141,8 +143,8 @@ Attrs window_attrs(const Window& window) {
                {"window_strides", window.strides}};
 }
 
-// An init value per example cannot be the op's scalar: its share is computed from ones of it (of a sum, how often it
-// is counted times the value), which vmap batches like any other ops.
+// A batched init value cannot be the op's scalar. Its contribution is computed from the number of times that it counts
+// (for a sum, the number times the value), with ops that vmap batches like any others.
 void batch_init(BatchContext& context, Reducer reducer, const Window& window) {
   Builder& builder = context.builder();
   const TensorType result = context.op().result_type();

@@ -11,8 +11,7 @@
 namespace shardwise {
 namespace {
 
-// What decides between candidates, most important first. A reduction that is done later may meet others to be done
-// with.
+// The criteria for candidates, most important first. A later reduction may be combined with others.
 struct Price {
   double bytes = 0;
   bool reduces_early = false;
@@ -84,6 +83,7 @@ class Assignment {
     project(op, rule, false);
     shardings.add(projection_, {}, Reducer::kNone);
     const bool elsewhere = project(op, rule, true);
+    // Computing where the operands currently are may save a reshard.
     if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
     const Pending pending = pending_at_home(op, rule);
     if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
@@ -101,7 +101,7 @@ class Assignment {
     emit(op, rule, *best, pending);
   }
 
-  // Projects what propagation says, or where operands really are; whether that makes a difference.
+  // Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
     tensors_.clear();
     bool differs = false;
@@ -126,8 +126,8 @@ class Assignment {
     return pending_of(op, rule, homes);
   }
 
-  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
-  // it in any case.
+  // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
+  // reduced anyway.
   double sharers(ValueId value, const OpView& user, Reducer reducer) const {
     const Region& body = source().region(source().main().body);
     if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;

@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-// What a device sums up is a part where others have the rest: the result has to say so, or it would be taken for whole.
+// A reduction over a sharded factor must leave its result unreduced.
 void check_left_unreduced(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   for (size_t f = 0; f < rule.factors().size(); ++f) {
@@ -86,7 +86,7 @@ class Localization {
   }
 
   void keep(ValueId global, LocalValue local) {
-    // A value that an op hands through keeps the layout it was made with.
+    // A value that an op returns unchanged keeps its layout.
     if (layouts_.size() <= local.value.index) layouts_.resize(local.value.index + 1);
     LocalLayout& layout = layouts_[local.value.index];
     if (!layout.global_value) layout = local.layout;

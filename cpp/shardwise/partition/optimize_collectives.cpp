@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-// Ops with equal keys give equal results on every device.
+// Ops with equal keys compute equal results on every device.
 struct Key {
   const OpDef* def;
   AttrsId attrs;
@@ -50,8 +50,8 @@ class Merger {
   }
 
  private:
-  // By op id: those that a result or a side effect depends on. A value that was annotated, but that all its users took
-  // from where it was before, leaves a collective that nobody needs.
+  // By op id: ops that a result or a side effect depends on. An annotated value whose users all start from the original
+  // value leaves an unused collective.
   std::vector<bool> needed_ops() const {
     const Module& source = rewriter_.source();
     std::vector<bool> needed(source.op_count(), false);
@@ -69,7 +69,7 @@ class Merger {
     return needed;
   }
 
-  // Of the op and of the ops in its regions, which may use values from around them.
+  // Marks operands of the op and of the ops in its regions, which may capture values.
   void mark_operands(OpId id, std::vector<bool>& used) const {
     const Module& source = rewriter_.source();
     for (const ValueId operand : source.operands(id)) used[operand.index] = true;
@@ -90,7 +90,7 @@ class Merger {
     for (size_t i = 0; i < op.result_count(); ++i) keep_layout(op.result(i));
   }
 
-  // Equal bits may be shards of different values, one of them with padding that nobody may read.
+  // Equal bits may be shards of different values, one of which has padding that must not be read.
   bool merge(const OpView& op, ValueId first_result) {
     for (size_t i = 0; i < op.result_count(); ++i) {
       const ValueId kept{first_result.index + static_cast<uint32_t>(i)};
@@ -103,7 +103,7 @@ class Merger {
     return true;
   }
 
-  // Values that stand for no global value, such as offsets, may lie behind the end of the table.
+  // Values without a global value, such as offsets, may be beyond the end of the table.
   static const LocalLayout& layout_of(const std::vector<LocalLayout>& layouts, ValueId value) {
     static const LocalLayout none;
     return value.index < layouts.size() ? layouts[value.index] : none;

@@ -34,7 +34,7 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
   PlacementId wanted = placements_.declared(source);
   const Placement* written = placements_.find(placements_.of(column.sharding, column.type));
   const Placement* at_home = placements_.find(home(original, {}));
-  // Axes said to be unreduced stay so where the value is; nothing becomes unreduced by being called that.
+  // Annotated unreduced axes stay if the value is unreduced over them. An annotation alone makes nothing unreduced.
   if (written != nullptr && at_home != nullptr && !written->unreduced.empty() && !at_home->unreduced.empty()) {
     Placement kept = *placements_.find(wanted);
     kept.unreduced = difference(at_home->unreduced, difference(at_home->unreduced, written->unreduced));
@@ -53,7 +53,7 @@ PlacementId PlacedValues::home(ValueId source, PlacementId of_constants) const {
   return placed.versions.empty() || placed.constant ? of_constants : placed.versions[0].placement;
 }
 
-// Only what is pending already can stay pending.
+// Only reductions that are already pending can stay pending.
 bool PlacedValues::can_reach(PlacementId from, PlacementId need) const {
   const Placement* to = placements_.find(need);
   if (to == nullptr || to->unreduced.empty()) return true;
@@ -111,7 +111,7 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   return made;
 }
 
-// In the placement asked for, or whole, to be sliced.
+// Creates the constant with the needed placement, or whole, to be sliced.
 void PlacedValues::make_constant(Placed& placed, PlacementId need) {
   const OpView op(rewriter_.source(), placed.constant);
   const ShardingRule& rule = rewriter_.source().context().sharding_rule(op);

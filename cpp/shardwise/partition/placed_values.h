@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the values of a program are while `assign` walks over it: each value's home, the placement that its op left
-// it in, and the versions that users have asked for so far.
+// The placement of values while `assign` visits a program: each value's home, which is the placement that its op
+// produced, and the versions that users have needed so far.
 //
 //   values.add(%0, made, <[{"x"}: 4]>, "")
 //   values.get(%0, <[{}: 16]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
 //   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
 //
-// A reshard starts from the version that is nearest by bytes. What completes a pending reduction gets the reduction's
-// reason and place instead of the user's. Constants are made once for each placement that is asked for.
+// A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
+// and location instead of the user's. Constants are created once for each needed placement.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@
 
 namespace shardwise {
 
-// Whether a device can make its part of a constant by itself: the rule has a free factor for each sharded dim.
+// Whether a device can create its part of a constant alone: the rule has a pass-through factor for each sharded dim.
 bool can_be_made(const ShardingRule& rule, const Placement* wanted);
 
 class PlacedValues {
@@ -31,7 +31,7 @@ class PlacedValues {
   void add_argument(ValueId argument);
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause);
   void add_constant(const OpView& op);
-  // `source` is `original` brought to the placement declared for `source`.
+  // `source` is `original`, resharded to the declared placement of `source`.
   void add_alias(ValueId source, ValueId original, std::string_view cause);
 
   PlacementId home(ValueId source, PlacementId of_constants) const;

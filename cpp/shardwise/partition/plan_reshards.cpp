@@ -66,6 +66,7 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, co
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = context.intern(sharding_of(step.after));
+    // Later steps and localization must use the same blocks as the plan.
     if (!step.after.has_default_blocks(context.type(type).shape)) module.set_blocks(value, step.after.local_shape());
   }
   return value;
@@ -81,6 +82,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   cached = std::make_unique<ReshardPlan>();
+  // Ids are unique per sharding, so equal ids need no plan.
   if (from == to) return *cached;
   const TensorType& tensor = context_.type(type);
   const Placement& source = context_.placement(from);

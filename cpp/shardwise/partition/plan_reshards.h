@@ -5,8 +5,8 @@
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
 //
-// The reason that `assign` gave a reshard (attribute `cause`) goes to each of its collectives. Where a step leaves a
-// dim in blocks other than ceil(size / shards), the value's blocks say so (Module::blocks).
+// The cause that `assign` gave a reshard (attribute `cause`) is copied to each of its collectives. If a step leaves a
+// dim in blocks other than ceil(size / shards), the value's blocks record it (Module::blocks).
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@
 
 namespace shardwise {
 
-// Plans by (type, from, to), each made once.
+// Plans by (type, from, to). Each is computed once.
 class ReshardPlanner {
  public:
-  // Estimates leave the axes as the placements cut them: an upper bound, for a part of the states.
+  // Estimates cut axes only where the placements do: an upper bound, for fewer states.
   enum class Effort : uint8_t { kEstimate, kBest };
   explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
       : context_(context), memory_limit_(memory_limit), effort_(effort) {}
 
-  // ShardingError unless both placements are of meshes with the same devices. None: of a program without a mesh.
+  // Both placements are on meshes with the same devices. No id means that the program has no mesh.
   const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
   double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
   int64_t states() const { return states_; }  // looked at by all searches

@@ -54,7 +54,7 @@ class ConstraintApplier {
     for (ValueId result : module_.region(region).results) ++returned_[result.index];
   }
 
-  // What a manual computation says of its operands constrains them as well.
+  // The in_shardings of a manual computation constrain its operands as well.
   void find_in_shardings(OpId id) {
     std::vector<DataFlowEdge> edges;
     const OpView op(module_, id);
@@ -69,7 +69,7 @@ class ConstraintApplier {
     constraints_.push_back(id);
   }
 
-  // Of operands and results of constraints only.
+  // Covers operands and results of constraints only.
   void index_uses(RegionId region) {
     for (OpId id : module_.region(region).ops) {
       const auto operands = module_.operands(id);
@@ -83,7 +83,7 @@ class ConstraintApplier {
   bool is_constraint(OpId id) const { return id && module_.op(id).def->traits.constraint; }
   ValueId input(OpId id) const { return module_.operands(id)[0]; }
   ShardingId sharding_of(OpId constraint) const { return module_.value(module_.result(constraint)).sharding; }
-  // What a use says about the value used; none for ops that are no constraints.
+  // The annotation of the used value by its user; none if the user is not a constraint.
   std::optional<ShardingId> said_by(const Use& use) const {
     if (is_constraint(use.op)) return sharding_of(use.op);
     const auto manual = in_shardings_.find(use.op);
@@ -115,7 +115,7 @@ class ConstraintApplier {
     module_.value(value).sharding = sharding;
   }
 
-  // A constraint behind the value cannot make it whole again: what it leaves unreduced, the value does.
+  // The value gets the constraint's unreduced axes, because a constraint cannot make a reduced value unreduced.
   void keep_unreduced(ValueId value, ShardingId sharding, OpId constraint) {
     const TensorSharding& said = module_.context().sharding(sharding);
     if (said.unreduced.empty()) return;
@@ -127,7 +127,7 @@ class ConstraintApplier {
     provenance_.steps.push_back({.op = constraint, .value = value, .tensor = 0, .before = {}, .after = after});
   }
 
-  // A constraint on the value, somewhere in its region.
+  // Creates a constraint on the value in its region.
   ValueId behind(ValueId value, ShardingId sharding) {
     const Value& target = module_.value(value);
     const RegionId region = target.op ? module_.op(target.op).parent : target.region;
@@ -141,8 +141,8 @@ class ConstraintApplier {
     return made;
   }
 
-  // What an op hands on has one sharding for several values: the constraint, which is of this one, goes right behind it
-  // and takes all its uses.
+  // A value of a data-flow edge shares its sharding with other values. The constraint, which is for this value only,
+  // therefore moves right after it and takes over all its uses.
   void take_over(OpId constraint, ValueId value) {
     std::vector<OpId>& before = module_.region(module_.op(constraint).parent).ops;
     before.erase(std::ranges::find(before, constraint));
@@ -167,7 +167,8 @@ class ConstraintApplier {
     }
   }
 
-  // The last of two or more constraints in a row, each the only user of the one before; none for other constraints.
+  // The last of two or more consecutive constraints, each the only user of the previous one; none for other
+  // constraints.
   OpId tail_of_chain(OpId head) const {
     const ValueId value = input(head);
     if (is_constraint(module_.value(value).op) || module_.value(value).sharding) return {};
@@ -205,7 +206,7 @@ class ConstraintApplier {
     }
     uses_.at(value) = std::move(kept);
     Region& region = module_.region(module_.op(tail).parent);
-    if (!region.op) return;  // what main returns stays
+    if (!region.op) return;  // the values that main returns stay
     for (ValueId& returned : region.results) {
       if (returned != value) continue;
       returned = replacement;
@@ -219,7 +220,7 @@ class ConstraintApplier {
   std::unordered_map<ValueId, std::vector<Use>> uses_;
   std::vector<uint32_t> returned_;  // by value: how often a region returns it
   std::vector<OpId> constraints_;
-  std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they stand for: to the edge
+  std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they represent: to the edge
   std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
   uint32_t position_ = 0;
 };

@@ -46,8 +46,8 @@ class EdgeAdder {
   }
 
  private:
-  // What a manual computation takes and gives is the same on all devices of a manual axis that splits none of its dims,
-  // and must stay so.
+  // Operands and results of a manual computation are replicated over manual axes that split none of their dims, and
+  // must stay so.
   void keep_manual_axes(RegionId region) {
     for (const OpId id : module_.region(region).ops) {
       for (const RegionId inner : module_.regions(id)) keep_manual_axes(inner);
@@ -77,7 +77,7 @@ class EdgeAdder {
     module_.value(result).sharding = module_.context().intern(inside);
   }
 
-  // The ops of a region are appended again in order, each with the edges of its results behind it.
+  // Appends the ops of a region again in order, each with the edges of its results after it.
   void add(RegionId region) {
     std::vector<OpId> ops;
     ops.swap(module_.region(region).ops);
@@ -138,7 +138,8 @@ class EdgeSinker {
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
-  // A manual computation's argument is said to be sharded as its operand, the edge as the inside sees it.
+  // An argument of a manual computation has the annotation of its operand; its edge has the sharding as seen from
+  // inside.
   ShardingId said_of_owner(ValueId edge, ShardingId sharding) const {
     const auto it = inside_.find(edge);
     if (it == inside_.end() || !sharding) return sharding;
@@ -184,7 +185,7 @@ class EdgeSinker {
   Provenance& provenance_;
   DataFlowEdges edges_;
   std::unordered_map<ValueId, ValueId> owner_;               // by edge
-  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of what is inside a manual region
+  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of values inside a manual region
 };
 
 }  // namespace

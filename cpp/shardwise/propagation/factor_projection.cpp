@@ -38,7 +38,7 @@ class AxisCursor {
   AxisRef rest_;
 };
 
-// Only the first axis can continue the last one of the factor before: within a factor, axes are merged already.
+// Only the first axis can continue the last one of the factor before, because axes within a factor are already merged.
 void append_factor_axes(AxisList& dim, const AxisList& axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (i == 0) {
@@ -120,7 +120,7 @@ void FactorProjection::project_dim(TensorFactors& tensor, std::span<const Factor
     factor.overflow.clear();
     factor.mapped = true;
     factor.minor_most = i + 1 == factors.size();
-    // Behind an overflow the next factor is closed, and any further one is not to be had at all.
+    // After an overflow, the next factor is closed, and further factors are not available.
     factor.closed = closed || has_overflow;
     if (has_overflow) return;
     if (factor.minor_most) return cursor.take_all(factor.axes);

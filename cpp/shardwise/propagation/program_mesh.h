@@ -7,12 +7,12 @@
 
 namespace shardwise {
 
-// The mesh that the program's shardings are of; null when there are none. ShardingError when there are several that are
-// not one mesh under different names, or one device is singled out.
+// The mesh of the program's shardings; null if there are none. Throws ShardingError if there are several meshes that do
+// not have the same devices, or if a sharding is on a single device.
 MeshPtr main_mesh(const Module& module);
-// The same, or else the first mesh of several devices that the program declares: where it runs without any sharding.
+// The same, or else the first declared mesh of several devices, on which a program without shardings runs.
 MeshPtr program_mesh(const Module& module);
-// As program_mesh, but null where main_mesh is an error.
+// As program_mesh, but null if main_mesh throws.
 MeshPtr only_mesh(const Module& module);
 
 }  // namespace shardwise

@@ -26,8 +26,8 @@ bool begins(AxisSpan shorter, AxisSpan longer) {
 
 namespace {
 
-// Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
-// later tensor may still make it longer.
+// Folds the axes of another tensor into `axes`, the longest list that is compatible with all tensors so far. Returns
+// whether a later tensor may still extend it.
 bool fold_compatible(AxisList& axes, AxisSpan other, bool can_expand) {
   const size_t common = std::min(axes.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
@@ -86,7 +86,7 @@ bool cut_before(std::optional<AxisRef>& ref, AxisSpan others) {
   return true;
 }
 
-// The part of `ref` that collides with no other factor of the tensor.
+// The prefix of `ref` that no other factor of the tensor uses.
 std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const TensorFactors& tensor,
                                              size_t factor_count, FactorId factor) {
   for (size_t f = 0; f < factor_count; ++f) {
@@ -97,7 +97,7 @@ std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const T
   return ref;
 }
 
-// The part of `ref` that the factor itself can take behind axes of product `before`.
+// The prefix of `ref` that fits into the factor after axes of product `before`.
 std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const TensorFactors& tensor,
                                          const FactorSharding& factor, int64_t factor_size, int64_t before) {
   if (!cut_before(ref, tensor.replicated) || !cut_before(ref, tensor.unreduced)) return std::nullopt;
@@ -116,8 +116,8 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
   return std::nullopt;
 }
 
-// Cuts `axes` at the first one of which `allowed(ref, product of those before)` leaves only a part, or nothing; with
-// `whole_of`, at the first that is not a whole axis of that mesh.
+// Cuts `axes` at the first one of which `allowed(ref, product of those before)` returns a proper prefix or none. With
+// `whole_of`, cuts at the first one that is not a whole axis of that mesh.
 template <class Allowed>
 void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
   int64_t before = 1;
@@ -205,7 +205,7 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   return any;
 }
 
-// Who wins a conflict: the factor whose axes come from the larger tensor.
+// Decides conflicts: the factor whose axes come from the larger tensor wins.
 void FactorPropagation::order_candidates(const FactorProjection& projection, bool elementwise) {
   const size_t factor_count = projection.rule().factors().size();
   order_.clear();
@@ -239,7 +239,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     if (sharding == nullptr) continue;
     axes_ = candidates_[factor];
     if (elementwise && t < projection.operand_count()) {
-      // An operand does not grow past a result that could not: the op would only have to gather it again.
+      // An operand must not get more axes than a result can have: the op would have to gather it again.
       for (size_t r = projection.operand_count(); r < projection.tensor_count(); ++r) {
         const FactorSharding* result = projection.find(r, factor);
         if (result != nullptr && is_strict_prefix(result->axes, axes_)) axes_ = result->axes;

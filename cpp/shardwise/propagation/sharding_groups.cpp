@@ -21,7 +21,7 @@ namespace {
 struct Member {
   OpId op;  // the sharding_group op
   ValueId value;
-  ValueId holder;  // of its sharding: the edge that stands for the value, or the value itself
+  ValueId holder;  // the value with the sharding: its edge, or the value itself
   OpId manual;     // the innermost op around it that has local shapes inside; none outside of all
 };
 
@@ -71,7 +71,7 @@ class GroupSync {
     }
   }
 
-  // Groups that share a value are one, under the smallest id of theirs.
+  // Merges groups that share a value, under the smallest of their ids.
   std::map<int64_t, std::vector<Member>> merged() {
     std::unordered_map<ValueId, int64_t> group_of;
     std::map<int64_t, int64_t> parent;
@@ -115,7 +115,7 @@ class GroupSync {
     }
   }
 
-  // Nothing, where all is open, whatever the priorities.
+  // None if the sharding is open and has no axes, whatever its priorities.
   ShardingId said_of(const Member& member) {
     const ShardingId id = module_.value(member.holder).sharding;
     if (!id) return {};
@@ -134,7 +134,8 @@ class GroupSync {
     }
   }
 
-  // Each sharding once, at the first member that has it: where the annotation is known, else where the group is.
+  // Lists each sharding once, with the first member that has it: the location of the annotation if known, else that of
+  // the group.
   void warn(int64_t id, const std::vector<Member>& members) {
     std::set<ShardingId> told;
     std::vector<std::string> said;
@@ -192,7 +193,7 @@ class GroupSync {
   Module& module_;
   Provenance& provenance_;
   std::vector<std::string>& warnings_;
-  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
+  std::unordered_map<ValueId, ValueId> edge_of_;   // by the value that an edge represents, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
   std::unordered_map<ValueId, ShardingId> constrained_;
   std::unordered_map<OpId, std::vector<ValueId>> apart_behind_;  // its keys, in the order of their groups

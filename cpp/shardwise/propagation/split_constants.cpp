@@ -56,7 +56,7 @@ class ConstantSplitter {
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
   }
 
-  // Whether the op makes a constant of constants, or of nothing.
+  // Whether the op computes a constant from constants or from no operands.
   bool keeps_constants(OpId id) const {
     const Traits& traits = module_.op(id).def->traits;
     if (traits.side_effect) return false;
@@ -100,7 +100,7 @@ class ConstantSplitter {
     return ValueId{module_.op(copy(op, copied)).first_result + module_.value(value).index};
   }
 
-  // Claims an op and what it is made of for one use; false when another use has any of it.
+  // Claims an op and its operands for one use. Returns false when another use has claimed any of them.
   bool take(OpId id) {
     std::vector<OpId> parts{id};
     std::unordered_set<OpId> seen{id};
@@ -114,13 +114,13 @@ class ConstantSplitter {
     for (OpId part : parts) taken_[part.index] = true;
     return true;
   }
-  // What a copy of its user copies too: tensors that are constants or expansions themselves.
+  // Whether copying its user copies the value, too: tensors that are constants or expansions themselves.
   bool is_copied(ValueId value) const {
     const OpId op = module_.value(value).op;
     return op && kinds_[op.index] != Kind::kOrdinary && !is_scalar(value);
   }
 
-  // Made beside the original, whatever region the use is in.
+  // Created beside the original, whatever region contains the use.
   OpId copy(OpId id, std::unordered_map<OpId, OpId>& copied) {
     if (auto it = copied.find(id); it != copied.end()) return it->second;
     const auto original = module_.operands(id);
@@ -165,7 +165,7 @@ class ConstantSplitter {
       regions.push_back(GraphCopy(module_, module_).region(module_.regions(id)[i]));
     }
     const OpId made = module_.append_op(op.parent, *op.def, operands, op.attrs, types, op.loc, regions);
-    module_.region(op.parent).ops.pop_back();  // place_copies puts it where it belongs
+    module_.region(op.parent).ops.pop_back();  // place_copies inserts it at its position
     return made;
   }
 
@@ -190,7 +190,7 @@ class ConstantSplitter {
     }
   }
 
-  // From the last op to the first, so that whole chains go.
+  // From the last op to the first, so that whole chains are removed.
   void find_unused(RegionId region, std::vector<uint32_t>& uses, std::unordered_set<OpId>& unused) {
     const std::vector<OpId>& ops = module_.region(region).ops;
     for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
@@ -206,7 +206,7 @@ class ConstantSplitter {
     }
   }
 
-  // With their groups, which may stand in other regions.
+  // Also removes their sharding_group ops, which may be in other regions.
   void remove(RegionId region, const std::unordered_set<OpId>& unused) {
     std::vector<OpId>& ops = module_.region(region).ops;
     std::erase_if(

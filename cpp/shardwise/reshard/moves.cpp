@@ -6,14 +6,15 @@
 namespace shardwise {
 namespace {
 
+// A state has factorially many permutes and a product of gathers; beyond these limits only the useful ones are tried.
 constexpr size_t kMaxGathersPerState = 64;
 constexpr size_t kMaxPermutesPerState = 200;
 constexpr size_t kMaxDigitsToPermuteFreely = 5;
 
-// Cuts the axes that a dim is to have where the shards that it has now end: 256 shards by x, before 8 by y, cut x
-// after the first 8. (Cuts the other way round as well gain less than a percent, for twice the states.)
+// Cuts the axes that a dim needs where its current shards end: if 256 shards by x replace 8 by y, x is cut after the
+// first 8. (Cutting the other way round as well gains less than a percent, for twice the states.)
 void align(const AxisList& to, const AxisList& from, Digits& digits) {
-  int64_t shards = 1;  // by the refs before
+  int64_t shards = 1;  // of the refs before
   for (const AxisRef& ref : to) {
     int64_t border = 1;
     for (const AxisRef& against : from) {
@@ -56,6 +57,7 @@ std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts
 }
 
 std::string TileState::key() const {
+  // Digits are below 64, so the separator 0xff cannot be one of them.
   std::string key(1, permuted ? 'p' : '-');
   for (const DigitList& digits : dims) {
     key.append(digits.begin(), digits.end());
@@ -78,11 +80,12 @@ std::vector<TileMove> MoveGenerator::moves(const TileState& state) const {
   add_gathers(state, moves);
   add_all_to_alls(state, moves);
   add_reductions(state, moves);
+  // One permute can do the work of any number, so a path never needs a second one.
   if (!state.permuted) add_permutes(state, moves);
   return moves;
 }
 
-// A dim that is not cut takes any number of parts; shards of an even finer cut must tile the shards there are.
+// An unsharded dim can be split into any number of parts. The shards of a finer split must tile the existing shards.
 std::optional<int64_t> MoveGenerator::sliced_block(const TileState& state, size_t dim, int64_t parts) const {
   if (digits_.count(state.dims[dim]) == 1) return ceil_div(problem_.shape[dim], parts);
   if (state.blocks[dim] % parts != 0) return std::nullopt;
@@ -90,11 +93,12 @@ std::optional<int64_t> MoveGenerator::sliced_block(const TileState& state, size_
 }
 
 int64_t MoveGenerator::gathered_block(const TileState& state, size_t dim, int64_t parts) const {
+  // A dim that becomes whole is trimmed to its size, whatever the blocks were.
   if (digits_.count(state.dims[dim]) == parts) return problem_.shape[dim];
   return std::min(state.blocks[dim] * parts, problem_.shape[dim]);
 }
 
-// The operand of a splitting collective, padded so that each dim divides by its parts.
+// The bytes of a splitting collective's operand, padded so that each dim divides by its parts.
 double MoveGenerator::padded_bytes(const TileState& state, const std::vector<DigitList>& split,
                                    const Dims& blocks) const {
   Dims padded = state.blocks;
@@ -104,7 +108,7 @@ double MoveGenerator::padded_bytes(const TileState& state, const std::vector<Dig
   return tile_bytes(padded);
 }
 
-// Digits that shard a dim of the target and are free here.
+// Digits that shard a dim of the target and are unused here.
 DigitList MoveGenerator::unused_wanted(const TileState& state) const {
   DigitList unused;
   for (const DigitList& digits : target_.dims) {
@@ -122,7 +126,7 @@ DigitList MoveGenerator::reducible(const TileState& state) const {
   return digits;
 }
 
-// In its own dim, or parked in another one, from where an all-to-all takes it along.
+// A digit goes to its own dim, or to another dim temporarily, from which an all-to-all moves it along with others.
 void MoveGenerator::add_slices(const TileState& state, std::vector<TileMove>& moves) const {
   for (const Digit digit : unused_wanted(state)) {
     for (size_t d = 0; d < state.dims.size(); ++d) {
@@ -147,6 +151,7 @@ void MoveGenerator::add_gathers(const TileState& state, std::vector<TileMove>& m
     combinations = std::min(combinations * (most[d] + 1), kMaxGathersPerState + 1);
   }
   if (combinations == 1) return;
+  // Too many combinations: gathers of one dim alone, and of everything.
   if (combinations > kMaxGathersPerState) {
     for (size_t d = 0; d < ndim; ++d) {
       std::vector<size_t> lengths(ndim, 0);
@@ -224,7 +229,8 @@ void MoveGenerator::add_reductions(const TileState& state, std::vector<TileMove>
   reduce.bytes = all_reduce_bytes(tile_bytes(state.blocks), digits_.count(pending));
   moves.push_back(std::move(reduce));
 
-  // All at once where the target continues with them; else one by one, also parked in other dims.
+  // All pending digits at once where the target continues with them; otherwise one by one, also temporarily in other
+  // dims.
   std::vector<DigitList> straight(ndim);
   for (size_t d = 0; d < ndim; ++d) {
     const DigitList& wanted = target_.dims[d];
@@ -260,6 +266,7 @@ void MoveGenerator::add_reduce_scatter(const TileState& state, std::vector<Digit
     }
     group *= parts;
   }
+  // Without scattered digits, there is no move.
   if (move.after.unreduced.size() == state.unreduced.size()) return;
   move.bytes = reduce_scatter_bytes(padded_bytes(state, scatter, move.after.blocks), group);
   move.dim_digits = std::move(scatter);
@@ -275,13 +282,14 @@ void MoveGenerator::add_permutes(const TileState& state, std::vector<TileMove>& 
     pool.insert(pool.end(), cut, state.dims[d].end());
   }
   if (pool.size() < 2) return;
+  // All arrangements of more digits would be too many states.
   if (pool.size() > kMaxDigitsToPermuteFreely) return add_refill(state, moves);
   for (DigitList& digits : dims) digits.reserve(digits.size() + pool.size());
   fill_dim(state, 0, dims, pool, 0, moves);
 }
 
-// Every arrangement of the pool that gives each dim as many shards as it has. `left` is what the current dim still
-// lacks, 0 before it is known.
+// Tries every arrangement of the pool that keeps the number of shards of each dim. `left` is the number of shards that
+// the current dim still lacks, 0 before it is known.
 void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<DigitList>& dims, DigitList& pool,
                              int64_t left, std::vector<TileMove>& moves) const {
   if (dim == dims.size()) {
@@ -306,8 +314,8 @@ void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<Dig
   }
 }
 
-// With many digits, the one arrangement that helps most: in each dim first what it wants, then what can stay, last what
-// other dims want.
+// With many digits, tries the most useful arrangement only: each dim first gets the digits that it needs, then those
+// that can stay, and last those that other dims need.
 void MoveGenerator::add_refill(const TileState& state, std::vector<TileMove>& moves) const {
   const size_t ndim = state.dims.size();
   DigitList pool = unused_wanted(state);
@@ -347,6 +355,7 @@ void MoveGenerator::add_permute(const TileState& state, std::vector<DigitList> d
   TileMove move{.kind = ReshardMove::kPermute, .dim_digits = {}, .digits = {}, .after = state};
   move.after.dims = std::move(dims);
   move.after.permuted = true;
+  // Each device may receive its whole tile from another one.
   move.bytes = tile_bytes(state.blocks);
   moves.push_back(std::move(move));
 }

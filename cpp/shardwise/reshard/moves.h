@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placements in digits, and the moves that lead from one to the next: what search.h searches over.
+// Placements in digits, and the moves between them: the search space of search.h.
 //
 //   [{"x", "y"}, {}] -> [{"x"}, {"y"}] on x=4, y=2:   digits 0 = "x", 1 = "y";   dims {0 1}, {} -> {0}, {1}
 //
-// A digit is a piece of an axis that both placements use whole or not at all; digits that are in the same place at the
-// front of a dim in both are frozen: no move touches them.
+// A digit is a piece of an axis that both placements use whole or not at all. Digits that are at the same position at
+// the front of a dim in both are frozen: no move changes them.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,10 @@
 
 namespace shardwise {
 
-// Where axes are cut: where a placement cuts them, or also where the shards that a dim has now end inside an axis that
-// it is to have. Neither depends on how large the axes are.
+// Where axes are cut: only where a placement cuts them, or also where the current shards of a dim end inside an axis
+// that the dim needs. Neither depends on the size of the axes.
 enum class Cuts : uint8_t { kGiven, kAligned };
-// Nothing when the two placements cut an axis in ways that no single split has, or in too many digits.
+// Returns none when the two placements cut an axis in ways that no single split has, or in too many digits.
 std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts);
 
 struct TileState {
@@ -40,7 +40,7 @@ struct TileMove {
   double bytes = 0;
 };
 
-// All moves worth a look from a state.
+// Generates all useful moves from a state.
 class MoveGenerator {
  public:
   MoveGenerator(const Digits& digits, const ReshardProblem& problem, TileState target, std::vector<size_t> frozen)

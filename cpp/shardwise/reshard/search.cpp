@@ -12,9 +12,9 @@
 namespace shardwise {
 namespace {
 
-constexpr size_t kMaxStates = 3000;            // of one search
-constexpr size_t kUsualStates = 128;           // room from the start
-constexpr double kSliceShareOfLatency = 1e-3;  // slices are free, fewer are better
+constexpr size_t kMaxStates = 3000;            // limit of one search; real reshards need far fewer
+constexpr size_t kUsualStates = 128;           // initial capacity
+constexpr double kSliceShareOfLatency = 1e-3;  // slices send nothing, but fewer are better
 
 bool is_collective(ReshardMove move) { return move != ReshardMove::kSlice; }
 
@@ -40,8 +40,8 @@ size_t collective_count(const ReshardPlan& plan) {
                                            [](const ReshardStep& step) { return is_collective(step.move); }));
 }
 
-// Never needs a search: nothing is sent, all that is missing is received in one gather, or a reduction is completed
-// where it is, for which no fewer bytes than those of an all-reduce are known to do.
+// Whether a search cannot find a better plan: nothing is sent, one gather receives all missing data, or a reduction is
+// completed in place, for which nothing cheaper than an all-reduce is known.
 bool is_surely_best(const ReshardPlan& plan) {
   if (collective_count(plan) == 0) return true;
   if (plan.steps.size() != 1) return false;
@@ -51,7 +51,7 @@ bool is_surely_best(const ReshardPlan& plan) {
 // ---- the search ----------------------------------------------------------------------------------------------------
 
 struct Node {
-  TileMove move;  // how it was reached; `move.after` is the state
+  TileMove move;  // the move that reached it; `move.after` is the state
   int parent = -1;
   double cost = 0;
   bool done = false;
@@ -73,12 +73,13 @@ class Search {
     queue_ = Queue({}, std::move(entries));
   }
 
-  // The moves of the cheapest path below the limits; nothing when there is none.
+  // The moves of the cheapest path within the limits; none if there is none.
   std::optional<std::vector<TileMove>> run() {
     reach(TileMove{.kind = ReshardMove::kSlice, .dim_digits = {}, .digits = {}, .after = start_}, -1, 0);
     while (!queue_.empty() && nodes_.size() < kMaxStates) {
       const int current = queue_.top().second;
       queue_.pop();
+      // A state that was reached again at lower cost is in the queue twice.
       if (nodes_[static_cast<size_t>(current)].done) continue;
       nodes_[static_cast<size_t>(current)].done = true;
       const TileState state = nodes_[static_cast<size_t>(current)].move.after;
@@ -108,6 +109,7 @@ class Search {
     const TileState target = encode(problem_.to);
     for (size_t d = 0; freeze && d < lengths.size(); ++d) {
       const DigitList &a = start_.dims[d], &b = target.dims[d];
+      // Digits that are already in place almost never need to move; without them, the search has far fewer states.
       while (lengths[d] < std::min(a.size(), b.size()) && a[lengths[d]] == b[lengths[d]]) ++lengths[d];
     }
     return lengths;
@@ -176,7 +178,7 @@ ReshardStep to_step(const ReshardProblem& problem, const Digits& digits, const T
   return step;
 }
 
-// Slices that follow each other are one.
+// Merges consecutive slices.
 bool merge_slices(ReshardStep& last, const ReshardStep& next) {
   if (last.move != ReshardMove::kSlice || next.move != ReshardMove::kSlice) return false;
   for (size_t d = 0; d < last.dim_axes.size(); ++d) append_merged(last.dim_axes[d], next.dim_axes[d]);
@@ -184,8 +186,8 @@ bool merge_slices(ReshardStep& last, const ReshardStep& next) {
   return true;
 }
 
-// All-to-alls over different dims are one over the product of their groups: (n·m - 1)/(n·m) of the tile in place of
-// (n - 1)/n + (m - 1)/m.
+// Merges all-to-alls over different dims into one over the product of their groups, which sends (n·m - 1)/(n·m) of the
+// tile instead of (n - 1)/n + (m - 1)/m.
 bool merge_all_to_alls(const ReshardProblem& problem, ReshardStep& last, const ReshardStep& next) {
   if (last.move != ReshardMove::kAllToAll || next.move != ReshardMove::kAllToAll) return false;
   const DimMove& move = next.dim_moves[0];
@@ -200,8 +202,8 @@ bool merge_all_to_alls(const ReshardProblem& problem, ReshardStep& last, const R
   std::sort(last.dim_moves.begin(), last.dim_moves.end(),
             [](const DimMove& a, const DimMove& b) { return a.from_dim < b.from_dim; });
   last.after = next.after;
-  // Each device ends up with `group` pieces, one of which was its own: the result before trimming is the padded
-  // operand.
+  // Each device has `group` pieces in the end, one of which was its own. So the result before trimming has the size of
+  // the padded operand.
   Dims operand = last.after.local_shape();
   for (const DimMove& each : last.dim_moves) operand[static_cast<size_t>(each.to_dim)] *= product(each.axes);
   const double untrimmed = tile_bytes(problem, operand) / static_cast<double>(group);
@@ -228,7 +230,7 @@ double peak_tile(const ReshardProblem& problem, const ReshardPlan& plan) {
   return peak;
 }
 
-// Keeps the cheaper of `best` and what the search finds.
+// Replaces `best` if the search finds a cheaper plan.
 void improve(const ReshardProblem& problem, Cuts cuts, bool freeze, double memory_limit, ReshardPlan& best,
              bool& found) {
   const auto digits = digits_of(problem.from, problem.to, cuts);
@@ -309,12 +311,14 @@ ReshardPlan search_reshard(const ReshardProblem& problem) {
   bool found = peak_tile(problem, fallback) <= limit;
   for (const double memory : {limit, std::numeric_limits<double>::infinity()}) {
     improve(problem, Cuts::kGiven, true, memory, best, found);
+    // Frozen digits can exclude every path within the memory limit.
     if (!found) improve(problem, Cuts::kGiven, false, memory, best, found);
+    // Finer cuts enlarge the search, and a single collective is rarely beaten.
     if (problem.align_axes && (!found || collective_count(best) > 1)) {
       improve(problem, Cuts::kAligned, true, memory, best, found);
     }
     if (found) return best;
-    found = true;  // without a memory limit, the fallback is a plan too
+    found = true;  // without a memory limit, the fallback is valid, too
   }
   return best;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How to get a tensor from one placement to another: the cheapest sequence of moves.
+// Finds the cheapest sequence of moves from one placement of a tensor to another.
 //
 //   f32[16,4] on x=4, y=2:  [{"x", "y"}, {}]  ->  [{"x"}, {"y"}]
 //     all_to_all {"y"}: 0->1                    16 bytes received by each device
 //
-// Axes are cut where one of the two placements cuts them or where their shards end, and no finer, so that the work does
-// not depend on the number of devices. Moves:
+// Axes are cut only where a placement cuts them or where shards of the two placements end, so that the work does not
+// depend on the number of devices. Moves:
 //
 //   slice           appends axes to dims; nothing is sent
 //   all-gather      drops the last axes of dims
@@ -15,12 +15,12 @@
 //   reduce-scatter  appends axes with a pending reduction to dims
 //   all-reduce      completes a pending reduction
 //
-// Blocks: a dim of 17 rows in 4·2 shards has blocks of 3; gathering the minor 2 gives blocks of 6, not ceil(17/4) = 5,
-// and stays one collective. Cutting a dim that is cut already needs a block that divides evenly.
+// Blocks: a dim of 17 rows in 4·2 shards has blocks of 3. Gathering the minor 2 gives blocks of 6, not ceil(17/4) = 5,
+// and stays one collective. Splitting a dim that is already split needs a block that divides evenly.
 //
-// The search is Dijkstra's over placements by α-β cost, on two conditions: no tile on the way is larger than the larger
-// of source and target unless nothing else leads there, and a bound on the number of placements looked at; behind the
-// bound stands the plan that always works: gather what must go, then slice.
+// The search is Dijkstra's algorithm over placements by α-β cost. No tile on the way may be larger than the larger of
+// source and target, unless there is no other way. The number of visited placements is bounded; beyond the bound, the
+// plan that always works is used: gather what must move, then slice.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct ReshardProblem {
 
 ReshardPlan search_reshard(const ReshardProblem& problem);
 
-// The plan without a search: gather what is not where it must be, reduce, slice.
+// The plan without a search: gathers dims that must change, reduces, slices.
 ReshardPlan gather_and_slice(const ReshardProblem& problem);
 
 }  // namespace shardwise

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-constexpr int64_t kCopyGrainBytes = int64_t{1} << 18;  // below, waking a thread costs more than it saves
+constexpr int64_t kCopyGrainBytes = int64_t{1} << 18;  // for less, waking a thread costs more than it saves
 
 NdArray with_dims(const NdArray& array, Dims shape, Dims strides) {
   return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
@@ -37,7 +37,7 @@ std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end
   Dims strides = array.strides();
   int64_t size = 1;
   int64_t stride = item_size(array.dtype());
-  const bool is_empty = array.size() == 0;
+  const bool is_empty = array.size() == 0;  // then no address depends on strides, so any will do
   for (size_t d = end; d-- > begin;) {
     if (shape[d] != 1) {
       if (size == 1) {
@@ -94,6 +94,7 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
     to.copy_from(from);
     return;
   }
+  // Split the largest dim, so that there are enough pieces for all threads.
   const auto largest = std::max_element(to.shape().begin(), to.shape().end());
   const int64_t dim = largest - to.shape().begin();
   const int64_t rows = std::max<int64_t>(1, kCopyGrainBytes / (bytes / *largest));

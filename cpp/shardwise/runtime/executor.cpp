@@ -61,12 +61,14 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
     for (int64_t size : global->type(ValueId{i}).shape)
       layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
   }
+  // The executor needs a mesh; this one has no digits, so nothing varies.
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
   return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
 }
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
+  // Few programs run faithfully, so that plan is made on demand. Several threads may ask for it at once.
   std::call_once(faithful_once_, [this] {
     const PlanOptions options{.fuse = options_.fuse, .faithful = true};
     faithful_plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, options));
@@ -105,6 +107,7 @@ std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> argument
   for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].shards());
   run.execute();
   std::vector<ShardedArray> results;
+  // A faithful result keeps one shard per device, so that tests can compare the replicas.
   const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.digits.all()));
   for (size_t i = 0; i < results_.size(); ++i) {
     const auto& [type, placement] = results_[i];

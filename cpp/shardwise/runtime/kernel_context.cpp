@@ -23,11 +23,13 @@ StepResults::StepResults(const OpView& op, const AxisList& axes, bool poison)
 
 NdArray StepResults::allocate(size_t result, int64_t shard) {
   Result& slot = results_[result];
+  // Allocated on first use: a kernel that only sets views needs no buffer.
   std::call_once(slot.once, [&] {
     Dims shape;
     for (const AxisRef& axis : axes_) shape.push_back(axis.size);
     shape.insert(shape.end(), slot.type->shape.begin(), slot.type->shape.end());
     NdArray buffer = pooled_empty(slot.type->dtype, std::move(shape));
+    // A kernel that does not write every element leaves poison, which tests detect.
     if (poison_) buffer.copy_from(NdArray::full(buffer.dtype(), buffer.shape(), poison_value(buffer.dtype())));
     slot.buffer = Shards(axes_, std::move(buffer));
   });
@@ -49,6 +51,7 @@ bool StepResults::is_view(size_t result, int64_t shard) const {
 
 Shards StepResults::take(size_t result) {
   Result& slot = results_[result];
+  // One view among the shards makes the result a list, which the Shards constructor stacks again if it can.
   const bool one_buffer = std::all_of(slot.allocated.begin(), slot.allocated.end(), [](uint8_t a) { return a != 0; });
   if (one_buffer) return std::move(slot.buffer);
   for (const NdArray& view : slot.views) {

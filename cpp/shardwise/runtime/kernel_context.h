@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel sees of a run: the shard of one device. All shards of a step share a StepResults, which lays what the
-// kernels allocate side by side in one buffer, so that a gather of a dim-0 shard is a view:
+// The view that a kernel has of a run: the shard of one device. All shards of a step share a StepResults. It places the
+// arrays that kernels allocate side by side in one buffer, so that gathering a dim-0 shard is a view:
 //
 //   StepResults results(op, {x = 4}, poison);
 //   for each shard k: ShardKernelContext context(op, operands of k, results, k);  op.def().kernel(context);
-//   results.take(0)        // a stack {4, …} if every kernel allocated; else whatever views they set
+//   results.take(0)        // a stack {4, …} if every kernel allocated; else the views that they set
 //
-// Several contexts of one StepResults may be used by several threads at once.
+// Several threads may use contexts of one StepResults at once.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class StepResults {
   NdArray allocate(size_t result, int64_t shard);
   void set(size_t result, int64_t shard, NdArray view);
   bool is_view(size_t result, int64_t shard) const;  // set rather than allocated
-  // The shards of a result, after all kernels; InternalError where a kernel set none or one of another shape.
+  // The shards of a result, after all kernels ran. Throws InternalError if a kernel set none, or one of another shape.
   Shards take(size_t result);
 
  private:

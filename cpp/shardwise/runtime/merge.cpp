@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-// The dim of a tensor that has `factor` and nothing else.
+// The dim of a tensor whose only factor is `factor`.
 std::optional<size_t> dim_with(const ShardingRule& rule, size_t tensor, FactorId factor) {
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
     const auto factors = rule.dim(tensor, d);
@@ -26,6 +26,8 @@ std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& ru
   bool is_used = false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const auto dim = dim_with(rule, i, factor);
+    // An operand with the factor that does not vary would have to be repeated. One that varies without the factor
+    // differs from shard to shard in another way.
     if (dim.has_value() != varies[i] || rule.has_factor(i, factor) != varies[i]) return std::nullopt;
     digit.operand_dims.push_back(dim);
     is_used = is_used || dim.has_value();
@@ -50,10 +52,12 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
                                        const std::vector<bool>& varies, const std::vector<Homes>& homes) {
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
+    // Ops that refer to positions along the factor depend on where a shard begins, so their shards cannot be joined.
     if (rule.factors()[f].kind != FactorKind::kPassThrough || rule.factors()[f].positional) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;
+    // Shards adjacent along another dim would need a copy before they merge.
     if (is_at_home(op, *digit, homes)) return digit;
     if (!best) best = std::move(digit);
   }
@@ -74,7 +78,7 @@ AxisList rest_of(AxisSpan axes, const Merge& merge) {
   return rest;
 }
 
-// Merged digits from the largest stride to the smallest, as the first operand that has them lies.
+// Merged digits from the largest stride to the smallest, in the first operand that has them.
 std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Shards*>& operands) {
   std::vector<int64_t> strides;
   for (const Merge::Digit& digit : merge.digits) {
@@ -116,6 +120,7 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes) {
+  // A side effect happens once per shard.
   if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
   if (rule.empty()) return std::nullopt;

@@ -31,6 +31,7 @@ class Planner {
     }
     std::vector<Step> steps;
     for (OpId op : body_.ops) {
+      // A chain runs where its last op is: by then all its inputs exist.
       if (groups_.contains(op) || !in_chain_.contains(op)) steps.push_back(make_step(op));
     }
     keep_needed(std::move(steps));
@@ -72,6 +73,7 @@ class Planner {
       for (ValueId operand : module_.operands(op)) varying |= varying_[operand.index];
       const auto call = calls_.find(op);
       if (call != calls_.end()) varying = call->second.varying_after(plan_.digits, varying);
+      // Treating every value as varying along all digits makes each device compute its own copy.
       if (options_.faithful) varying = everything;
       for (uint32_t i = 0; i < module_.op(op).result_count; ++i) varying_[module_.result(op, i).index] = varying;
     }
@@ -99,7 +101,7 @@ class Planner {
       if (!step.merged_op) step.merge.reset();
     }
     find_home(view, step, inputs);
-    for (ValueId input : inputs) step.inputs.push_back(input.index);  // values, until slots are numbered
+    for (ValueId input : inputs) step.inputs.push_back(input.index);  // value indices until number_slots()
     for (size_t i = 0; i < view.result_count(); ++i) step.outputs.push_back(view.result(i).index);
     if (view.result_count() > 0) step.axes = plan_.digits.axes(varying_[view.result().index]);
     return step;
@@ -120,7 +122,7 @@ class Planner {
     }
   }
 
-  // A merged call leaves shards where the factor is, a chain where its first whole input has them.
+  // A merged call leaves its shards adjacent along the factor. A chain keeps the order of its first full-size input.
   void find_home(const OpView& op, const Step& step, const std::vector<ValueId>& inputs) {
     if (step.merge) {
       for (size_t i = 0; i < op.result_count(); ++i) {
@@ -138,8 +140,8 @@ class Planner {
     }
   }
 
-  // The same op on merged types; none where they do not suit its attributes. It stands in a copy of the module, since
-  // kernels read attributes and regions there.
+  // The same op on merged types; none when its attributes do not fit them. It is created in a copy of the module,
+  // because kernels read attributes and regions there.
   OpId merged_op(OpId op_id, const Merge& merge) {
     if (plan_.merged_ops == nullptr) {
       plan_.merged_ops = std::make_unique<Module>(module_);
@@ -158,6 +160,7 @@ class Planner {
     try {
       const OpId merged = Builder(module, scratch_, op.loc).create_op(*op.def, operands, op.attrs, results, kept);
       for (uint32_t i = 0; i < op.result_count; ++i) {
+        // infer accepted the merged operands, but gave another result (a slice with fixed limits).
         if (module.value(module.result(merged, i)).type != results[i]) return {};
       }
       return merged;
@@ -166,7 +169,7 @@ class Planner {
     }
   }
 
-  // Drops steps that nobody needs, such as constants that went into chains.
+  // Drops steps whose results are unused, such as constants that were fused into chains.
   void keep_needed(std::vector<Step> steps) {
     std::vector<bool> needed(module_.value_count(), false);
     for (ValueId result : body_.results) needed[result.index] = true;
@@ -201,6 +204,7 @@ class Planner {
     for (ValueId result : body_.results) plan_.results.push_back(slot_of(result.index));
     std::vector<bool> used_later(plan_.slots.size(), false);
     for (uint32_t result : plan_.results) used_later[result] = true;
+    // Backward, so that the first use found is the last use in the run, after which the slot is dead.
     for (size_t i = plan_.steps.size(); i-- > 0;) {
       Step& step = plan_.steps[i];
       for (const auto* slots : {&step.outputs, &step.inputs}) {
@@ -221,7 +225,7 @@ class Planner {
   std::vector<DigitSet> varying_;
   std::vector<Homes> homes_;
   std::unordered_map<OpId, CollectiveCall> calls_;
-  std::unordered_map<OpId, FusedGroup> groups_;  // by root
+  std::unordered_map<OpId, FusedGroup> groups_;  // by root op
   std::unordered_map<OpId, bool> in_chain_;
   std::vector<uint32_t> slot_by_value_;
   RegionId scratch_;

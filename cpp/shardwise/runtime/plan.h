@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a local program: what is decided once, before the first run.
+// The plan of a local program: all decisions that are made once, before the first run.
 //
 //   %2 = stablehlo.dot_general %0, %1            kernel      varying {x}      frees %0, %1
 //   %3 = stablehlo.add %2, %bias                 ┐
 //   %4 = stablehlo.maximum %3, %zero             ┘ fused     varying {x}      frees %2
 //   %5 = "shardwise.all_reduce"(%4) {x}          collective  varying {}       frees %4
 //
-// Values that outlive a step have a slot; intermediates of a fused chain and constants inside it have none. The size of
-// a plan does not depend on the number of devices.
+// Values that outlive a step have a slot; intermediates and constants of a fused chain have none. The size of a plan
+// does not depend on the number of devices.
 #pragma once
 
 #include <memory>
@@ -27,10 +27,10 @@ struct Step {
   OpId op;                            // of a fused chain: the last one
   std::vector<uint32_t> inputs = {};  // slots
   std::vector<uint32_t> outputs = {};
-  std::vector<uint32_t> dead = {};  // slots that nobody reads after this step
-  AxisList axes = {};               // along which the results vary, and the operands of a kernel are read
+  std::vector<uint32_t> dead = {};  // slots that are not read after this step
+  AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
   int64_t fused_ops = 1;
-  double work = 0;                  // flops and bytes of one shard, about
+  double work = 0;                  // approximate flops and bytes of one shard
   TileProgram program = {};         // kFused
   CollectiveCall collective = {};   // kCollective
   std::optional<Merge> merge = {};  // kKernel: how the shards can share a call
@@ -52,7 +52,7 @@ struct PlanOptions {
   bool faithful = false;  // everything varies along everything
 };
 
-// `layouts` is by value index and covers the arguments of the main function.
+// `layouts` is indexed by value and covers the arguments of the main function.
 Plan make_plan(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
                const PlanOptions& options);
 

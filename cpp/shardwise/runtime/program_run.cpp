@@ -26,7 +26,7 @@ const ParallelFor& pool_for() {
   return kPool;
 }
 
-// The scalar operand of a chain (a select's predicate, a clamp's bounds) with one stride-0 dim for each dim of the
+// The scalar operand of a chain (a select's predicate, a clamp's bounds), with one stride-0 dim for each dim of the
 // result.
 NdArray stretched(NdArray array, DimSpan shape) {
   for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
@@ -44,8 +44,7 @@ std::vector<size_t> memory_order(const NdArray& array) {
 
 bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
 
-// An array that lies in memory as `like` does, so that a chain runs along memory, and shards that were parts of one
-// array stay so.
+// An array with the memory order of `like`, so that a chain runs along memory, and shards of one array stay adjacent.
 NdArray empty_in_order_of(const NdArray& like, DType dtype) {
   const std::vector<size_t> order = memory_order(like);
   Dims shape;
@@ -57,7 +56,7 @@ NdArray empty_in_order_of(const NdArray& like, DType dtype) {
   return reorder_dims(pooled_empty(dtype, std::move(shape)), back);
 }
 
-// Nobody else can see this buffer, and it has the form of the result without gaps: the result may replace it.
+// Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
 bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
   return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 &&
          reorder_dims(array, memory_order(array)).is_contiguous();
@@ -67,7 +66,7 @@ int64_t bytes_of(const Shards& shards) {
   return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
 }
 
-// How many rows of a dim's block are real at position `index` along `axes`.
+// The number of rows of a dim's block that are not padding at position `index` along `axes`.
 int64_t real_rows(const DimLayout& dim, AxisSpan axes, int64_t index) {
   return std::clamp<int64_t>(dim.size - position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
 }
@@ -120,7 +119,7 @@ void ProgramRun::execute() {
   }
 }
 
-// The buffer is of the op's results, of all devices that hold different ones, or something that the kernel needs.
+// The error names the op's results, because the buffer is one of them, or a temporary of the kernel.
 void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const {
   const OpView op(module_, step.op);
   std::string results;
@@ -146,6 +145,7 @@ void ProgramRun::run_step(const Step& step) {
 }
 
 void ProgramRun::run_kernel(const Step& step) {
+  // Merging was possible by types; now the shards must also be adjacent in memory.
   if (step.merge && run_merged(step)) return;
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
@@ -189,7 +189,7 @@ std::vector<Shards> ProgramRun::call_kernel(const OpView& op, std::span<const Sh
   const int64_t count = product(axes);
   int64_t first = 0;
   bool in_parallel = count > 1 && count >= thread_count() && work >= kParallelWork;
-  if (in_parallel && op.def().traits.movement) {  // the first shard shows whether there is anything to do but a view
+  if (in_parallel && op.def().traits.movement) {  // the first shard shows whether the kernel only makes a view
     run_shards(0, 1);
     first = 1;
     in_parallel = !results.is_view(0, 0);
@@ -207,6 +207,7 @@ std::vector<Shards> ProgramRun::call_kernel(const OpView& op, std::span<const Sh
 Shards ProgramRun::read(const Step& step, size_t input) {
   const uint32_t slot = step.inputs[input];
   const bool is_last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end();
+  // The last user takes the buffer over, so that a chain can write its result into it.
   if (is_last && slots_[slot].axes() == step.axes) return std::move(slots_[slot]);
   return slots_[slot].along(step.axes);
 }
@@ -282,7 +283,8 @@ void ProgramRun::poison_padding(uint32_t slot) {
   for (const DimLayout& dim : layout.dims) {
     if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
   }
-  // Shared by devices with and without padding: nothing that is garbage on one and real on the other can be marked.
+  // Devices with and without padding share this array, so what is padding on one and data on the other cannot be
+  // marked.
   const DigitSet varying = plan_.slot_varying[slot];
   if (uneven.empty() || (plan_.digits.touched(uneven) & ~varying) != 0) return;
   const Shards& shards = slots_[slot];

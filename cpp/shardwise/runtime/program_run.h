@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of a plan: the values that are alive, and the steps one after another.
+// One run of a plan: the live values, and the loop over the steps.
 //
 //   ProgramRun run(module, plan, layouts, options, communicator);
 //   run.set(plan.arguments[0], shards);
 //   run.execute();
 //   run.take(plan.results[0]);          // Shards
 //
-// A fused chain over stacked shards is one pass over all shards at once. A kernel is called once per distinct shard,
-// or once for all shards that merge (merge.h): in parallel when there are as many calls as threads, else one after
-// another, each split inside.
+// A fused chain over stacked shards is one pass over all shards. A kernel is called once per distinct shard, or once
+// for all shards that merge (merge.h). Calls run in parallel when there are at least as many as threads; otherwise they
+// run one after another, and each uses all threads.
 #pragma once
 
 #include <chrono>

@@ -57,7 +57,7 @@ bool is_even(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
   return true;
 }
 
-// Every dim split into its shards, the axes moved in front: a view.
+// Splits every dim into its shards and moves the axes to the front: a view.
 Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, DimSpan blocks) {
   NdArray view = array;
   AxisList found;  // the axis of each dim of `view`; {-1} for local dims
@@ -86,7 +86,7 @@ Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, Dim
   return {std::move(axes), reorder_dims(view, order)};
 }
 
-// The whole padded array as a view of the stack, where the shards lie side by side.
+// The whole padded array as a view of the stack, if the shards are adjacent.
 std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
   if (!shards.is_stacked()) return std::nullopt;
   AxisList all;
@@ -128,6 +128,7 @@ AxisList varying_axes(const TensorSharding& sharding) {
   AxisList axes;
   for (const DimSharding& dim : sharding.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
   axes.insert(axes.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  // Nothing varies along an axis of size 1.
   std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);
 }
@@ -171,6 +172,7 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
           : NdArray::full(array.dtype(), local, neutral_element(sharding.pending_reducer(), array.dtype()));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < product(axes); ++i) {
+    // The value must count once in the pending reduction, so only the first device of each group gets it.
     if (position_along(sharding.unreduced, axes, i) != 0) {
       list.push_back(neutral);
       continue;
@@ -209,6 +211,7 @@ NdArray gather(const ShardedArray& array) {
 
 bool replicas_agree(const ShardedArray& array) {
   const Shards& shards = array.shards();
+  // Dropping the other axes selects the first replica; adding them back repeats it on every device.
   const Shards first = shards.along(varying_axes(array.sharding())).along(shards.axes());
   for (int64_t i = 0; i < shards.count(); ++i) {
     const LocalSlice slice = slice_at(array.sharding(), array.shape(), array.blocks(), shards.axes(), i);

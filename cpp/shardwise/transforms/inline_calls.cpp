@@ -24,7 +24,7 @@ std::vector<ValueId> results_of(const Module& module, OpId id) {
   return results;
 }
 
-// What every call comes to, in ops, without making one.
+// Computes the number of ops that every call expands to, without creating them.
 class ExpansionBounds {
  public:
   explicit ExpansionBounds(const Module& module) : module_(module) {
@@ -99,7 +99,7 @@ class CallExpander {
   CallExpander(Module& module, Mode mode) : module_(module), mode_(mode) {}
 
   std::set<std::string> run() {
-    // Functions that are called vanish; they are expanded where they are called, so they are not expanded here.
+    // Called functions are removed: they are expanded at their calls, so they are not expanded here.
     std::set<std::string> called;
     for (const Function& function : module_.functions) find_called(function.body, called);
     if (called.empty() && (mode_ == Mode::kRegions || !has_named_computations())) return called;
@@ -109,6 +109,7 @@ class CallExpander {
     for (const Function& function : module_.functions) {
       if (function.is_public() || function.name == main || !called.contains(function.name)) kept.push_back(function);
     }
+    // Expanding looks callees up in the module, which therefore keeps all functions until the end.
     for (const Function& function : kept) expand(function.body);
     module_.functions = std::move(kept);
     return called;
@@ -147,7 +148,7 @@ class CallExpander {
       const bool is_edge = module_.op(id).def->traits.data_flow_edge;
       const bool is_done = is_edge && mode_ == Mode::kInline && replacement_.contains(module_.operands(id)[0]);
       for (ValueId& operand : module_.operands(id)) operand = replaced(operand);
-      if (is_done) {  // what it stood for is no longer handed on
+      if (is_done) {  // its value no longer passes through a region
         Builder builder(module_, region, module_.op(id).loc);
         const ValueId edge = module_.result(id);
         replacement_[edge] = constrained(module_.operands(id)[0], module_.value(edge).sharding, builder);
@@ -194,7 +195,7 @@ class CallExpander {
     if (mode_ == Mode::kRegions) open_others(results);
   }
 
-  // Where one of the values has a sharding, the others have an open one: to be left alone by constraints behind them.
+  // If one of the values has a sharding, the others get an open one, so that later constraints are not applied to them.
   void open_others(const std::vector<ValueId>& values) {
     const auto known = std::ranges::find_if(values, [&](ValueId v) { return bool{module_.value(v).sharding}; });
     if (known == values.end()) return;
@@ -214,7 +215,7 @@ class CallExpander {
     return results_of(module_, create_named_computation(builder, called.name, operands, body));
   }
 
-  // The copy's ops go through `expand` in a region of their own first: calls in it are expanded there.
+  // The copy is expanded in a region of its own first, because its calls must be expanded, too.
   std::vector<ValueId> inlined(const Function& called, const std::vector<ValueId>& operands, RegionId region) {
     const RegionId body = module_.add_region();
     GraphCopy copy(module_, module_);
@@ -246,6 +247,7 @@ class CallExpander {
   std::vector<ValueId> take_ops(RegionId from, RegionId into) {
     std::vector<OpId> ops;
     ops.swap(module_.region(from).ops);
+    // Ops move by id, without another copy.
     for (const OpId id : ops) module_.op(id).parent = into;
     std::vector<OpId>& target = module_.region(into).ops;
     target.insert(target.end(), ops.begin(), ops.end());
@@ -311,7 +313,7 @@ class Outliner {
     }
   }
 
-  // A function with this body: one that is there already, or a new one.
+  // The name of a function with this body and these shardings: an existing one, or a new one.
   std::string function_of(Function function) {
     std::vector<std::string>& made = made_[function.name];
     for (const std::string& name : made) {
@@ -320,6 +322,7 @@ class Outliner {
         return name;
     }
     const std::string base = function.name;
+    // Shardy's names: f, f_0, f_1, …
     for (int64_t i = 0; taken_.contains(function.name); ++i) function.name = str(base, "_", i);
     taken_.insert(function.name);
     made.push_back(function.name);

@@ -32,7 +32,7 @@ class EqualOps {
  private:
   ValueId replaced(ValueId value) const { return replacement_[value.index] ? replacement_[value.index] : value; }
 
-  // Equal ops are looked for in the same region only: a value of a body is not to be had outside.
+  // Merges equal ops of one region only, because values of a body are not visible outside.
   void merge_region(RegionId region) {
     std::unordered_multimap<size_t, OpId> known;
     std::vector<OpId>& ops = module_.region(region).ops;
@@ -69,7 +69,7 @@ class EqualOps {
     return false;
   }
 
-  // Operands in an order that does not depend on which side they stand, where that makes no difference.
+  // The operands in an order that does not depend on their sides, if the op is commutative.
   std::array<ValueId, 2> ordered(OpId id) const {
     const auto operands = module_.operands(id);
     return {std::min(operands[0], operands[1]), std::max(operands[0], operands[1])};
@@ -122,7 +122,7 @@ const DenseAttr* splat_of(const Module& module, ValueId value) {
   return dense != nullptr && dense->data.is_splat() && dense->data.size() > 0 ? dense : nullptr;
 }
 
-// A movement of one splat is the splat in the result's shape: the op becomes that constant, where it stands.
+// A movement of a splat is the splat with the result's shape. The op becomes that constant in place.
 bool fold_splat(Module& module, OpId id) {
   const Operation op = module.op(id);
   const Traits& traits = op.def->traits;

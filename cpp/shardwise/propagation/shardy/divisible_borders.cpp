@@ -28,7 +28,7 @@ class BorderShrinker {
   }
 
  private:
-  // Ops whose region arguments have shardings of their own.
+  // For ops whose region arguments have their own shardings.
   void shrink_regions(RegionId region) {
     for (const OpId id : module_.region(region).ops) {
       for (const RegionId inner : module_.regions(id)) shrink_regions(inner);

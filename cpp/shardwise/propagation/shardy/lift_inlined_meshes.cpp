@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/lift_inlined_meshes.h"
+#include "shardwise/propagation/shardy/lift_inlined_meshes.h"
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +22,7 @@ class Lifter {
     return module_.declare_mesh(std::make_shared<const Mesh>(new_name(*mesh), mesh->axes(), mesh->device_ids()));
   }
 
-  // Attributes that name a mesh which is no more.
+  // Renames attributes that refer to a removed mesh.
   void rename(RegionId region) {
     for (OpId op : module_.region(region).ops) {
       Attrs attrs = module_.attrs(op);
@@ -66,7 +66,7 @@ class Lifter {
   }
 
   Module& module_;
-  std::unordered_map<std::string, std::string> dropped_;  // to the name that stands for it
+  std::unordered_map<std::string, std::string> dropped_;  // to the name that replaces it
   int next_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/populate_rules.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rule_attribute.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/remove_size_one_axes.h"
+#include "shardwise/propagation/shardy/remove_size_one_axes.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ TensorSharding without_size_one(TensorSharding sharding) {
   const auto drop = [](AxisList& axes) {
     AxisList left;
     for (const AxisRef& axis : axes) {
-      if (axis.size != 1) append_merged(left, axis);  // its neighbours may be digits that belong together
+      if (axis.size != 1) append_merged(left, axis);  // its neighbors may be digits that merge
     }
     axes = std::move(left);
   };
@@ -31,7 +31,7 @@ TensorSharding without_size_one(TensorSharding sharding) {
   return sharding;
 }
 
-// The axes of a collective, which names the mesh only in the sharding of its result.
+// The axes of a collective, whose mesh is only in the sharding of its result.
 class CollectiveAxes {
  public:
   explicit CollectiveAxes(Module& module) : module_(module) {}
@@ -68,7 +68,7 @@ class CollectiveAxes {
     module_.op(id).attrs = module_.context().intern(attrs);
   }
 
-  // Whether `value` holds axes; counts those that stay.
+  // Returns whether `value` contains axes, and counts those that stay.
   bool drop(const Mesh& mesh, Attribute& value) {
     if (auto* axes = std::get_if<AxesAttr>(&value)) {
       drop(mesh, axes->axes);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every mesh that a sharding spells out a symbol, and equal meshes one symbol:
+// Gives every inline mesh of a sharding a symbol, and merges equal meshes:
 //
 //   sdy.mesh @grid = <["x"=2]>                                     sdy.mesh @grid = <["x"=2]>
 //   sdy.mesh @same = <["x"=2]>                                     sdy.mesh @mesh = <["x"=4]>
 //   <mesh<["x"=2]>, [{"x"}]>   <@same, [{"x"}]>            ->      <@grid, [{"x"}]>   <@grid, [{"x"}]>
 //   <mesh<["x"=4]>, [{"x"}]>   <mesh<[], device_ids=[5]>, []>      <@mesh, [{"x"}]>   <@maximal_mesh_5, []>
 //
-// The first mesh declared stands for all equal to it; new ones are called mesh, mesh_0, mesh_1, …, or after their only
-// device, or empty_mesh, as Shardy calls them. Two meshes with their devices in different orders are not equal.
+// The first declared mesh replaces all meshes that equal it. New ones are named mesh, mesh_0, mesh_1, …, or after their
+// only device, or empty_mesh, as in Shardy. Two meshes with different device orders are not equal.
 #pragma once
 
 #include "shardwise/ir/pass.h"
