@@ -11,9 +11,9 @@
 namespace shardwise {
 namespace {
 
-// Appends the digits of `ref`; false when no single split of the axis has the borders.
-bool append_digits(const AxisRef& ref, AxisSpan others, AxisList& digits) {
-  Dims borders{ref.pre, ref.next()};
+// Appends the digits of `ref`; false when no single split of the axis has the borders, for which `borders` is storage.
+bool append_digits(const AxisRef& ref, AxisSpan others, Dims& borders, AxisList& digits) {
+  borders.assign({ref.pre, ref.next()});
   for (const AxisRef& other : others) {
     if (other.axis != ref.axis) continue;
     for (const int64_t border : {other.pre, other.next()}) {
@@ -33,8 +33,9 @@ bool append_digits(const AxisRef& ref, AxisSpan others, AxisList& digits) {
 
 std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
   AxisList digits;
+  Dims borders;
   for (const AxisRef& ref : axes) {
-    if (!append_digits(ref, others, digits)) return std::nullopt;
+    if (!append_digits(ref, others, borders, digits)) return std::nullopt;
   }
   return digits;
 }
@@ -56,10 +57,11 @@ AxisList dividing_prefix(AxisSpan axes, int64_t size) {
 }
 
 Digits::Digits(const Mesh& mesh, AxisSpan used) {
+  Dims borders;
   for (int axis = 0; axis < mesh.ndim(); ++axis) {
     const size_t before = digits_.size();
     const AxisRef whole = full_axis(mesh, axis);
-    if (append_digits(whole, used, digits_)) continue;
+    if (append_digits(whole, used, borders, digits_)) continue;
     digits_.resize(before);
     digits_.push_back(whole);
   }
@@ -74,6 +76,7 @@ std::optional<Digits> Digits::covering(AxisSpan used) {
   std::sort(sorted.begin(), sorted.end());
   Digits result;
   AxisList digits;
+  Dims borders;
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     int64_t next = 1;
     for (; end < sorted.size() && sorted[end].axis == sorted[begin].axis; ++end) {
@@ -86,7 +89,7 @@ std::optional<Digits> Digits::covering(AxisSpan used) {
     const AxisRef first = sorted[begin];
     if (next % first.pre != 0) return std::nullopt;
     digits.clear();
-    if (!append_digits({first.axis, first.pre, next / first.pre}, used, digits)) return std::nullopt;
+    if (!append_digits({first.axis, first.pre, next / first.pre}, used, borders, digits)) return std::nullopt;
     std::copy_if(digits.begin(), digits.end(), std::back_inserter(result.digits_),
                  [&](const AxisRef& digit) { return overlaps(used, digit); });
   }
