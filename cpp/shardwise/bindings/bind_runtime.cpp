@@ -16,6 +16,7 @@
 #include "shardwise/ops/dot.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace py = pybind11;
 
@@ -121,7 +122,8 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   std::vector<ArrayPtr> results;
   {
     const WithoutGil released;
-    for (ShardedArray& result : self.executable.run(values, options)) {
+    VirtualCommunicator devices;
+    for (ShardedArray& result : self.executable.run(devices, values, options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
   }
@@ -141,7 +143,8 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   std::vector<ShardedArray> results;
   {
     const WithoutGil released;
-    results = executable->run(values, {.between_ops = SignalCheck()});
+    VirtualCommunicator devices;
+    results = executable->run(devices, values, {.between_ops = SignalCheck()});
   }
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));

@@ -28,10 +28,10 @@ namespace {
 
 }  // namespace
 
-void propagation_only(KernelContext& context) { refuse(context.op(), "run"); }
+std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { refuse(op, "run"); }
 void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
 void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
 
-bool OpDef::runnable() const { return kernel != static_cast<KernelFn>(propagation_only); }
+bool OpDef::runnable() const { return prepare != static_cast<PrepareFn>(propagation_only); }
 
 }  // namespace shardwise

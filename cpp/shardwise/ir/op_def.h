@@ -7,7 +7,7 @@
 //       .name = "stablehlo.transpose",
 //       .infer = infer_transpose,       // result types, or an error
 //       .rule = rule_transpose,         // sharding rule: dims → factors, as data (sharding_rule.h)
-//       .kernel = kernel_transpose,     // one device's work
+//       .prepare = prepare_transpose,   // what runs on the buffers of a device; it reads no attribute
 //       .vjp = vjp_transpose,           // gradient as a graph, or not_differentiable + .no_vjp_reason
 //       .batch = batch_transpose,       // vmap: the op with a new leading dim
 //       .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
@@ -34,17 +34,35 @@ class TileBuilder;  // tile/program.h
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// One device's work on one op of the local program. Operands may have any strides (0 and negative included). A kernel
-// sets every result, either to an array it allocated or to a view of an operand; it never writes an operand.
+// One call of a kernel: buffers, and nothing of the program. Operands may have any strides (0 and negative included). A
+// kernel sets every result, either to an array that it allocated, to a view of an operand, or to an operand that it
+// took; it never writes another operand.
 class KernelContext {
  public:
   virtual ~KernelContext() = default;
-  virtual OpView op() const = 0;
   virtual const NdArray& operand(size_t i) const = 0;
+  // Operand i as memory to make a result in. None where anything else may read that memory: it is an argument of the
+  // program, is used later, or overlaps another value.
+  virtual std::optional<NdArray> take_operand(size_t i) = 0;
   virtual NdArray allocate_result(size_t i = 0) = 0;  // row-major, uninitialised; also sets it as result i
   virtual void set_result(size_t i, NdArray view) = 0;
   // Runs body(begin, end) over [0, count) on the pool, in pieces of at least `grain`.
   virtual void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) = 0;
+};
+
+// A prepared op. It holds copies of what it needs, so it may outlive the program; several threads may call it at once.
+//
+//   std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes&) {
+//     return [permutation = op.attrs().get<IntArray>("permutation")](KernelContext& context) {
+//       context.set_result(0, permuted(context.operand(0), permutation));
+//     };
+//   }
+using Kernel = std::function<void(KernelContext& context)>;
+
+// The types of the buffers: those of the op, or those of one call for several shards (runtime/merge.h), in which the
+// dims of some pass-through factors of the rule are larger by one number.
+struct KernelTypes {
+  std::span<const TensorType> operands, results;
 };
 
 // ---- partitioning --------------------------------------------------------------------------------------------------
@@ -210,7 +228,9 @@ struct Traits {
 using InferFn = void (*)(const InferContext& op, std::vector<TypeId>& results);
 using RuleFn = ShardingRule (*)(const OpView& op);
 using PartitionFn = void (*)(PartitionContext& context);
-using KernelFn = void (*)(KernelContext& context);
+// Reads the attributes and regions once. None where they do not suit the types: the sizes of a slice name those of one
+// shard. They always suit the op's own types.
+using PrepareFn = std::optional<Kernel> (*)(const OpView& op, const KernelTypes& types);
 using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
@@ -231,8 +251,8 @@ void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
 OpCost cost_by_rule(const OpView& op);
-// For ops that are parsed and propagated, but cannot run yet. Throws UnsupportedError.
-void propagation_only(KernelContext& context);
+// Of an op that texts may hold and propagation understands, and that cannot run yet: an UnsupportedError.
+std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
 void propagation_only(VjpContext& context);
 void propagation_only(BatchContext& context);
 
@@ -241,7 +261,7 @@ struct OpDef {
   InferFn infer = nullptr;
   RuleFn rule = nullptr;
   PartitionFn partition = partition_by_rule;
-  KernelFn kernel = nullptr;
+  PrepareFn prepare = nullptr;
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
@@ -261,10 +281,10 @@ struct OpDef {
     return traits.side_effect && (effect == nullptr || effect(op));
   }
   constexpr bool complete() const {
-    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && kernel != nullptr &&
+    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && prepare != nullptr &&
            cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&
            (vjp != not_differentiable || !no_vjp_reason.empty()) &&
-           (!traits.elementwise || tile != nullptr || kernel == static_cast<KernelFn>(propagation_only));
+           (!traits.elementwise || tile != nullptr || prepare == static_cast<PrepareFn>(propagation_only));
   }
 };
 

@@ -13,7 +13,9 @@ void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
 
 ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 
 ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
   Module& module = builder.module();
@@ -49,7 +51,7 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
   return OpDef{.name = name,
                .infer = infer_identity,
                .rule = rule_identity,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,
                .format = "operands sharding($sharding) attr-dict `:` result-type",

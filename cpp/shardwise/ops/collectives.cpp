@@ -151,15 +151,14 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
 
 // ---- the other fields ----------------------------------------------------------------------------------------------
 
-void kernel_by_communicator(KernelContext& context) {
-  check_internal(false, std::string(context.op().name()).append(" runs on a communicator, not as a kernel"));
-}
+// The executor runs it on a communicator.
+std::optional<Kernel> no_kernel(const OpView&, const KernelTypes&) { return std::nullopt; }
 
 constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, InferFn infer, std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer,
                .rule = no_rule,
-               .kernel = kernel_by_communicator,
+               .prepare = no_kernel,
                .cost = collective_cost,
                .vjp = not_differentiable,
                .batch = batch_collective,

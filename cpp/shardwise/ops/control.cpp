@@ -159,8 +159,10 @@ void partition_barrier(PartitionContext& context) {
   }
 }
 
-void kernel_barrier(KernelContext& context) {
-  for (size_t i = 0; i < context.op().operand_count(); ++i) context.set_result(i, context.operand(i));
+std::optional<Kernel> prepare_barrier(const OpView& op, const KernelTypes&) {
+  return [count = op.operand_count()](KernelContext& context) {
+    for (size_t i = 0; i < count; ++i) context.set_result(i, context.operand(i));
+  };
 }
 
 void vjp_barrier(VjpContext& context) {
@@ -200,7 +202,7 @@ constexpr OpDef kControlOps[] = {
      .infer = infer_barrier,
      .rule = rule_barrier,
      .partition = partition_barrier,
-     .kernel = kernel_barrier,
+     .prepare = prepare_barrier,
      .vjp = vjp_barrier,
      .batch = batch_barrier,
      .flow = flow_barrier,

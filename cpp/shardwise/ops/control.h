@@ -25,7 +25,7 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, Ver
   return OpDef{.name = name,
                .infer = infer,
                .rule = no_rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .vjp = propagation_only,
                .batch = propagation_only,
                .flow = flow,

@@ -18,8 +18,8 @@ namespace shardwise {
 
 std::span<const OpDef> create_ops();
 
-void kernel_constant(KernelContext& context);
-void kernel_iota(KernelContext& context);
+std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types);
 
 ValueId build_constant(Builder& builder, NdArray data);
 ValueId build_splat(Builder& builder, DimSpan shape, Scalar value);

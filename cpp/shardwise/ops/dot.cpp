@@ -194,7 +194,7 @@ constexpr OpDef kDotGeneral{
     .name = "stablehlo.dot_general",
     .infer = infer_dot_general,
     .rule = rule_dot_general,
-    .kernel = kernel_dot_general,
+    .prepare = prepare_dot_general,
     .cost = cost_dot_general,
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,

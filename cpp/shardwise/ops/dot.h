@@ -20,7 +20,7 @@ namespace shardwise {
 
 std::span<const OpDef> dot_ops();
 
-void kernel_dot_general(KernelContext& context);
+std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& types);
 
 // The CPU kernels that OpenBLAS chose: "SkylakeX", "Haswell", …
 std::string_view blas_core_name();

@@ -21,8 +21,8 @@ namespace shardwise {
 
 std::span<const OpDef> dynamic_slicing_ops();
 
-void kernel_dynamic_slice(KernelContext& context);
-void kernel_dynamic_update_slice(KernelContext& context);
+std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types);
 
 // `starts` has one scalar per dim.
 ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes);

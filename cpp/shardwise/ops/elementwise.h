@@ -19,10 +19,10 @@ namespace shardwise {
 
 std::span<const OpDef> elementwise_ops();
 
-// Runs the op's `tile` hook as a separate program. A scalar select predicate or clamp bound is broadcast.
-void kernel_elementwise(KernelContext& context);
+// Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
+std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types);
 
-void kernel_bitcast_convert(KernelContext& context);
+std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types);
 
 // `direction` is EQ, NE, LT, LE, GT or GE. `type`, if given, is the type of the comparison: FLOAT, SIGNED, UNSIGNED.
 ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,

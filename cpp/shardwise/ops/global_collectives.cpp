@@ -275,8 +275,10 @@ void infer_same_type(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.operand_type(0));
 }
 
-// A collective moves elements between devices, but does not change the global value.
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+// On global values a collective changes where elements live, not what they are.
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
@@ -285,7 +287,7 @@ constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, Ve
   return OpDef{.name = name,
                .infer = infer_same_type,
                .rule = rule_pointwise,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .cost = collective_cost,
                .vjp = not_differentiable,
                .batch = batch_collective,
@@ -300,7 +302,7 @@ constexpr OpDef to_unreduced(std::string_view name, VerifyFn verify, std::string
   return OpDef{.name = name,
                .infer = infer_same_type,
                .rule = no_rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .cost = collective_cost,
                .vjp = propagation_only,
                .batch = propagation_only,

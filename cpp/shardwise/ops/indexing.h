@@ -56,6 +56,9 @@ struct Indexing {
 IndexingDims with_leading_batch(const IndexingDims& dims, bool operand, bool indices);
 Indexing gather_indexing(const OpView& op);
 Indexing scatter_indexing(const OpView& op);
+// The same op on other types.
+Indexing gather_indexing(const Attrs& attrs, const KernelTypes& types);
+Indexing scatter_indexing(const Attrs& attrs, const KernelTypes& types);
 
 // What a scatter's region does for every result: it applies one of the reducers, or returns the update.
 struct Combiner {
@@ -82,13 +85,13 @@ ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueI
 void infer_gather(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_gather(const OpView& op);
 void partition_gather(PartitionContext& context);
-void kernel_gather(KernelContext& context);
+std::optional<Kernel> prepare_gather(const OpView& op, const KernelTypes& types);
 void vjp_gather(VjpContext& context);
 void batch_gather(BatchContext& context);
 void infer_scatter(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_scatter(const OpView& op);
 void partition_scatter(PartitionContext& context);
-void kernel_scatter(KernelContext& context);
+std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types);
 void vjp_scatter(VjpContext& context);
 void batch_scatter(BatchContext& context);
 

@@ -17,10 +17,10 @@ namespace shardwise {
 
 std::span<const OpDef> layout_ops();
 
-void kernel_transpose(KernelContext& context);
-void kernel_reshape(KernelContext& context);
-void kernel_broadcast_in_dim(KernelContext& context);
-void kernel_reverse(KernelContext& context);
+std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_reshape(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_reverse(const OpView& op, const KernelTypes& types);
 
 // Each returns its operand when the op would be an identity.
 ValueId build_transpose(Builder& builder, ValueId operand, DimSpan permutation);

@@ -17,7 +17,7 @@ constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .vjp = propagation_only,
                .batch = propagation_only,
                .format = format,

@@ -179,7 +179,7 @@ constexpr OpDef kReduce{
     .infer = infer_reduce,
     .rule = rule_reduce,
     .partition = partition_reduce,
-    .kernel = kernel_reduce,
+    .prepare = prepare_reduce,
     .vjp = vjp_reduce,
     .batch = batch_reduce,
     .format = "custom<reduce>",

@@ -24,7 +24,7 @@ namespace shardwise {
 
 std::span<const OpDef> reduce_ops();
 
-void kernel_reduce(KernelContext& context);
+std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types);
 
 // The reducer of a region that returns one commutative op of its two arguments. On booleans, add and maximum are or;
 // multiply and minimum are and.

@@ -13,7 +13,7 @@
 namespace shardwise {
 
 bool has_argument_kernel(DType index);  // whether the loops for pairs know this dtype of indices
-void kernel_reduce_arguments(KernelContext& context, Reducer reducer);
-void kernel_reduce_region(KernelContext& context);
+std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer);
+std::optional<Kernel> prepare_reduce_region(const OpView& op, const KernelTypes& types);
 
 }  // namespace shardwise

@@ -3,7 +3,7 @@
 // The destination and order of a scatter's windows. Each element of the result gets its updates in the order of the
 // updates tensor, on any number of threads.
 //
-//   ScatterPlan plan(context);                       // table (512, 32), ids (64, 1), updates (64, 32)
+//   ScatterPlan plan(context, indexing, 1);          // table (512, 32), ids (64, 1), updates (64, 32)
 //   plan.run(context, [&] {                          // called once per piece of work: its state
 //     return [&](int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) {
 //       for (int64_t i = 0; i < count; ++i) result[to + i * to_stride] += updates[from + i * from_stride];
@@ -20,7 +20,8 @@ namespace shardwise {
 
 class ScatterPlan {
  public:
-  explicit ScatterPlan(KernelContext& context);
+  // `inputs` operands come before the indices; `indexing` must outlive the plan.
+  ScatterPlan(KernelContext& context, const Indexing& indexing, size_t inputs);
 
   template <class MakeRun>
   void run(KernelContext& context, const MakeRun& make_run) const {
@@ -93,7 +94,7 @@ class ScatterPlan {
     }
   }
 
-  Indexing indexing_;
+  const Indexing& indexing_;
   IndexVectors starts_;
   PairedDims box_;                   // one window: updates, result; merged unless windows may be clipped
   std::vector<int> box_components_;  // for each dim of an unmerged box: the component that moves it, or -1

@@ -40,8 +40,7 @@ void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
                     str(start[dim], ":", limit[dim], ":", strides[dim], " on dim ", dim, " of ", operand.text()),
                     "clip the range to the dim; reverse for a negative stride");
     }
-    // A stride beyond the end has the same effect as one up to the end, which cannot overflow.
-    result.shape.push_back(ceil_div(limit[dim] - start[dim], std::min(strides[dim], operand.shape[dim] + 1)));
+    result.shape.push_back(slice_size(start[dim], limit[dim], strides[dim], operand.shape[dim]));
   }
   results.push_back(result_or_declared(op, result));
 }
@@ -300,7 +299,7 @@ constexpr OpDef kSlice{
     .infer = infer_slice,
     .rule = rule_slice,
     .partition = partition_slice,
-    .kernel = kernel_slice,
+    .prepare = prepare_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
@@ -317,7 +316,7 @@ constexpr OpDef kPad{
     .infer = infer_pad,
     .rule = rule_pad,
     .partition = partition_pad,
-    .kernel = kernel_pad,
+    .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
     .format =
@@ -333,7 +332,7 @@ constexpr OpDef kConcatenate{
     .infer = infer_concatenate,
     .rule = rule_concatenate,
     .partition = partition_concatenate,
-    .kernel = kernel_concatenate,
+    .prepare = prepare_concatenate,
     .vjp = vjp_concatenate,
     .batch = batch_concatenate,
     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
@@ -347,6 +346,11 @@ constexpr OpDef kSlicingOps[] = {kSlice, kPad, kConcatenate};
 }  // namespace
 
 std::span<const OpDef> slicing_ops() { return kSlicingOps; }
+
+// A stride beyond the end is as good as one up to it, and cannot overflow.
+int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size) {
+  return ceil_div(limit - start, std::min(stride, size + 1));
+}
 
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides) {
   const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };

@@ -20,6 +20,9 @@ NdArray permuted(const NdArray& array, DimSpan permutation);
 NdArray region(const NdArray& array, DimSpan start, Dims shape, DimSpan step = {});
 
 void copy_array(KernelContext& context, const NdArray& to, const NdArray& from);
+// Result `result`, row-major, with the elements of operand `operand`: that operand's own memory where nothing else
+// reads it, else a copy.
+NdArray start_result_from(KernelContext& context, size_t result, size_t operand);
 NdArray contiguous_array(KernelContext& context, const NdArray& array);
 NdArray converted(KernelContext& context, const NdArray& array, DType dtype);
 void convert_into(KernelContext& context, const NdArray& to, const NdArray& from);

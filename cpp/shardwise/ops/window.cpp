@@ -62,13 +62,6 @@ bool is_reasonable(const Window& window, size_t dim, int64_t size) {
   return dilated + spanned + pads + of(window.strides[dim]) < kLimit;
 }
 
-int64_t result_size(const Window& window, size_t dim, int64_t size) {
-  const int64_t dilated = size == 0 ? 0 : (size - 1) * window.base_dilations[dim] + 1;
-  const int64_t padded = window.low[dim] + dilated + window.high[dim];
-  const int64_t spanned = (window.sizes[dim] - 1) * window.dilations[dim] + 1;
-  return padded < spanned ? 0 : (padded - spanned) / window.strides[dim] + 1;
-}
-
 void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = expect_reduction(op);
   if (!region_reducer(op.module(), op.regions()[0])) expect_elementwise_region(op);
@@ -188,7 +181,7 @@ constexpr OpDef kReduceWindow{
     .infer = infer_reduce_window,
     .rule = rule_reduce_window,
     .partition = partition_reduce_window,
-    .kernel = kernel_reduce_window,
+    .prepare = prepare_reduce_window,
     .cost = cost_reduce_window,
     .vjp = vjp_reduce_window,
     .batch = batch_reduce_window,
@@ -218,7 +211,7 @@ Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape
       op.fail_shape("windows, dilations and padding must be far below 2^52",
                     str("a window over dim ", dim, " of ", op.operand(0).text()), "make them smaller");
     }
-    sizes.push_back(result_size(window, dim, shape[dim]));
+    sizes.push_back(window.result_size(dim, shape[dim]));
   }
   return sizes;
 }
@@ -243,6 +236,16 @@ Window Window::of(const Attrs& attrs, int64_t ndim) {
     }
   }
   return window;
+}
+
+int64_t Window::padded_size(size_t dim, int64_t size) const {
+  const int64_t dilated = size == 0 ? 0 : (size - 1) * base_dilations[dim] + 1;
+  return low[dim] + dilated + high[dim];
+}
+
+int64_t Window::result_size(size_t dim, int64_t size) const {
+  const int64_t padded = padded_size(dim, size), spanned = (sizes[dim] - 1) * dilations[dim] + 1;
+  return padded < spanned ? 0 : (padded - spanned) / strides[dim] + 1;
 }
 
 bool Window::is_trivial(size_t dim) const { return sizes[dim] == 1 && strides[dim] == 1 && !is_padded(dim); }

@@ -27,7 +27,7 @@ namespace shardwise {
 
 std::span<const OpDef> window_ops();
 
-void kernel_reduce_window(KernelContext& context);
+std::optional<Kernel> prepare_reduce_window(const OpView& op, const KernelTypes& types);
 void vjp_reduce_window(VjpContext& context);
 
 enum class Prefix : uint8_t { kNone, kForward, kReverse };
@@ -38,6 +38,8 @@ struct Window {
   static Window trivial(int64_t ndim);  // the identity
   static Window of(const OpView& op);   // missing attributes are trivial
   static Window of(const Attrs& attrs, int64_t ndim);
+  int64_t padded_size(size_t dim, int64_t size) const;  // of a dim of `size` elements, with padding and holes
+  int64_t result_size(size_t dim, int64_t size) const;  // how many windows there are over it
   bool is_trivial(size_t dim) const;
   bool is_padded(size_t dim) const { return low[dim] != 0 || high[dim] != 0 || base_dilations[dim] != 1; }
   // The prefix form of dim `dim` with `size` elements, if it has one. A single element never has.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
@@ -86,6 +88,16 @@ NdArray insert_dim(const NdArray& array, size_t dim, int64_t size) {
   strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(dim), 0);
   return with_dims(array, std::move(shape), std::move(strides));
 }
+
+std::vector<size_t> memory_order(const NdArray& array) {
+  std::vector<size_t> order(array.shape().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
+  return order;
+}
+
+bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(array)).is_contiguous(); }
 
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");

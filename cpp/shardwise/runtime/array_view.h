@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "shardwise/base/ndarray.h"
 
@@ -23,7 +24,10 @@ NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);      
 NdArray select(const NdArray& array, size_t dim, int64_t index);                    // drops that dim
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);  // stride 0: the same for every index
 
-// Copies on the thread pool when that is faster. Same shape and dtype, any strides, no overlap.
+std::vector<size_t> memory_order(const NdArray& array);  // dims from the largest stride to the smallest
+bool is_gapless(const NdArray& array);                   // every byte between its first and last element is in one
+
+// Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
 void copy_parallel(const NdArray& to, const NdArray& from);
 
 // The value of memory that must not be read: NaN for floats, 0xA5… otherwise.

@@ -8,7 +8,6 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/program_run.h"
-#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -44,11 +43,11 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
 
 Executable::Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
                        ExecutorOptions options)
-    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(options) {
+    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
   for (ValueId argument : body.arguments) arguments_.push_back(signature_of(*module_, layouts_, mesh_, argument));
   for (ValueId result : body.results) results_.push_back(signature_of(*module_, layouts_, mesh_, result));
-  plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, {.fuse = options_.fuse}));
+  plan_ = std::make_unique<Plan>(planned(false));
 }
 
 Executable::~Executable() = default;
@@ -63,17 +62,18 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
   }
   // The executor needs a mesh; this one has no digits, so nothing varies.
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
-  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
+  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, std::move(options));
 }
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
-  // Few programs run faithfully, so that plan is made on demand. Several threads may ask for it at once.
-  std::call_once(faithful_once_, [this] {
-    const PlanOptions options{.fuse = options_.fuse, .faithful = true};
-    faithful_plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, options));
-  });
+  std::call_once(faithful_once_, [this] { faithful_plan_ = std::make_unique<Plan>(planned(true)); });
   return *faithful_plan_;
+}
+
+Plan Executable::planned(bool faithful) const {
+  return make_plan(*module_, layouts_, *mesh_,
+                   {.fuse = options_.fuse, .faithful = faithful, .pinned = options_.devices.pinned});
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
@@ -95,26 +95,26 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   }
 }
 
-std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> arguments, const RunOptions& options) const {
+std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<const ShardedArray> arguments,
+                                          const RunOptions& options) const {
+  const DeviceSet& devices = options_.devices;
   mesh_->expect_runnable("run");
   if (arguments.size() != arguments_.size()) {
     fail<ShapeError>("run", str("the program takes ", arguments_.size(), " arguments"), str(arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
-  VirtualCommunicator communicator;
-  ProgramRun run(*module_, chosen, layouts_, options, communicator);
-  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].shards());
+  ProgramRun run(*module_, chosen, layouts_, options, devices, communicator);
+  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
   run.execute();
   std::vector<ShardedArray> results;
-  // A faithful result keeps one shard per device, so that tests can compare the replicas.
-  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.digits.all()));
+  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));
   for (size_t i = 0; i < results_.size(); ++i) {
     const auto& [type, placement] = results_[i];
     TensorSharding sharding = sharding_of(placement);
-    const AxisList axes = options.faithful ? every_device : varying_axes(sharding);
+    const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
     results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
-                         run.take(chosen.results[i]).along(axes));
+                         run.take(chosen.results[i]).along(axes), devices);
   }
   return results;
 }

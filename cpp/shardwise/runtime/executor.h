@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the local program of one device for all devices of a mesh.
+// Runs the local program of one device for the devices that a process owns: all of a mesh, or a DeviceSet.
 //
-//   Executable mlp(program);                        // Program after `localize`; plans once
-//   std::vector<ShardedArray> y = mlp.run(std::vector{scatter(x, …), scatter(w, …)});
+//   Executable mlp(local, layouts, mesh);           // Program after `localize`: plans once
+//   VirtualCommunicator devices;                    // all devices are in this process
+//   std::vector<ShardedArray> y = mlp.run(devices, std::vector{scatter(x, …), scatter(w, …)});
 //   gather(y[0])
 //
-// Every distinct shard is computed once. A value varies along the axes of its operands, axis_index adds axes, and
-// collectives remove them. Devices that differ only along other axes share buffer and kernel call. `faithful` computes
-// every device separately. Arguments are never written; results may be views of them. Several threads may run one
-// Executable at once.
+//   Executable mine(local, layouts, mesh, {.devices = {{x}, rank}});     // one of several processes, in lockstep
+//   mine.run(communicator_of_this_process, …)                            // the owned shards
+//
+// Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes,
+// collectives remove them, and devices that differ only along other axes share buffer and kernel call. `faithful`
+// computes every device apart. Arguments are never written; results may be views of them. A run may happen in several
+// threads at once.
 #pragma once
 
 #include <functional>
@@ -21,6 +25,7 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/sharded_array.h"
 
 namespace shardwise {
@@ -40,7 +45,8 @@ struct TraceRow {
 };
 
 struct ExecutorOptions {
-  bool fuse = true;  // chains of elementwise ops in one pass over memory
+  bool fuse = true;        // chains of elementwise ops in one pass over memory
+  DeviceSet devices = {};  // that this process owns
 };
 
 struct RunOptions {
@@ -69,11 +75,15 @@ class Executable {
   const Signature& argument(size_t i) const { return arguments_[i]; }
   const Signature& result(size_t i) const { return results_[i]; }
 
-  // Throws ShapeError, DTypeError or ShardingError for an argument that does not match `argument(i)`.
-  std::vector<ShardedArray> run(std::span<const ShardedArray> arguments, const RunOptions& options = {}) const;
+  // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
+  // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
+  // arguments that are not as `argument(i)` says.
+  std::vector<ShardedArray> run(Communicator& communicator, std::span<const ShardedArray> arguments,
+                                const RunOptions& options = {}) const;
 
  private:
   const Plan& plan(bool faithful) const;
+  Plan planned(bool faithful) const;
   void check_argument(size_t i, const ShardedArray& argument) const;
 
   std::shared_ptr<const Module> module_;

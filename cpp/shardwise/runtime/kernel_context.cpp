@@ -11,11 +11,22 @@
 
 namespace shardwise {
 
-StepResults::StepResults(const OpView& op, const AxisList& axes, bool poison)
+StepOperands::StepOperands(std::vector<Shards> shards) : shards_(std::move(shards)) {
+  for (size_t i = 0; i < std::min<size_t>(shards_.size(), 64); ++i) {
+    if (shards_[i].is_stacked() && shards_[i].stacked().owner().use_count() == 1) sole_ |= uint64_t{1} << i;
+  }
+}
+
+// Without gaps no two shards share an element.
+bool StepOperands::may_be_taken(size_t i) const {
+  return i < 64 && (sole_ >> i & 1) != 0 && is_gapless(shards_[i].stacked());
+}
+
+StepResults::StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison)
     : op_(op), axes_(axes), count_(product(axes)), poison_(poison) {
-  for (size_t i = 0; i < op.result_count(); ++i) {
+  for (const TensorType& type : types) {
     Result& result = results_.emplace_back();
-    result.type = &op.result_type(i);
+    result.type = &type;
     result.views.resize(static_cast<size_t>(count_));
     result.allocated.resize(static_cast<size_t>(count_), 0);
   }
@@ -56,10 +67,14 @@ Shards StepResults::take(size_t result) {
   if (one_buffer) return std::move(slot.buffer);
   for (const NdArray& view : slot.views) {
     if (view.shape() == slot.type->shape && view.dtype() == slot.type->dtype) continue;
-    check_internal(false, str(op_.name(), ": the kernel sets a result of type ", slot.type->text(), ", not ",
-                              view.dtype(), view.shape()));
+    check_internal(false, str(op_, ": the kernel sets a result of type ", slot.type->text(), ", not ", view.dtype(),
+                              view.shape()));
   }
   return {axes_, std::move(slot.views)};
+}
+
+std::optional<NdArray> ShardKernelContext::take_operand(size_t i) {
+  return all_.may_be_taken(i) ? std::optional(operands_[i]) : std::nullopt;
 }
 
 void ShardKernelContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/op_def.h"
 #include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
@@ -133,14 +132,18 @@ std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const st
     if (auto digit = best_digit(op, rule, digits, g, varies, homes)) merge.digits.push_back(std::move(*digit));
   }
   if (merge.digits.empty()) return std::nullopt;
-  for (size_t i = 0; i < op.operand_count(); ++i) merge.operands.push_back(op.operand_type(i));
+  std::vector<TensorType> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
   for (size_t i = 0; i < op.result_count(); ++i) merge.results.push_back(op.result_type(i));
   for (const Merge::Digit& digit : merge.digits) {
-    for (size_t i = 0; i < merge.operands.size(); ++i) {
-      if (digit.operand_dims[i]) merge.operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (digit.operand_dims[i]) operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
     }
     for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
   }
+  std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
+  if (!kernel) return std::nullopt;
+  merge.kernel = std::move(*kernel);
   return merge;
 }
 

@@ -7,15 +7,15 @@
 //     i passes through, and every operand that varies along x has it: one product 512x512 · 512x512 over the
 //     merged view of %0's shards, whose rows are the shards of %2
 //
-// Every operand that varies along the digit must have the factor, as the only one of a dim, and no other operand may
-// have it. The op's `infer` must also accept its attributes for the merged types (it does not for a slice). Whether the
-// shards are adjacent is known only during the run. If they are not, each shard gets its own call.
+// Every operand that varies along the digit must have the factor, as the only one of a dim, and no other operand may;
+// and the op must be able to prepare a kernel for the merged types (a slice is not: its limits are those of one shard).
+// Whether the shards really lie so is known only when they exist: if not, each gets its own call.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/shards.h"
 
@@ -29,8 +29,8 @@ struct Merge {
     std::vector<size_t> result_dims;
   };
   std::vector<Digit> digits;
-  std::vector<TensorType> operands;  // merged types
-  std::vector<TensorType> results;
+  std::vector<TensorType> results;  // merged types
+  Kernel kernel;                    // prepared for them
 };
 
 // For each digit, the dim of a value along which its shards are expected to be adjacent; dim 0 if unknown.

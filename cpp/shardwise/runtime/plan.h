@@ -7,15 +7,15 @@
 //   %4 = stablehlo.maximum %3, %zero             ┘ fused     varying {x}      frees %2
 //   %5 = "shardwise.all_reduce"(%4) {x}          collective  varying {}       frees %4
 //
-// Values that outlive a step have a slot; intermediates and constants of a fused chain have none. The size of a plan
-// does not depend on the number of devices.
+// Values that outlive a step have a slot; intermediates of a fused chain and constants inside it have none. The size of
+// a plan does not depend on the number of devices. Kernels are prepared here: a run reads no attribute.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "shardwise/runtime/collective_call.h"
+#include "shardwise/runtime/device_set.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/merge.h"
 
@@ -30,16 +30,17 @@ struct Step {
   std::vector<uint32_t> dead = {};  // slots that are not read after this step
   AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
   int64_t fused_ops = 1;
-  double work = 0;                  // approximate flops and bytes of one shard
-  TileProgram program = {};         // kFused
-  CollectiveCall collective = {};   // kCollective
-  std::optional<Merge> merge = {};  // kKernel: how the shards can share a call
-  OpId merged_op = {};              // the op with merged types, in Plan::merged_ops
+  double work = 0;                       // flops and bytes of one shard, about
+  TileProgram program = {};              // kFused
+  CollectiveCall collective = {};        // kCollective
+  Kernel kernel = {};                    // kKernel
+  std::vector<TensorType> results = {};  // kKernel: of one shard
+  std::optional<Merge> merge = {};       // kKernel: how the shards can share a call
 };
 
 struct Plan {
   Digits digits;
-  std::unique_ptr<Module> merged_ops;  // the program's module and the merged ops; null when there are none
+  DigitSet free = 0;  // digits along which this process owns several devices: all, but for the pinned ones
   std::vector<Step> steps;
   std::vector<ValueId> slots;  // the value of each slot
   std::vector<DigitSet> slot_varying;
@@ -50,9 +51,11 @@ struct Plan {
 struct PlanOptions {
   bool fuse = true;
   bool faithful = false;  // everything varies along everything
+  AxisList pinned = {};   // DeviceSet::pinned
 };
 
-// `layouts` is indexed by value and covers the arguments of the main function.
+// `layouts` is by value index and covers the arguments of the main function. An op that cannot run is an
+// UnsupportedError.
 Plan make_plan(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
                const PlanOptions& options);
 

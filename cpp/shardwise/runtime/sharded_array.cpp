@@ -133,12 +133,14 @@ AxisList varying_axes(const TensorSharding& sharding) {
   return sort_and_merge(axes);
 }
 
-ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards)
+ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards,
+                           DeviceSet devices)
     : dtype_(dtype),
       shape_(std::move(shape)),
       sharding_(std::move(sharding)),
       blocks_(blocks.empty() ? local_shape(sharding_, shape_) : std::move(blocks)),
-      shards_(std::move(shards)) {
+      shards_(std::move(shards)),
+      devices_(std::move(devices)) {
   if (shards_.dtype() != dtype_ || shards_.local_shape() != blocks_) {
     fail<ShapeError>("sharded array", "every shard must be a block of the array",
                      str(shards_.dtype(), shards_.local_shape(), " for ", dtype_, blocks_),
@@ -152,8 +154,16 @@ LocalSlice ShardedArray::slice(int64_t device) const {
   return slice_of(sharding_, shape_, mesh().logical_index(device), blocks_);
 }
 
+Shards ShardedArray::owned_by(const DeviceSet& devices) const {
+  if (devices == devices_) return shards_;
+  check_internal(devices_.is_all(), "sharded array: the shards of the devices that are asked for");
+  return devices.owned(shards_);
+}
+
 NdArray ShardedArray::padded_shard(int64_t device) const {
-  return shards_[shard_index(mesh(), shards_.axes(), mesh().logical_index(device))];
+  const int64_t index = mesh().logical_index(device);
+  check_internal(devices_.owns(mesh(), index), "sharded array: a device that this process owns");
+  return shards_[shard_index(mesh(), shards_.axes(), index)];
 }
 
 NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device)); }
@@ -190,6 +200,7 @@ ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFi
 }
 
 NdArray gather(const ShardedArray& array) {
+  check_internal(array.devices().is_all(), "gather: the shards of all devices");
   const TensorSharding& sharding = array.sharding();
   Shards shards = array.shards().along(varying_axes(sharding));
   if (!sharding.unreduced.empty()) {

@@ -8,12 +8,14 @@
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
 //
-// Nothing here writes to the given arrays. Devices are identified by id (Mesh::device_at), not by position.
+// Where a process owns some devices only, so does its array: the shards are theirs, and nothing gathers it.
+//
+// Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
 
 #include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/runtime/shards.h"
+#include "shardwise/runtime/device_set.h"
 
 namespace shardwise {
 
@@ -22,9 +24,8 @@ enum class PaddingFill : uint8_t { kZero, kPoison };  // poison: NaN, or bytes 0
 class ShardedArray {
  public:
   ShardedArray() = default;
-  // The shards are whole blocks (`blocks` is the local shape; empty: the smallest). Throws ShapeError if they do not
-  // fit.
-  ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards);
+  // The shards are whole blocks (`blocks` is the local shape; empty: the smallest). ShapeError where they do not fit.
+  ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards, DeviceSet devices = {});
 
   DType dtype() const { return dtype_; }
   const Dims& shape() const { return shape_; }
@@ -33,10 +34,12 @@ class ShardedArray {
   const Mesh& mesh() const { return *sharding_.mesh; }
   const Dims& blocks() const { return blocks_; }  // the shape of every shard, padding included
   const Shards& shards() const { return shards_; }
-  bool is_uneven() const;  // some shard holds padding
+  const DeviceSet& devices() const { return devices_; }  // whose shards these are
+  Shards owned_by(const DeviceSet& devices) const;       // a part of them
+  bool is_uneven() const;                                // some shard holds padding
 
-  LocalSlice slice(int64_t device) const;  // the part of the global array on the device
-  NdArray shard(int64_t device) const;     // that part: a view without padding
+  LocalSlice slice(int64_t device) const;  // which part of the global array the device holds
+  NdArray shard(int64_t device) const;     // that part of an owned device: a view without padding
   NdArray padded_shard(int64_t device) const;
 
  private:
@@ -45,6 +48,7 @@ class ShardedArray {
   TensorSharding sharding_;
   Dims blocks_;
   Shards shards_;
+  DeviceSet devices_;
 };
 
 // Shards inside `array` are views; others are padded copies. With an unreduced sharding, the first device of every

@@ -33,7 +33,7 @@ constexpr OpDef test_op(std::string_view name, InferFn infer, std::string_view f
           .infer = infer,
           .rule = nullptr,
           .partition = nullptr,
-          .kernel = nullptr,
+          .prepare = nullptr,
           .cost = nullptr,
           .vjp = nullptr,
           .batch = nullptr,
