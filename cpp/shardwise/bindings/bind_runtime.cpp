@@ -10,8 +10,8 @@
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
-#include "shardwise/bindings/compiled.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/compiler/driver.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/dot.h"
 #include "shardwise/runtime/executor.h"
@@ -27,8 +27,8 @@ using ArrayPtr = std::shared_ptr<ShardedArray>;
 
 // An Executable with the trace of its last traced run.
 struct PyExecutable {
-  explicit PyExecutable(const CompiledProgram& compiled)
-      : executable(compiled.local, compiled.layouts, compiled.mesh), local(compiled.local) {}
+  explicit PyExecutable(const CompileUnit& unit)
+      : executable(unit.module, unit.context.layouts, unit.propagated->meshes.front()), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
   std::vector<TraceRow> trace;
@@ -195,7 +195,7 @@ void bind_runtime(py::module_& module) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });
   py::class_<PyExecutable>(module, "Executable")
-      .def(py::init<const CompiledProgram&>())
+      .def(py::init<const CompileUnit&>())
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
       .def("trace", &trace_rows);

@@ -168,29 +168,30 @@ std::string remove(Module& module, const Module& propagated, const Annotation& a
 
 Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
                        const Annotation& annotation, ValueId value) {
-  Program program{.module = module, .options = options};
+  Module changed = module;
+  PassContext context{.options = options};
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0, .why_not = {}};
-  found.why_not = remove(program.module, propagated, annotation);
+  found.why_not = remove(changed, propagated, annotation);
   if (!found.why_not.empty()) return found;
   const auto first_made = static_cast<uint32_t>(module.value_count());
-  Context& context = program.module.context();
   // The last annotation may be all that the mesh is known from: then nothing is split. A level of propagation gives
   // such values no sharding.
-  const bool has_mesh = program_mesh(program.module) != nullptr;
+  const bool has_mesh = program_mesh(changed) != nullptr;
   const bool gives_all = pass.run == kPropagate.run;
-  if (has_mesh) pass.run(program);
+  if (has_mesh) changed = pass.run(std::move(changed), context);
+  Context& shardings = module.context();
   const auto sharding = [&](ValueId of, ValueId there) {
     const ShardingId known = propagated.value(of).sharding;
-    if (has_mesh || !known || !gives_all) return program.module.value(there).sharding;
-    const MeshPtr& mesh = context.sharding(known).mesh;
-    return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
+    if (has_mesh || !known || !gives_all) return changed.value(there).sharding;
+    const MeshPtr& mesh = shardings.sharding(known).mesh;
+    return shardings.intern(TensorSharding::fully_replicated(mesh, shardings.sharding(known).ndim()));
   };
-  const ValueId there = counterpart(module, propagated, program.module, value);
+  const ValueId there = counterpart(module, propagated, changed, value);
   if (!there) {
     found.why_not = "the value is there because of it";
     return found;
   }
-  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(context.sharding(id));
+  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(shardings.sharding(id));
   for (const ValueId other : values_of_main(propagated)) {
     if (other.index >= first_made || other == value) continue;
     if (sharding(other, other) != propagated.value(other).sharding) ++found.others;

@@ -22,6 +22,7 @@
 
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/ids.h"
+#include "shardwise/ir/stage.h"
 
 namespace shardwise {
 
@@ -74,7 +75,8 @@ class Module {
   const std::shared_ptr<Context>& shared_context() const { return context_; }
 
   std::string name = "main_module";
-  std::vector<MeshPtr> meshes;  // declared meshes, in order
+  Stage stage = Stage::kGlobal;  // set by the passes
+  std::vector<MeshPtr> meshes;   // declared meshes, in order
   std::vector<Function> functions;
   MeshPtr find_mesh(std::string_view name) const;  // null when not declared
   MeshPtr declare_mesh(const MeshPtr& mesh);       // adds it once; a different mesh of that name is a MeshError

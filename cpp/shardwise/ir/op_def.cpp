@@ -32,6 +32,10 @@ std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { r
 void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
 void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
 
+bool is_local_collective(const OpView& op) {
+  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
+}
+
 bool OpDef::runnable() const { return prepare != static_cast<PrepareFn>(propagation_only); }
 
 }  // namespace shardwise

@@ -288,4 +288,7 @@ struct OpDef {
   }
 };
 
+// Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
+bool is_local_collective(const OpView& op);
+
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 //
 //   %1 = sdy.all_gather [{"y"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]>      OpDef::verify: %0 has {"x", "y"} there
 //   %2 = stablehlo.dot … {sdy.sharding_rule = …}                              the rule fits the op
+//   sdy.reshard %0 …                                         the program is at a stage that may hold reshards (stage.h)
 //   foo.print(%0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>}     without results: one sharding, no dims
 //
 // The parser verifies after it has parsed the whole text, the verifier again between passes.

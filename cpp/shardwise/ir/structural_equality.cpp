@@ -21,7 +21,7 @@ class Comparison {
   Comparison(const Module& a, const Module& b) : a_(a), b_(b), partner_(a.value_count()) {}
 
   bool functions() {
-    return a_.name == b_.name && same_meshes() &&
+    return a_.name == b_.name && same_stage() && same_meshes() &&
            std::equal(a_.functions.begin(), a_.functions.end(), b_.functions.begin(), b_.functions.end(),
                       [&](const Function& a, const Function& b) { return function(a, b); });
   }
@@ -29,6 +29,8 @@ class Comparison {
   bool bodies(RegionId a, RegionId b) { return region(a, b); }
 
  private:
+  bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
+
   bool same_meshes() const {
     return std::equal(a_.meshes.begin(), a_.meshes.end(), b_.meshes.begin(), b_.meshes.end(),
                       [](const MeshPtr& a, const MeshPtr& b) { return equal(a, b); });

@@ -3,6 +3,7 @@
 // Words of program text that are not ops here: terminators are Region::results, declared meshes and functions are lists
 // of the module, and these attributes are columns of values.
 //
+//   module @m attributes {shardwise.stage = "local"} {
 //   sdy.mesh @mesh = <["x"=4]>
 //   func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = …, shardwise.local_blocks = …}) { … return }
 #pragma once
@@ -20,6 +21,7 @@ inline constexpr std::string_view kShardyReturn = "sdy.return";  // in regions o
 inline constexpr std::string_view kSharding = "sdy.sharding";
 inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
 inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
+inline constexpr std::string_view kStage = "shardwise.stage";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
 

@@ -209,10 +209,6 @@ OpCost collective_cost(const OpView& op) {
   return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
 }
 
-bool is_local_collective(const OpView& op) {
-  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
-}
-
 MeshPtr collective_mesh(const OpView& op) { return mesh_of(op.module(), op.attrs(), op.name()); }
 
 AxisList collective_axes(const OpView& op) { return axes_of(*collective_mesh(op), op.attrs(), "axes", op.name()); }

@@ -43,8 +43,6 @@ struct PermuteAttrs {
   int64_t shift = 0;
   bool wrap = false;
 };
-// Whether `op` is a collective of the local program. Shardy's collectives on global values are identities.
-bool is_local_collective(const OpView& op);
 MeshPtr collective_mesh(const OpView& op);
 AxisList collective_axes(const OpView& op);                                          // `axes`
 std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`

@@ -27,21 +27,23 @@ std::string short_name(std::string_view name) { return std::string(name.substr(n
 
 class Assignment {
  public:
-  explicit Assignment(Program& program)
-      : rewriter_(program.module),
-        planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
-        placements_(program.module),
+  explicit Assignment(const Module& module)
+      : rewriter_(module),
+        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        placements_(module),
         values_(rewriter_, planner_, placements_),
-        uses_(program.module) {}
+        uses_(module) {}
 
-  void run(Program& program) {
+  Module run(Counters& counters) {
     const Region& body = source().region(source().main().body);
     rewriter_.copy_arguments();
     for (const ValueId argument : body.arguments) values_.add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source(), id));
     add_results();
-    program.counters.add("assign.states", planner_.states());
-    program.module = rewriter_.finish();
+    counters.add("assign.states", planner_.states());
+    Module assigned = rewriter_.finish();
+    assigned.stage = Stage::kAssigned;
+    return assigned;
   }
 
  private:
@@ -213,6 +215,6 @@ class Assignment {
 
 }  // namespace
 
-void assign(Program& program) { Assignment(program).run(program); }
+Module assign(Module module, PassContext& context) { return Assignment(module).run(context.counters); }
 
 }  // namespace shardwise

@@ -27,12 +27,12 @@
 
 namespace shardwise {
 
-void assign(Program& program);
+Module assign(Module module, PassContext& context);
 inline constexpr Pass kAssign{.name = "assign",
                               .doc = "choose the sharding that each op is computed in, and insert reshards",
                               .run = assign,
                               .needs_runnable = true,
-                              .takes = {.last = Form::kAssigned},
-                              .makes = Form::kAssigned};
+                              .takes = {.last = Stage::kAssigned},
+                              .makes = Stage::kAssigned};
 
 }  // namespace shardwise

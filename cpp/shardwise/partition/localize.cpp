@@ -2,9 +2,11 @@
 #include "shardwise/partition/localize.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/partition/localize_collectives.h"
@@ -38,25 +40,87 @@ void check_left_unreduced(const PartitionContext& context) {
   }
 }
 
+const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tensor) {
+  const size_t operands = context.op().operand_count();
+  return tensor < operands ? context.operand_layout(tensor) : context.result_layout(tensor - operands);
+}
+
+std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim) {
+  const size_t operands = context.op().operand_count();
+  const std::string name = tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
+  return str(name, " dim ", dim, " over ",
+             axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
+}
+
+// A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike. Behind the
+// axes of its own factor, a dim of a result may have those of a reduction that the op exchanges for itself.
+void check_sharded_alike(const PartitionContext& context) {
+  const ShardingRule& rule = context.rule();
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  std::vector<std::pair<size_t, size_t>> first(rule.factors().size(), {kNone, 0});  // tensor and dim, by factor
+  const bool exchanges = std::ranges::any_of(rule.factors(), &Factor::exchanged);
+  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
+    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
+      const auto factors = rule.dim(tensor, dim);
+      if (factors.size() != 1) continue;
+      auto& [known_tensor, known_dim] = first[factors[0]];
+      if (known_tensor == kNone) {
+        known_tensor = tensor;
+        known_dim = dim;
+        continue;
+      }
+      const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
+      const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
+      const bool may_land = exchanges && tensor >= context.op().operand_count() && axes.size() >= known.size();
+      if (may_land ? std::ranges::equal(known, std::span(axes).first(known.size())) : known == axes) continue;
+      fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
+                          str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
+                          "run assign on the program before");
+    }
+  }
+}
+
 class Localization {
  public:
   explicit Localization(const Module& source)
       : rewriter_(source), emitter_(rewriter_.builder(), main_mesh(source)), values_(source.value_count()) {}
 
-  void run(Program& program) {
+  Module run(std::vector<LocalLayout>& layouts) {
     for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);
     for (const OpId id : rewriter_.source_body().ops) add_op(OpView(rewriter_.source(), id));
+    check_results();
     Function& main = rewriter_.target().main();
     for (const ValueId result : rewriter_.source_body().results) {
       rewriter_.target().region(main.body).results.push_back(values_[result.index].value);
     }
     main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
     layouts_.resize(rewriter_.target().value_count());
-    program.layouts = std::move(layouts_);
-    program.module = rewriter_.finish();
+    layouts = std::move(layouts_);
+    Module local = rewriter_.finish();
+    local.stage = Stage::kLocal;
+    return local;
   }
 
  private:
+  // A text may claim that it has been assigned: its results must be where main declares them.
+  void check_results() const {
+    const Module& source = rewriter_.source();
+    const std::vector<ShardingId>& declared = source.main().result_shardings;
+    const std::vector<ValueId>& results = rewriter_.source_body().results;
+    for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
+      if (!declared[i]) continue;
+      const LocalLayout& layout = values_[results[i].index].layout;
+      const TensorSharding& wanted = source.context().sharding(declared[i]);
+      const bool is_there = layout.unreduced.empty() &&
+                            std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+      if (is_there) continue;
+      const ShardingId found = source.value(results[i]).sharding;
+      const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
+      fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
+                          "run assign on the program before");
+    }
+  }
+
   void add_argument(ValueId argument) {
     LocalValue local{.value = {}, .layout = layout_of(rewriter_.source(), argument)};
     const TensorType& type = rewriter_.source().type(argument);
@@ -80,7 +144,13 @@ class Localization {
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(rewriter_.source(), op.result(i))});
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
-    check_left_unreduced(partition);
+    try {
+      check_left_unreduced(partition);
+      check_sharded_alike(partition);
+    } catch (Error& error) {
+      error.at(context().location_text(op.loc()));
+      throw;
+    }
     std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), std::move(made[i]));
   }
@@ -126,6 +196,6 @@ LocalLayout layout_of(const Module& module, ValueId value) {
   return layout;
 }
 
-void localize(Program& program) { Localization(program.module).run(program); }
+Module localize(Module module, PassContext& context) { return Localization(module).run(context.layouts); }
 
 }  // namespace shardwise

@@ -9,7 +9,7 @@
 //
 // OpDef::partition localizes ops (partition_context.h). Collectives are localized here: a gathered dim is trimmed to
 // the tensor's size, and a dim to be split is padded to a multiple. Argument i of the local main is the shard of global
-// argument i, and so are results. Program::layouts maps each local value to its global value and layout.
+// argument i, and so are results. PassContext::layouts maps each local value to its global value and layout.
 #pragma once
 
 #include "shardwise/ir/pass.h"
@@ -19,12 +19,12 @@ namespace shardwise {
 // The layout of a value with this sharding (none: replicated). Its padding, if any, is garbage.
 LocalLayout layout_of(const Module& module, ValueId value);
 
-void localize(Program& program);
+Module localize(Module module, PassContext& context);
 inline constexpr Pass kLocalize{.name = "localize",
                                 .doc = "turn global shapes into the program of one device",
                                 .run = localize,
                                 .needs_runnable = true,
-                                .takes = {.first = Form::kPlanned, .last = Form::kPlanned},
-                                .makes = Form::kLocal};
+                                .takes = {.first = Stage::kResharded, .last = Stage::kResharded},
+                                .makes = Stage::kLocal};
 
 }  // namespace shardwise

@@ -31,9 +31,9 @@ struct KeyHash {
 
 class Merger {
  public:
-  explicit Merger(const Program& program) : layouts_(program.layouts), rewriter_(program.module) {}
+  Merger(const Module& module, const std::vector<LocalLayout>& layouts) : layouts_(layouts), rewriter_(module) {}
 
-  void run(Program& program) {
+  Module run(PassContext& context) {
     rewriter_.copy_arguments();
     for (const ValueId argument : rewriter_.source_body().arguments) keep_layout(argument);
     const std::vector<bool> needed = needed_ops();
@@ -42,11 +42,11 @@ class Merger {
     }
     rewriter_.return_mapped_results();
     kept_layouts_.resize(rewriter_.target().value_count());
-    program.counters.add("optimize_collectives.merged", merged_);
-    program.counters.add("optimize_collectives.removed",
+    context.counters.add("optimize_collectives.merged", merged_);
+    context.counters.add("optimize_collectives.removed",
                          std::ssize(rewriter_.source_body().ops) - std::count(needed.begin(), needed.end(), true));
-    program.layouts = std::move(kept_layouts_);
-    program.module = rewriter_.finish();
+    context.layouts = std::move(kept_layouts_);
+    return rewriter_.finish();
   }
 
  private:
@@ -141,6 +141,8 @@ class Merger {
 
 }  // namespace
 
-void optimize_collectives(Program& program) { Merger(program).run(program); }
+Module optimize_collectives(Module module, PassContext& context) {
+  return Merger(module, context.layouts).run(context);
+}
 
 }  // namespace shardwise

@@ -14,12 +14,12 @@
 
 namespace shardwise {
 
-void optimize_collectives(Program& program);
+Module optimize_collectives(Module module, PassContext& context);
 inline constexpr Pass kOptimizeCollectives{
     .name = "optimize_collectives",
     .doc = "merge equal collectives of the local program, and remove unused ones",
     .run = optimize_collectives,
     .needs_runnable = true,
-    .takes = {.first = Form::kLocal}};
+    .takes = {.first = Stage::kLocal}};
 
 }  // namespace shardwise

@@ -82,7 +82,7 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   cached = std::make_unique<ReshardPlan>();
-  // Ids are unique per sharding, so equal ids need no plan.
+  // Ids are unique per placement, so equal ids need no plan.
   if (from == to) return *cached;
   const TensorType& tensor = context_.type(type);
   const Placement& source = context_.placement(from);
@@ -96,15 +96,14 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                             .item_size = item_size(tensor.dtype),
                             .from = source,
                             .to = target,
-                            .memory_limit = memory_limit_,
                             .align_axes = effort_ == Effort::kBest});
   states_ += cached->states;
   return *cached;
 }
 
-void plan_reshards(Program& program) {
-  Rewriter rewriter(program.module);
-  ReshardPlanner planner(program.module.context(), program.options.reshard_memory_limit);
+Module plan_reshards(Module module, PassContext& context) {
+  Rewriter rewriter(module);
+  ReshardPlanner planner(module.context());
   rewriter.copy_arguments();
   for (const OpId id : rewriter.source_body().ops) {
     const OpView op(rewriter.source(), id);
@@ -116,8 +115,10 @@ void plan_reshards(Program& program) {
     rewriter.set(op.result(), emit(rewriter.builder(), planner, rewriter.source(), op, rewriter.get(op.operand(0))));
   }
   rewriter.return_mapped_results();
-  program.counters.add("plan_reshards.states", planner.states());
-  program.module = rewriter.finish();
+  context.counters.add("plan_reshards.states", planner.states());
+  Module planned = rewriter.finish();
+  if (planned.stage == Stage::kAssigned) planned.stage = Stage::kResharded;
+  return planned;
 }
 
 }  // namespace shardwise

@@ -22,8 +22,7 @@ class ReshardPlanner {
  public:
   // Estimates cut axes only where the placements do: an upper bound, for fewer states.
   enum class Effort : uint8_t { kEstimate, kBest };
-  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
-      : context_(context), memory_limit_(memory_limit), effort_(effort) {}
+  explicit ReshardPlanner(Context& context, Effort effort = Effort::kBest) : context_(context), effort_(effort) {}
 
   // Both placements are on meshes with the same devices. No id means that the program has no mesh.
   const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
@@ -40,7 +39,6 @@ class ReshardPlanner {
     size_t operator()(const Key& key) const;
   };
   Context& context_;
-  int64_t memory_limit_;
   Effort effort_;
   int64_t states_ = 0;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
@@ -49,12 +47,13 @@ class ReshardPlanner {
 // The name of the attribute that says why a reshard or a collective is there.
 inline constexpr std::string_view kCauseAttr = "cause";
 
-void plan_reshards(Program& program);
+// A program that `assign` has not seen stays at its stage.
+Module plan_reshards(Module module, PassContext& context);
 inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .doc = "turn each reshard into the cheapest collectives",
                                     .run = plan_reshards,
                                     .needs_runnable = true,
-                                    .takes = {.last = Form::kPlanned},
-                                    .makes = Form::kPlanned};
+                                    .takes = {.last = Stage::kResharded},
+                                    .makes = Stage::kResharded};
 
 }  // namespace shardwise

@@ -16,21 +16,30 @@
 // not matter.
 #pragma once
 
+#include <span>
+
 #include "shardwise/ir/pass.h"
 #include "shardwise/propagation/propagation_rounds.h"
+#include "shardwise/propagation/shardy/setting.h"
 
 namespace shardwise {
 
-// Splits constants, applies constraints, propagates shardings, then closes them (CompileOptions::close_shardings).
-void propagate(Program& program);
+// The passes that `propagate` consists of. Calls are regions between the steps calls_to_regions and regions_to_calls.
+std::span<const Pass> propagation_steps();
+
+// Constants are split, constraints applied, shardings propagated, then closed. A program of a later stage has to be
+// assigned again.
+Module propagate(Module module, PassContext& context);
 inline constexpr Pass kPropagate{.name = "propagate",
                                  .doc = "give every value a sharding",
                                  .run = propagate,
-                                 .takes = {.last = Form::kPlanned},
+                                 .steps = propagation_steps,
+                                 .takes = {.last = Stage::kResharded},
+                                 .makes = Stage::kPropagated,
                                  .reads = {.strategy = true, .conservative = true, .strict_divisible = true}};
 
-// Propagation alone: open dims stay open, and values that no sharding reached have none.
-void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative = false, Setting setting = Setting::kAlone);
+// Propagation alone: open dims stay open, values that nothing reached have no sharding.
+void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
+                         Setting setting = Setting::kPipeline);
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "shardwise/ir/pass.h"
+#include "shardwise/ir/compile_options.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {

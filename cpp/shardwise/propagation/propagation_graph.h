@@ -17,6 +17,7 @@
 #include "shardwise/ir/module.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagation_rounds.h"
+#include "shardwise/propagation/shardy/setting.h"
 
 namespace shardwise {
 

@@ -21,12 +21,11 @@ namespace shardwise {
 inline constexpr int kRounds = 5;
 inline constexpr int kLastRound = kRounds - 1;
 
-// Where propagation runs:
-//   kAlone     as Shardy's module passes, on a text as it was read. When a value has grown that an op with bodies takes
-//              and a body uses, the body is visited first; what comes to an argument of a region from behind in the
-//              last round stays outside.
-//   kPipeline  behind passes that in Shardy make the program anew: the op is visited first. No argument is left out.
-enum class Setting : uint8_t { kAlone, kPipeline };
+// What propagation puts first, beside the order of the program:
+//   kNone  nothing: one round with all ops
+//   kOps   ops that change nothing about an annotation, round by round
+//   kUser  a user's priorities, and within each of them kOps
+enum class Priorities : uint8_t { kNone, kOps, kUser };
 
 // How an op takes part in a round.
 struct Participation {

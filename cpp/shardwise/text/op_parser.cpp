@@ -314,6 +314,11 @@ void OpParser::hand_on_shardings(OpId id) {
   }
 }
 
+bool OpParser::holds_local_collectives() const {
+  return std::ranges::any_of(unverified_,
+                             [&](const auto& entry) { return is_local_collective(OpView(module(), entry.first)); });
+}
+
 void OpParser::verify_ops() {
   for (const auto& [id, start] : unverified_) {
     located(start, [&] { verify_op(OpView(module(), id)); });

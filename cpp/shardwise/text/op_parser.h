@@ -60,6 +60,7 @@ class OpParser : public TextReader {
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
+  bool holds_local_collectives() const;
   void verify_ops();  // by their own hooks, after the whole module is parsed
 
  protected:

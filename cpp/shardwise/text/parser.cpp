@@ -17,6 +17,7 @@ class ModuleParser : public FunctionParser {
 
   void run() {
     while (!at_end()) parse_item(true);
+    if (!has_stage_ && holds_local_collectives()) module().stage = Stage::kLocal;
     verify_ops();
   }
 
@@ -86,7 +87,7 @@ class ModuleParser : public FunctionParser {
       const std::string name = take_symbol();
       if (top_level) module().name = name;
     }
-    if (take_keyword("attributes")) skip_dictionary();
+    if (take_keyword("attributes")) parse_module_attributes(top_level);
     parse_items();
     parse_optional_location();
   }
@@ -104,7 +105,22 @@ class ModuleParser : public FunctionParser {
     }
     expect("(", "before the region of a module");
     parse_items();
-    parse_generic_end();
+    expect(")", "behind a region");
+    if (peek("{")) parse_module_attributes(top_level);
+    parse_empty_type();
+  }
+
+  void parse_module_attributes(bool top_level) {
+    parse_keys([&](std::string_view key) {
+      if (key != text_words::kStage || !top_level) return skip_value();
+      skip_space();
+      const size_t start = pos;
+      const std::string name = take_string();
+      const std::optional<Stage> stage = stage_from_name(name);
+      if (!stage) fail_at(start, str("a stage must be one of ", join(kStageNames, ", ")), quote(name));
+      module().stage = *stage;
+      has_stage_ = true;
+    });
   }
 
   // ---- meshes
@@ -149,6 +165,8 @@ class ModuleParser : public FunctionParser {
     if (peek("{")) skip_dictionary();
     parse_empty_type();
   }
+
+  bool has_stage_ = false;
 };
 
 }  // namespace

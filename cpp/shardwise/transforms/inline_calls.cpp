@@ -340,7 +340,10 @@ class Outliner {
 
 }  // namespace
 
-void inline_calls(Program& program) { CallExpander(program.module, Mode::kInline).run(); }
+Module inline_calls(Module module, PassContext&) {
+  CallExpander(module, Mode::kInline).run();
+  return module;
+}
 
 std::set<std::string> calls_to_regions(Module& module) { return CallExpander(module, Mode::kRegions).run(); }
 

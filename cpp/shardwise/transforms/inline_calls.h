@@ -29,7 +29,7 @@ inline constexpr int64_t kMaxExpandedOps = int64_t{1} << 24;
 inline constexpr int kMaxCallDepth = 256;
 
 // Throws ShardingError for a recursive function, and beyond these limits.
-void inline_calls(Program& program);
+Module inline_calls(Module module, PassContext& context);
 inline constexpr Pass kInlineCalls{"inline_calls", "put the ops of functions where they are called", inline_calls};
 
 // The names of the functions that were called.

@@ -10,6 +10,7 @@ namespace {
 Module empty_copy(const Module& source) {
   Module target(source.shared_context());
   target.name = source.name;
+  target.stage = source.stage;
   target.meshes = source.meshes;
   target.functions.push_back(source.main());
   target.main().body = target.add_region();

@@ -3,11 +3,11 @@
 // Writes main of one module anew, op by op, into another that shares its context. What a pass does not change it
 // copies:
 //
-//   Rewriter rewriter(program.module);
+//   Rewriter rewriter(module);
 //   for (OpId id : rewriter.source_body().ops) {
 //     if (…) rewriter.set(view.result(), something_else); else rewriter.copy(view);
 //   }
-//   program.module = rewriter.finish();
+//   return rewriter.finish();
 #pragma once
 
 #include <unordered_map>

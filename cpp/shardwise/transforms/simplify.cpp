@@ -220,11 +220,11 @@ int64_t remove_unused_ops(Module& module, UnusedConstraints constraints) {
   return removed;
 }
 
-void simplify(Program& program) {
-  Module& module = program.module;
-  program.counters.add("simplify.folded", fold_splats(module));
-  program.counters.add("simplify.merged", merge_equal_ops(module));
-  program.counters.add("simplify.removed", remove_unused_ops(module));
+Module simplify(Module module, PassContext& context) {
+  context.counters.add("simplify.folded", fold_splats(module));
+  context.counters.add("simplify.merged", merge_equal_ops(module));
+  context.counters.add("simplify.removed", remove_unused_ops(module));
+  return module;
 }
 
 }  // namespace shardwise

@@ -16,7 +16,7 @@
 
 namespace shardwise {
 
-void simplify(Program& program);
+Module simplify(Module module, PassContext& context);
 inline constexpr Pass kSimplify{"simplify", "merge equal ops, fold moved splats, remove what is unused", simplify};
 
 // The steps, each over all functions. They return the number of removed ops.

@@ -277,13 +277,14 @@ void run_and_compare(unsigned seed) {
   for (const ValueId argument : global->region(global->main().body).arguments) {
     whole.push_back(numbers(global->type(argument), static_cast<int64_t>(whole.size()) + seed));
   }
-  Program program{.module = made};
-  program.options.strategy = seed % 2 == 0 ? Strategy::kBasic : Strategy::kAggressive;
-  std::string stages = print(program.module);
+  Module module = made;
+  PassContext context;
+  context.options.strategy = seed % 2 == 0 ? Strategy::kBasic : Strategy::kAggressive;
+  std::string stages = print(module);
   try {
     for (const Pass& pass : {kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives}) {
-      pass.run(program);
-      stages += std::string(pass.name) + "\n" + print(program.module);
+      module = pass.run(std::move(module), context);
+      stages += std::string(pass.name) + "\n" + print(module);
     }
     const auto alone = Executable::unpartitioned(global);
     std::vector<ShardedArray> arguments;
@@ -291,7 +292,7 @@ void run_and_compare(unsigned seed) {
       arguments.push_back(scatter(whole[i], alone->argument(i).placement));
     }
     const std::vector<ShardedArray> right = run_virtual(*alone, arguments);
-    const Executable together(std::make_shared<const Module>(program.module), program.layouts, mesh);
+    const Executable together(std::make_shared<const Module>(module), context.layouts, mesh);
     arguments.clear();
     for (size_t i = 0; i < whole.size(); ++i) {
       arguments.push_back(scatter(whole[i], together.argument(i).placement, PaddingFill::kPoison));
@@ -306,7 +307,7 @@ void run_and_compare(unsigned seed) {
       }
     }
     const auto make = [&](const DeviceSet& devices) {
-      return std::make_unique<Executable>(std::make_shared<const Module>(program.module), program.layouts, mesh,
+      return std::make_unique<Executable>(std::make_shared<const Module>(module), context.layouts, mesh,
                                           ExecutorOptions{.devices = devices});
     };
     const AxisList pinned{full_axis(*mesh, static_cast<int>(seed) % mesh->ndim())};

@@ -9,9 +9,8 @@ namespace shardwise {
 namespace {
 
 std::string simplified(const std::string& text) {
-  Program program{.module = parse_program(text)};
-  simplify(program);
-  return body_text(program.module);
+  PassContext context;
+  return body_text(simplify(parse_program(text), context));
 }
 
 TEST(Simplify, MergesEqualOps) {

@@ -83,6 +83,4 @@ void lift_inlined_meshes(Module& module) {
   for (const Function& function : module.functions) lifter.rename(function.body);
 }
 
-void lift_inlined_meshes(Program& program) { lift_inlined_meshes(program.module); }
-
 }  // namespace shardwise

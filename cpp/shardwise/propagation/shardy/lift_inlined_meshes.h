@@ -16,7 +16,7 @@
 namespace shardwise {
 
 void lift_inlined_meshes(Module& module);
-void lift_inlined_meshes(Program& program);
-inline constexpr Pass kLiftInlinedMeshes{"lift_inlined_meshes", "give every mesh one symbol", lift_inlined_meshes};
+inline constexpr Pass kLiftInlinedMeshes{"lift_inlined_meshes", "give every mesh one symbol",
+                                         in_place<lift_inlined_meshes>};
 
 }  // namespace shardwise

@@ -30,10 +30,9 @@ void populate(Module& module, RegionId region, bool conservative) {
 
 }  // namespace
 
-void populate_rules(Program& program) {
-  for (const Function& function : program.module.functions) {
-    populate(program.module, function.body, program.options.conservative);
-  }
+Module populate_rules(Module module, PassContext& context) {
+  for (const Function& function : module.functions) populate(module, function.body, context.options.conservative);
+  return module;
 }
 
 }  // namespace shardwise

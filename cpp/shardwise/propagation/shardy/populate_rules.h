@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-void populate_rules(Program& program);
+Module populate_rules(Module module, PassContext& context);
 inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .doc = "write each op's sharding rule into its attributes",
                                      .run = populate_rules,

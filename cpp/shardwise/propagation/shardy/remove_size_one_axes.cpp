@@ -107,8 +107,7 @@ void remove_size_one_axes(Module& module) {
   map_shardings(module, [](const TensorSharding& sharding) {
     return sharding.mesh != nullptr && has_size_one(*sharding.mesh) ? without_size_one(sharding) : sharding;
   });
+  if (module.stage == Stage::kResharded) module.stage = Stage::kAssigned;  // there may be reshards again
 }
-
-void remove_size_one_axes(Program& program) { remove_size_one_axes(program.module); }
 
 }  // namespace shardwise

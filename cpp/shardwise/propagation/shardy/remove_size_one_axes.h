@@ -14,8 +14,7 @@
 namespace shardwise {
 
 void remove_size_one_axes(Module& module);
-void remove_size_one_axes(Program& program);
 inline constexpr Pass kRemoveSizeOneAxes{"remove_size_one_axes", "drop axes of size 1 from shardings",
-                                         remove_size_one_axes};
+                                         in_place<remove_size_one_axes>};
 
 }  // namespace shardwise
