@@ -18,7 +18,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/partition/collective_ledger.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 

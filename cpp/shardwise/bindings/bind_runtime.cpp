@@ -138,7 +138,7 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).sharding));
+    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).placement));
   }
   std::vector<ShardedArray> results;
   {

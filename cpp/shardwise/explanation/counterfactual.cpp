@@ -10,7 +10,7 @@
 #include "shardwise/ir/attribute.h"
 #include "shardwise/ir/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 
 namespace shardwise {

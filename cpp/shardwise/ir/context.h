@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owns what modules share by id: interned types, attribute dictionaries, shardings, locations, and cached sharding
-// rules. All stages of one program use one Context, so ids stay valid from the traced to the local program. Any number
-// of threads may use one Context, for example to compile, print and run programs at the same time.
+// Owns what modules share by id: interned types, attribute dictionaries, shardings, placements, locations, and cached
+// sharding rules. All stages of one program use one Context, so ids stay valid from the traced to the local program. Any
+// number of threads may use one Context, for example to compile, print and run programs at the same time.
 //
 //   Context context;
 //   TypeId t = context.tensor(DType::kF32, Dims{4, 8});
@@ -23,6 +23,7 @@
 #include "shardwise/ir/location.h"
 #include "shardwise/ir/sharding_rule.h"
 #include "shardwise/ir/type.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
 
@@ -34,6 +35,9 @@ struct AttrsHash {
 };
 struct ShardingHash {
   size_t operator()(const TensorSharding& sharding) const;
+};
+struct PlacementHash {
+  size_t operator()(const Placement& placement) const { return hash_value(placement); }
 };
 struct LocationHash {
   size_t operator()(const Location& location) const;
@@ -58,6 +62,9 @@ class Context {
   bool any_sharding(Predicate holds) const {
     return shardings_.any_of(holds);
   }
+
+  PlacementId intern(const Placement& placement) { return placements_.intern(placement); }
+  const Placement& placement(PlacementId id) const { return placements_[id]; }
 
   LocId intern(const Location& location) { return locations_.intern(location); }
   const Location& location(LocId id) const { return locations_[id]; }
@@ -113,6 +120,7 @@ class Context {
   Interner<TensorType, TypeId, TypeHash> types_;
   Interner<Attrs, AttrsId, AttrsHash> attrs_;
   Interner<TensorSharding, ShardingId, ShardingHash> shardings_;
+  Interner<Placement, PlacementId, PlacementHash> placements_;
   Interner<Location, LocId, LocationHash> locations_;
   std::mutex mutex_;  // guards the members below
   StableArray<std::unique_ptr<SourceFrame>> sources_;

@@ -20,11 +20,12 @@ struct Id {
   friend auto operator<=>(Id, Id) = default;
 };
 
-using TypeId = Id<struct TypeTag>;          // interned TensorType
-using AttrsId = Id<struct AttrsTag>;        // interned attribute dictionary; none = {}
-using LocId = Id<struct LocTag>;            // interned Location; none = unknown
-using ShardingId = Id<struct ShardingTag>;  // interned TensorSharding; none = no sharding attribute
-using SourceId = Id<struct SourceTag>;      // a SourceFrame
+using TypeId = Id<struct TypeTag>;            // interned TensorType
+using AttrsId = Id<struct AttrsTag>;          // interned attribute dictionary; none = {}
+using LocId = Id<struct LocTag>;              // interned Location; none = unknown
+using ShardingId = Id<struct ShardingTag>;    // interned TensorSharding; none = no sharding attribute
+using PlacementId = Id<struct PlacementTag>;  // interned Placement; none = a program without a mesh
+using SourceId = Id<struct SourceTag>;        // a SourceFrame
 using ValueId = Id<struct ValueTag>;
 using OpId = Id<struct OpTag>;
 using RegionId = Id<struct RegionTag>;

@@ -67,11 +67,8 @@ bool contains(const AxisRef& a, const AxisRef& b) {
   // The ends must divide as well: an interval inside another one need not consist of its digits.
   return a.axis == b.axis && a.pre <= b.pre && b.next() <= a.next() && b.pre % a.pre == 0 && a.next() % b.next() == 0;
 }
-bool strictly_contains(const AxisRef& a, const AxisRef& b) { return a != b && contains(a, b); }
 bool prefix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.pre == b.pre; }
-bool strict_prefix_of(const AxisRef& a, const AxisRef& b) { return a != b && prefix_of(a, b); }
 bool suffix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.next() == b.next(); }
-bool strict_suffix_of(const AxisRef& a, const AxisRef& b) { return a != b && suffix_of(a, b); }
 
 bool overlaps(const AxisRef& a, const AxisRef& b) {
   // An axis of size 1 has an empty interval, but must not be used twice either.
@@ -213,11 +210,6 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
 }
 
 bool is_prefix_of(AxisSpan a, AxisSpan b) { return without_prefix(b, a).has_value(); }
-
-bool is_strict_prefix_of(AxisSpan a, AxisSpan b) {
-  auto rest = without_prefix(b, a);
-  return rest && !rest->empty();
-}
 
 std::string axis_text(const RawAxisRef& raw) {
   std::string text = quote(raw.name);

@@ -51,13 +51,10 @@ bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list
 
 // --- two refs ---
-bool contains(const AxisRef& a, const AxisRef& b);           // every digit of b is in a
-bool strictly_contains(const AxisRef& a, const AxisRef& b);  // ... and a != b
-bool prefix_of(const AxisRef& a, const AxisRef& b);          // a consists of the first digits of b, or equals b
-bool strict_prefix_of(const AxisRef& a, const AxisRef& b);
+bool contains(const AxisRef& a, const AxisRef& b);   // every digit of b is in a
+bool prefix_of(const AxisRef& a, const AxisRef& b);  // a consists of the first digits of b, or equals b
 bool suffix_of(const AxisRef& a, const AxisRef& b);  // a consists of the last digits of b, or equals b
-bool strict_suffix_of(const AxisRef& a, const AxisRef& b);
-bool overlaps(const AxisRef& a, const AxisRef& b);  // [a.pre, a.next) and [b.pre, b.next) intersect
+bool overlaps(const AxisRef& a, const AxisRef& b);   // [a.pre, a.next) and [b.pre, b.next) intersect
 // Whether one split of the axis into digits has both: yes for (1)2 and (2)3 of 12, no for (1)2 and (3)2.
 bool can_coexist(const AxisRef& a, const AxisRef& b);
 // The digits of both. Returns none when they are disjoint or cannot coexist.
@@ -87,7 +84,6 @@ AxisList truncate_at_overlap(AxisSpan list, AxisSpan others);
 AxisList greatest_common_prefix(AxisSpan a, AxisSpan b);
 // Compares digit by digit, however the lists cut them: {"y", "x":(1)2} is a prefix of {"y", "x"}.
 bool is_prefix_of(AxisSpan a, AxisSpan b);
-bool is_strict_prefix_of(AxisSpan a, AxisSpan b);
 // The rest of `list` after the prefix (before the suffix). Returns none when it does not have that prefix.
 std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix);
 std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix);

@@ -78,10 +78,6 @@ LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logic
   return slice_with(sharding, shape, logical_index, blocks_of(sharding, shape, blocks));
 }
 
-LocalSlice slice_of_device(const TensorSharding& sharding, DimSpan shape, int64_t device, DimSpan blocks) {
-  return slice_of(sharding, shape, sharding.mesh->logical_index(device), blocks);
-}
-
 std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
   const Dims checked = blocks_of(sharding, shape, blocks);
   std::vector<LocalSlice> all;

@@ -41,7 +41,6 @@ Dims local_shape(const TensorSharding& sharding, DimSpan shape, DimSpan blocks =
 
 // A device of a maximal mesh holds everything.
 LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logical_index, DimSpan blocks = {});
-LocalSlice slice_of_device(const TensorSharding& sharding, DimSpan shape, int64_t device, DimSpan blocks = {});
 std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks = {});  // by logical index
 
 }  // namespace shardwise

@@ -34,8 +34,8 @@ class Assignment {
         builder_(target_, target_.main().body),
         copy_(source_, target_),
         planner_(module.context(), ReshardPlanner::Effort::kEstimate),
-        shardings_(module),
-        values_(source_, builder_, planner_, shardings_) {}
+        placements_(module),
+        values_(source_, builder_, planner_, placements_) {}
 
   Module run(Counters& counters) {
     const Region& body = source().region(source().main().body);
@@ -49,6 +49,7 @@ class Assignment {
 
  private:
   const Module& source() const { return source_; }
+  TypeId type_of(ValueId value) const { return source().value(value).type; }
 
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
@@ -71,12 +72,12 @@ class Assignment {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       operands.push_back(
-          values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
+          values_.get(op.operand(i), placements_.replicated(type_of(op.operand(i))), operand_cause(op, i)));
     }
     const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
-                  shardings_.replicated(op.result_type(i).ndim()), {});
+                  placements_.replicated(type_of(op.result(i))), {});
     }
   }
 
@@ -108,22 +109,23 @@ class Assignment {
     tensors_.clear();
     bool differs = false;
     for (const ValueId operand : op.operands()) {
-      const ShardingId declared = shardings_.declared(operand);
-      const ShardingId home = values_.home(operand, declared);
+      const PlacementId declared = placements_.declared(operand);
+      const PlacementId home = values_.home(operand, declared);
       differs = differs || home != declared;
-      tensors_.push_back(shardings_.find(where_they_are ? home : declared));
+      tensors_.push_back(placements_.find(where_they_are ? home : declared));
     }
-    for (size_t i = 0; i < op.result_count(); ++i)
-      tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
-    if (!where_they_are || differs) projection_.project(rule, tensors_, FactorProjection::Missing::kClosed);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      tensors_.push_back(placements_.find(placements_.declared(op.result(i))));
+    }
+    if (!where_they_are || differs) projection_.project(rule, tensors_);
     return differs;
   }
 
   // ---- pending reductions ----
 
   Pending pending_at_home(const OpView& op, const ShardingRule& rule) {
-    std::vector<const TensorSharding*> homes;
-    for (const ValueId operand : op.operands()) homes.push_back(shardings_.find(values_.home(operand, {})));
+    std::vector<const Placement*> homes;
+    for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
     return pending_of(op, rule, homes);
   }
 
@@ -148,7 +150,7 @@ class Assignment {
     const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
     Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       double bytes = values_.bytes(op.operand(i), need);
       if (reduces_early && pending.operands[i]) {
         const double count = sharers(op.operand(i), op, pending.reducer);
@@ -158,9 +160,9 @@ class Assignment {
       price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
     }
     for (size_t i = 0; i < op.result_count(); ++i) {
-      const ShardingId made = result_sharding(shardings_, rule, compute, i);
-      const ShardingId declared = shardings_.declared(op.result(i));
-      price.bytes += planner_.bytes(source().value(op.result(i)).type, made, declared);
+      const PlacementId made = result_placement(placements_, op, rule, compute, i);
+      const PlacementId declared = placements_.declared(op.result(i));
+      price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
       price.reshards += made == declared ? 0 : 1;
     }
     return price;
@@ -170,7 +172,7 @@ class Assignment {
     std::vector<ValueId> operands;
     std::string cause;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
@@ -178,7 +180,7 @@ class Assignment {
     const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
-                  result_sharding(shardings_, rule, compute, i), cause);
+                  result_placement(placements_, op, rule, compute, i), cause);
     }
   }
 
@@ -192,14 +194,14 @@ class Assignment {
     const std::vector<ShardingId>& declared = source().main().result_shardings;
     std::vector<ShardingId> shardings;
     for (size_t i = 0; i < results.size(); ++i) {
-      const ShardingId wanted = i < declared.size() && declared[i]
-                                    ? shardings_.reduced(declared[i], source().type(results[i]).ndim())
-                                    : shardings_.declared(results[i]);
+      const PlacementId wanted = i < declared.size() && declared[i]
+                                     ? placements_.reduced(declared[i], type_of(results[i]))
+                                     : placements_.declared(results[i]);
       const OpId op = source().value(results[i]).op;
       builder_.set_loc(op ? source().op(op).loc : source().value(results[i]).loc, source().op(op).origin);
       const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
       target_.region(main.body).results.push_back(result);
-      shardings.push_back(wanted);
+      shardings.push_back(placements_.sharding(wanted));
     }
     main.result_shardings = std::move(shardings);
   }
@@ -209,10 +211,10 @@ class Assignment {
   Builder builder_;
   GraphCopy copy_;
   ReshardPlanner planner_;
-  ProgramShardings shardings_;
+  ProgramPlacements placements_;
   PlacedValues values_;
   FactorProjection projection_;
-  std::vector<const TensorSharding*> tensors_;
+  std::vector<const Placement*> tensors_;
 };
 
 }  // namespace

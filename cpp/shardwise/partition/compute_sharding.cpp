@@ -2,7 +2,8 @@
 #include "shardwise/partition/compute_sharding.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "shardwise/mesh/digits.h"
 
 namespace shardwise {
 namespace {
@@ -62,23 +63,6 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     case FactorKind::kNeedReplication: break;
   }
   return false;
-}
-
-// The longest prefix of the axes whose product divides `size`. The axis where it ends may be split.
-AxisList evenly_dividing(const AxisList& axes, int64_t size) {
-  AxisList result;
-  for (AxisRef ref : axes) {
-    const int64_t common = std::gcd(size, ref.size);
-    if (common == ref.size) {
-      result.push_back(ref);
-      size /= common;
-      continue;
-    }
-    ref.size = common;
-    if (common > 1) result.push_back(ref);
-    break;
-  }
-  return result;
 }
 
 }  // namespace
@@ -158,7 +142,7 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
       }
       // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
       AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
-      if (compound_[f]) axes = evenly_dividing(axes, factor.size);
+      if (compound_[f]) axes = dividing_prefix(axes, factor.size);
       used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
       chosen.factors[f] = std::move(axes);
     }
@@ -234,16 +218,15 @@ bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
   return reduces || op.regions().empty();
 }
 
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands) {
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands) {
   Pending pending;
   pending.operands.assign(op.operand_count(), false);
   size_t count = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
-    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->pending_reducer()))
-      return {};
+    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer)) return {};
     pending.axes = operands[i]->unreduced;
-    pending.reducer = operands[i]->pending_reducer();
+    pending.reducer = operands[i]->reducer;
     pending.operands[i] = true;
     ++count;
   }
@@ -255,17 +238,19 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const T
   return fits ? pending : Pending{};
 }
 
-ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                            const Pending& pending, size_t i) {
+PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                              const ComputeSharding& compute, const Pending& pending, size_t i) {
   const bool passes = !compute.passed.empty() && pending.operands[i];
-  return shardings.of(compute.dims(rule, i), passes ? compute.passed : AxisList{}, compute.reducer);
+  return placements.of(op.module().value(op.operand(i)).type, compute.dims(rule, i),
+                       passes ? compute.passed : AxisList{}, compute.reducer);
 }
 
-ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                           size_t i) {
+PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                             const ComputeSharding& compute, size_t i) {
   AxisList unreduced = compute.passed;
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
-  return shardings.of(compute.dims(rule, rule.result_tensor(i)), sort_and_merge(unreduced), compute.reducer);
+  return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
+                       sort_and_merge(unreduced), compute.reducer);
 }
 
 }  // namespace shardwise

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/partition/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
-#include "shardwise/propagation/program_shardings.h"
 
 namespace shardwise {
 
@@ -74,14 +74,14 @@ struct Pending {
 
 // Whether the op distributes over a reduction of its operands by `reducer`, judging by the op alone.
 bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer);
-// The pending reductions of operands with these shardings (null: replicated), if the op can pass on all of them; else
+// The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
 // nothing.
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands);
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
-// The sharding of a tensor of an op that is computed with this compute sharding.
-ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                            const Pending& pending, size_t i);
-ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                           size_t i);
+// The placement of a tensor of an op that is computed with this compute sharding.
+PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                              const ComputeSharding& compute, const Pending& pending, size_t i);
+PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                             const ComputeSharding& compute, size_t i);
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@
 #include "shardwise/ops/layout.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard_search.h):
+// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h):
 //
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
@@ -20,19 +20,19 @@ namespace shardwise {
 // Plans by (type, from, to). Each is computed once.
 class ReshardPlanner {
  public:
-  // Estimates cut axes only where the shardings do: an upper bound, for fewer states.
+  // Estimates cut axes only where the placements do: an upper bound, for fewer states.
   enum class Effort : uint8_t { kEstimate, kBest };
   explicit ReshardPlanner(Context& context, Effort effort = Effort::kBest) : context_(context), effort_(effort) {}
 
-  // Both shardings are closed, on meshes with the same devices. No id means replicated.
-  const ReshardPlan& plan(TypeId type, ShardingId from, ShardingId to);
-  double bytes(TypeId type, ShardingId from, ShardingId to) { return from == to ? 0 : plan(type, from, to).bytes; }
+  // Both placements are on meshes with the same devices. No id means that the program has no mesh.
+  const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
+  double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
   int64_t states() const { return states_; }  // looked at by all searches
 
  private:
   struct Key {
     TypeId type;
-    ShardingId from, to;
+    PlacementId from, to;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {

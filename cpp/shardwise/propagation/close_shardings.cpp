@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 namespace {

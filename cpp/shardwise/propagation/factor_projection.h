@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "shardwise/ir/sharding_rule.h"
-#include "shardwise/mesh/sharding.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
 
@@ -41,11 +41,10 @@ struct TensorFactors {
 
 class FactorProjection {
  public:
-  // One sharding per tensor of the rule, operands first. Null means that a tensor has none: it is open or, for passes
-  // after propagation, closed.
-  enum class Missing : uint8_t { kOpen, kClosed };
-  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
-               Missing missing = Missing::kOpen);
+  // One sharding per tensor of the rule, operands first. Null means that a tensor has none: it is open.
+  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings);
+  // After propagation, where all dims are closed. Null means replicated.
+  void project(const ShardingRule& rule, std::span<const Placement* const> placements);
 
   const ShardingRule& rule() const { return *rule_; }
   size_t tensor_count() const { return tensor_count_; }
@@ -60,7 +59,8 @@ class FactorProjection {
   TensorSharding sharding(size_t tensor, const MeshPtr& mesh) const;
 
  private:
-  void project_tensor(size_t tensor, const TensorSharding* sharding, bool closed);
+  void start(const ShardingRule& rule);
+  TensorFactors& start_tensor(size_t tensor);
   void project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes, bool closed);
 
   const ShardingRule* rule_ = nullptr;

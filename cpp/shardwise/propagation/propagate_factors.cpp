@@ -17,6 +17,13 @@ bool begins(const AxisRef& shorter, const AxisRef& longer) {
   return shorter.pre == longer.pre && reaches_into(shorter, longer);
 }
 
+bool begins(AxisSpan shorter, AxisSpan longer) {
+  if (shorter.empty()) return true;
+  const size_t last = shorter.size() - 1;
+  return longer.size() > last && std::equal(shorter.begin(), shorter.end() - 1, longer.begin()) &&
+         begins(shorter[last], longer[last]);
+}
+
 namespace {
 
 // Folds the axes of another tensor into `axes`, the longest list that is compatible with all tensors so far. Returns
@@ -127,14 +134,8 @@ void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
   }
 }
 
-// Compares lists: equal except for the last axis of `shorter`, which may be a prefix of the other's.
 bool is_strict_prefix(const AxisList& shorter, const AxisList& longer) {
-  if (shorter.empty()) return !longer.empty();
-  if (shorter.size() > longer.size()) return false;
-  const size_t last = shorter.size() - 1;
-  if (!std::equal(shorter.begin(), shorter.end() - 1, longer.begin())) return false;
-  if (shorter.size() == longer.size() && shorter[last] == longer[last]) return false;
-  return begins(shorter[last], longer[last]);
+  return begins(shorter, longer) && shorter != longer;
 }
 
 int64_t tensor_size(const FactorProjection& projection, size_t tensor) {

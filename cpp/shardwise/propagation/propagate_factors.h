@@ -25,6 +25,8 @@ enum class Direction : uint8_t { kNone, kForward, kBackward, kBoth };
 // both. So (1)3 from a later op replaces (1)2. Which of two such annotations wins is part of the contract.
 bool reaches_into(const AxisRef& inner, const AxisRef& outer);
 bool begins(const AxisRef& shorter, const AxisRef& longer);
+// Lists are equal but for the last axis of `shorter`, which may be a beginning of the other's.
+bool begins(AxisSpan shorter, AxisSpan longer);
 
 class FactorPropagation {
  public:

@@ -5,9 +5,8 @@
 //   f32[16,4] on x=4, y=2:  [{"x", "y"}, {}]  ->  [{"x"}, {"y"}]
 //     all_to_all {"y"}: 0->1                    16 bytes received by each device
 //
-// A placement consists of the axes (major to minor) and the block size of each dim, and of the axes over which a
-// reduction is pending. Axes are cut only where a placement cuts them or where shards of the two placements end, so
-// that the work does not depend on the number of devices. Moves:
+// Axes are cut only where a placement cuts them or where shards of the two placements end, so that the work does not
+// depend on the number of devices. Moves:
 //
 //   slice           appends axes to dims; nothing is sent
 //   all-gather      drops the last axes of dims
@@ -28,18 +27,9 @@
 #include <vector>
 
 #include "shardwise/cost/collective_cost.h"
-#include "shardwise/mesh/sharding.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
-
-struct Placement {
-  std::vector<AxisList> dims;
-  AxisList unreduced;  // in mesh order
-  Dims blocks;         // local sizes
-  friend bool operator==(const Placement&, const Placement&) = default;
-};
-// Blocks are ceil(size / shards) unless given.
-Placement placement_of(const TensorSharding& sharding, DimSpan shape, const Dims* blocks = nullptr);
 
 enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce };
 
@@ -66,10 +56,9 @@ struct ReshardPlan {
 };
 
 struct ReshardProblem {
-  const Mesh* mesh = nullptr;
   Dims shape;
   int64_t item_size = 4;
-  Placement from, to;  // `to.unreduced` is part of `from.unreduced`
+  Placement from, to;  // of meshes with the same devices; `to.unreduced` is part of `from.unreduced`
   Link link = kFewestBytes;
   int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
   bool align_axes = true;    // also cuts axes where shards of the two placements end

@@ -7,8 +7,8 @@
 //     varying_after({x, y})     {y}: all devices along x now hold the same value
 #pragma once
 
+#include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/communicator.h"
-#include "shardwise/runtime/digits.h"
 
 namespace shardwise {
 

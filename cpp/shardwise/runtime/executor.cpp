@@ -18,24 +18,25 @@ Executable::Signature signature_of(const Module& module, const std::vector<Local
   const LocalLayout& layout = layouts[value.index];
   const TensorType& local = module.type(value);
   check_internal(layout.local_shape() == local.shape, "Executable: the layout has the local value's shape");
-  Executable::Signature signature;
-  signature.type.dtype = local.dtype;
-  signature.sharding = TensorSharding::fully_replicated(mesh, static_cast<int64_t>(layout.dims.size()));
-  for (size_t d = 0; d < layout.dims.size(); ++d) {
-    signature.type.shape.push_back(layout.dims[d].size);
-    signature.sharding.dims[d].axes = layout.dims[d].axes;
+  Executable::Signature signature{
+      .type = {.dtype = local.dtype, .shape = {}},
+      .placement = {.mesh = mesh, .dims = {}, .unreduced = layout.unreduced, .reducer = layout.reducer}};
+  for (const DimLayout& dim : layout.dims) {
+    signature.type.shape.push_back(dim.size);
+    signature.placement.dims.push_back({dim.axes, dim.block});
   }
-  signature.sharding.unreduced = layout.unreduced;
-  signature.sharding.reducer = layout.reducer;
-  signature.blocks = local.shape;
   return signature;
 }
 
-bool same_placement(const TensorSharding& a, const TensorSharding& b) {
-  if (a.mesh == nullptr || b.mesh == nullptr || !a.mesh->same_devices(*b.mesh)) return false;
-  if (a.unreduced != b.unreduced || a.pending_reducer() != b.pending_reducer()) return false;
-  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](const DimSharding& left, const DimSharding& right) { return left.axes == right.axes; });
+bool is_placed(const ShardedArray& array, const Placement& placement) {
+  const TensorSharding& sharding = array.sharding();
+  if (sharding.mesh == nullptr || !sharding.mesh->same_devices(*placement.mesh)) return false;
+  if (sharding.unreduced != placement.unreduced || sharding.pending_reducer() != placement.reducer) return false;
+  for (size_t d = 0; d < placement.dims.size(); ++d) {
+    const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
+    if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -86,9 +87,10 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
     fail<ShapeError>(subject, str("the shape must be ", expected.type.shape), str(argument.shape()),
                      "compile the program for this shape");
   }
-  if (!same_placement(argument.sharding(), expected.sharding) || argument.blocks() != expected.blocks) {
+  if (!is_placed(argument, expected.placement)) {
     fail<ShardingError>(subject,
-                        str("the sharding must be ", bare_text(expected.sharding), " in blocks ", expected.blocks),
+                        str("the sharding must be ", bare_text(sharding_of(expected.placement)), " in blocks ",
+                            expected.placement.local_shape()),
                         str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
   }
 }
@@ -108,9 +110,10 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<
   std::vector<ShardedArray> results;
   const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));
   for (size_t i = 0; i < results_.size(); ++i) {
-    const Signature& signature = results_[i];
-    const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(signature.sharding));
-    results.emplace_back(signature.type.dtype, signature.type.shape, signature.sharding, signature.blocks,
+    const auto& [type, placement] = results_[i];
+    TensorSharding sharding = sharding_of(placement);
+    const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
+    results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
                          run.take(chosen.results[i]).along(axes), devices);
   }
   return results;

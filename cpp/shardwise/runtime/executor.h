@@ -67,11 +67,10 @@ class Executable {
 
   size_t argument_count() const { return arguments_.size(); }
   size_t result_count() const { return results_.size(); }
-  // The sharding, blocks and global type that argument i must have, and that result i has.
+  // The placement and global type that argument i must have, and that result i has.
   struct Signature {
-    TensorType type;
-    TensorSharding sharding;
-    Dims blocks;
+    TensorType type;  // global
+    Placement placement;
   };
   const Signature& argument(size_t i) const { return arguments_[i]; }
   const Signature& result(size_t i) const { return results_[i]; }

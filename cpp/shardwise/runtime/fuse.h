@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/runtime/digits.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {

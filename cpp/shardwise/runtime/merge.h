@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/runtime/digits.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/shards.h"
 
 namespace shardwise {

@@ -195,6 +195,10 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
   return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
 }
 
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill) {
+  return scatter(array, sharding_of(placement), placement.local_shape(), fill);
+}
+
 NdArray gather(const ShardedArray& array) {
   check_internal(array.devices().is_all(), "gather: the shards of all devices");
   const TensorSharding& sharding = array.sharding();

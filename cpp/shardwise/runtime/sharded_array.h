@@ -13,6 +13,7 @@
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
 
+#include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/runtime/device_set.h"
 
@@ -54,6 +55,8 @@ class ShardedArray {
 // group gets the array, and the others get the reducer's neutral element.
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks = {},
                      PaddingFill fill = PaddingFill::kZero);
+
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill = PaddingFill::kZero);
 
 // The global array: a view when the shards are adjacent in one buffer, else a copy. Completes pending reductions.
 NdArray gather(const ShardedArray& array);

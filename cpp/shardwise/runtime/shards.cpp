@@ -49,27 +49,6 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
 
 }  // namespace
 
-std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
-  AxisList pieces;
-  Dims borders;
-  for (const AxisRef& axis : axes) {
-    borders.assign({axis.pre, axis.next()});
-    for (const AxisRef& other : others) {
-      if (other.axis != axis.axis) continue;
-      for (int64_t border : {other.pre, other.next()}) {
-        if (border > axis.pre && border < axis.next()) borders.push_back(border);
-      }
-    }
-    std::sort(borders.begin(), borders.end());
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-    for (size_t i = 0; i + 1 < borders.size(); ++i) {
-      if (borders[i + 1] % borders[i] != 0) return std::nullopt;
-      pieces.push_back({axis.axis, borders[i], borders[i + 1] / borders[i]});
-    }
-  }
-  return pieces;
-}
-
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) {
   Dims coordinates(grid.size());
   for (size_t i = grid.size(); i-- > 0;) {

@@ -13,11 +13,10 @@
 // 256, 8}: a view of the user's memory. Other shards are a list.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "shardwise/base/ndarray.h"
-#include "shardwise/mesh/axis.h"
+#include "shardwise/mesh/digits.h"
 
 namespace shardwise {
 
@@ -54,10 +53,6 @@ class Shards {
   NdArray stacked_;
   std::vector<NdArray> list_;
 };
-
-// `axes` with every ref cut at the borders of `others`; refs of size 1 are dropped. Returns none for a border that does
-// not divide.
-std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others);
 
 // The position along `axes`, in list order, of the device at `index` along `grid` whose other digits are 0.
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index);

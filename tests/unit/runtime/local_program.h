@@ -83,7 +83,7 @@ class LocalProgram {
 };
 
 inline ShardedArray given(const Executable& program, size_t i, const NdArray& whole) {
-  return scatter(whole, program.argument(i).sharding, program.argument(i).blocks);
+  return scatter(whole, program.argument(i).placement);
 }
 
 // On all devices of the mesh.

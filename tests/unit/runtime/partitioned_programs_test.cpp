@@ -289,14 +289,13 @@ void run_and_compare(unsigned seed) {
     const auto alone = Executable::unpartitioned(global);
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(scatter(whole[i], alone->argument(i).sharding, alone->argument(i).blocks));
+      arguments.push_back(scatter(whole[i], alone->argument(i).placement));
     }
     const std::vector<ShardedArray> right = run_virtual(*alone, arguments);
     const Executable together(std::make_shared<const Module>(module), context.layouts, mesh);
     arguments.clear();
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(
-          scatter(whole[i], together.argument(i).sharding, together.argument(i).blocks, PaddingFill::kPoison));
+      arguments.push_back(scatter(whole[i], together.argument(i).placement, PaddingFill::kPoison));
     }
     for (const bool faithful : {false, true}) {
       const std::vector<ShardedArray> results =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 
 #include "shardwise/base/error.h"
 
@@ -78,46 +78,6 @@ MeshPtr only_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kNoted);
   finder.see_main();
   return finder.has_several() || finder.found() != nullptr ? finder.found() : first_declared(module);
-}
-
-ProgramShardings::ProgramShardings(const Module& module)
-    : module_(module), context_(module.context()), mesh_(main_mesh(module)) {}
-
-ShardingId ProgramShardings::declared(ValueId value) {
-  return reduced(module_.value(value).sharding, module_.type(value).ndim());
-}
-
-ShardingId ProgramShardings::reduced(ShardingId id, int64_t ndim) {
-  if (mesh_ == nullptr) return {};
-  ShardingId& known = reduced_[{id, ndim}];
-  if (known) return known;
-  const TensorSharding* sharding = find(id);
-  std::vector<AxisList> dims(static_cast<size_t>(ndim));
-  for (size_t d = 0; sharding != nullptr && d < sharding->dims.size(); ++d) dims[d] = sharding->dims[d].axes;
-  known = of(std::move(dims), {}, Reducer::kNone);
-  return known;
-}
-
-ShardingId ProgramShardings::with_unreduced(ShardingId id, int64_t ndim) {
-  const TensorSharding* sharding = find(id);
-  const ShardingId dims_only = reduced(id, ndim);
-  if (sharding == nullptr || sharding->unreduced.empty()) return dims_only;
-  TensorSharding result = *find(dims_only);
-  result.unreduced = sharding->unreduced;
-  result.reducer = sharding->pending_reducer();
-  return context_.intern(result);
-}
-
-ShardingId ProgramShardings::replicated(int64_t ndim) const {
-  return of(std::vector<AxisList>(static_cast<size_t>(ndim)), {}, Reducer::kNone);
-}
-
-ShardingId ProgramShardings::of(std::vector<AxisList> dims, AxisList unreduced, Reducer reducer) const {
-  if (mesh_ == nullptr) return {};
-  TensorSharding sharding{.mesh = mesh_, .dims = {}, .replicated = {}, .unreduced = std::move(unreduced)};
-  for (AxisList& axes : dims) sharding.dims.push_back({std::move(axes), false, {}});
-  if (!sharding.unreduced.empty()) sharding.reducer = reducer;
-  return context_.intern(sharding);
 }
 
 }  // namespace shardwise
