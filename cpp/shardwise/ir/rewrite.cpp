@@ -58,7 +58,7 @@ void Rewrite::unlink(OpId op) {
 // They are linked at the end of the region first.
 void Rewrite::take_appended(Cursor at, size_t known) {
   std::vector<OpId>& ops = module_.region(at.region).ops;
-  if (ops.size() == known || (!at.next && !ends_.contains(at.region))) return;
+  if (ops.size() == known) return;
   Ends& ends = linked(at.region);
   const OpId first = ops[known], last = ends.last;
   ops.resize(known);
@@ -80,6 +80,7 @@ void Rewrite::move(OpId op, Cursor to) {
 }
 
 void Rewrite::move_ops(RegionId from, Cursor to) {
+  list_uses();
   commit(from);
   std::vector<OpId> ops;
   ops.swap(module_.region(from).ops);
