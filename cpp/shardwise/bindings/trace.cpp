@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/source_frame.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/annotations.h"
 
 namespace shardwise {

@@ -8,7 +8,7 @@
 
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/annotations.h"
 
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {

@@ -8,8 +8,8 @@
 //   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
 #include <vector>
 
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"

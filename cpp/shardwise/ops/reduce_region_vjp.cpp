@@ -6,7 +6,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/elementwise.h"

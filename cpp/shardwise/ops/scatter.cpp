@@ -3,7 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/elementwise.h"

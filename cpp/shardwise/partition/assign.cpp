@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/placed_values.h"
 

@@ -6,7 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/optimize_collectives.h"
 
-#include "shardwise/ir/cse.h"
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/cse.h"
+#include "shardwise/ir/rewrite/dce.h"
 
 namespace shardwise {
 namespace {

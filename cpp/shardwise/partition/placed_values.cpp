@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/value_names.h"
 
 namespace shardwise {

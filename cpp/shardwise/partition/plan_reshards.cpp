@@ -2,7 +2,7 @@
 #include "shardwise/partition/plan_reshards.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/propagation/data_flow_edges.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/propagation/apply_constraints.h"
 #include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/data_flow_edges.h"

@@ -11,7 +11,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"

@@ -7,9 +7,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
-#include "shardwise/ir/rewrite.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/ops/control.h"
 #include "shardwise/ops/manual.h"

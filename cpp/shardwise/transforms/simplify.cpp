@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/simplify.h"
 
-#include "shardwise/ir/cse.h"
-#include "shardwise/ir/dce.h"
-#include "shardwise/ir/walk.h"
+#include "shardwise/ir/rewrite/cse.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {

@@ -18,7 +18,7 @@ namespace shardwise {
 Module simplify(Module module, PassContext& context);
 inline constexpr Pass kSimplify{"simplify", "merge equal ops, fold moved splats, remove what is unused", simplify};
 
-// Its own step, over all functions (the others are ir/cse.h and ir/dce.h); returns the number of ops folded.
+// Its own step, over all functions (the others are in ir/rewrite); returns the number of ops folded.
 int64_t fold_splats(Module& module);
 
 }  // namespace shardwise

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/cse.h"
+#include "shardwise/ir/rewrite/cse.h"
 
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/verifier.h"
 #include "test_ops.h"
 
@@ -93,7 +93,8 @@ TEST(Dce, RemovesWhatNothingDependsOn) {
   const std::string text =
       "%0 = stablehlo.add %a, %b : tensor<8x8xf32>\n%1 = stablehlo.add %0, %0 : tensor<8x8xf32>\n"
       "%2 = \"test.constraint\"(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
-      "%3 = \"test.any\"(%a) ({\n \"test.effect\"() : () -> ()\n stablehlo.return\n}) : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+      "%3 = \"test.any\"(%a) ({\n \"test.effect\"() : () -> ()\n stablehlo.return\n}) : (tensor<8x8xf32>) -> "
+      "tensor<8x8xf32>\n"
       "%4 = stablehlo.add %b, %b : tensor<8x8xf32>\n";
   Module module = parse_test(program(text));
   const std::vector<OpId> ops = module.region(module.main().body).ops;

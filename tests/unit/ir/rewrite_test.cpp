@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/verifier.h"
 #include "test_ops.h"
 

@@ -3,7 +3,7 @@
 // The text of the real ops: what JAX prints parses, and what we print reads back as the same program.
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/text/parser.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ops/create.h"
 #include "support/program_text.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/walk.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/propagation/map_shardings.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/rewrite.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 #include "shardwise/base/error.h"
 

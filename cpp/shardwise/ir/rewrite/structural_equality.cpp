@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 
 #include <algorithm>
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/cse.h"
+#include "shardwise/ir/rewrite/cse.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/ir/dce.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {
@@ -17,25 +18,38 @@ namespace {
 class EqualOps {
  public:
   EqualOps(Module& module, const SameMeaning& same_meaning)
-      : module_(module), rewrite_(module), same_regions_(module), same_meaning_(same_meaning) {}
+      : module_(module), replacement_(module.value_count()), same_regions_(module), same_meaning_(same_meaning) {}
 
-  // Equal ops are looked for in the same region only: a value of a body is not to be had outside.
+  // Equal ops are looked for in the same region only: a value of a body is not visible outside.
   int64_t merge_region(RegionId region) {
     std::unordered_multimap<size_t, OpId> known;
-    known.reserve(module_.region(region).ops.size());
+    std::vector<OpId>& ops = module_.region(region).ops;
+    known.reserve(ops.size());
     int64_t merged = 0;
-    for (size_t i = 0; i < module_.region(region).ops.size(); ++i) {
-      const OpId id = module_.region(region).ops[i];
-      for (const RegionId inner : module_.regions(id)) {
-        merged += merge_region(inner);
-        rewrite_.commit(inner);  // what the op is compared by
+    size_t kept = 0;
+    for (const OpId id : ops) {
+      for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
+        if (const ValueId by = replacement(module_.operands(id)[i])) module_.set_operand(id, i, by);
       }
-      if (is_mergeable(id) && merge(id, known)) ++merged;
+      for (const RegionId inner : module_.regions(id)) merged += merge_region(inner);
+      if (is_mergeable(id) && merge(id, known)) {
+        module_.drop_uses(id);
+      } else {
+        ops[kept++] = id;
+      }
+    }
+    merged += static_cast<int64_t>(ops.size() - kept);
+    ops.resize(kept);
+    for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
+      if (const ValueId by = replacement(module_.region(region).results[i])) module_.set_region_result(region, i, by);
     }
     return merged;
   }
 
  private:
+  // One walk down replaces operands as it goes: that needs no lists of uses.
+  ValueId replacement(ValueId value) const { return replacement_[value.index]; }
+
   bool is_mergeable(OpId id) const {
     const Operation& op = module_.op(id);
     bool has_reshard = op.def->traits.reshard;
@@ -52,9 +66,8 @@ class EqualOps {
     for (auto it = begin; it != end; ++it) {
       if (!equal_ops(it->second, id, attrs)) continue;
       for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
-        rewrite_.replace(module_.result(id, i), module_.result(it->second, i));
+        replacement_[module_.result(id, i).index] = module_.result(it->second, i);
       }
-      rewrite_.erase(id);
       return true;
     }
     known.emplace(hash, id);
@@ -124,7 +137,7 @@ class EqualOps {
   }
 
   Module& module_;
-  Rewrite rewrite_;
+  std::vector<ValueId> replacement_;  // by value; none for a value that stays
   SameRegions same_regions_;
   const SameMeaning& same_meaning_;
 };

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/walk.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 

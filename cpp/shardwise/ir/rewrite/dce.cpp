@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/dce.h"
+#include "shardwise/ir/rewrite/dce.h"
 
 #include <algorithm>
 #include <vector>
