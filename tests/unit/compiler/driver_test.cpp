@@ -118,8 +118,8 @@ TEST(Driver, KeepsTheProgramThatAPassFailedOn) {
   CompileUnit unit = unit_of_tanh();
   const std::string before = print(*unit.module, {.locations = true});
   const Report report = report_of(unit, std::vector<Pass>{kBroken});
-  EXPECT_EQ(report.message.find("a bug in shardwise: two is one, in the pass broken; please report it"), 0u)
-      << report.message;
+  EXPECT_EQ(report.message.find("a bug in shardwise: two is one"), 0u) << report.message;
+  EXPECT_NE(report.message.find(", in the pass broken; please report it"), std::string::npos) << report.message;
   EXPECT_EQ(report.kept, before);
 }
 
