@@ -85,9 +85,9 @@ TEST(Placement, TextIsReadBack) {
 
 TEST(Placement, TextErrorsHaveAPlace) {
   EXPECT_EQ(message_of<ParseError>([] { parsed(R"(<@mesh, [{"x"}]>)"); }),
-            "placement text: line 1, column 15: expected ':' before the block of a dim, got ']'");
+            "1:15: placement text: expected ':' before the block of a dim, got \"]\"");
   EXPECT_EQ(message_of<ParseError>([] { parsed(R"(<@other, []>)"); }),
-            "placement text: line 1, column 2: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
+            "1:2: placement text: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
 }
 
 TEST(Placement, EqualPlacementsHaveEqualHashes) {
