@@ -287,7 +287,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
     code, out, err = run(capsys, "opt", file, "--passes=localize")
     assert (code, out) == (1, "")
     assert 'what it sums up must be whole, or its result left unreduced, got dim 1 of operand 0 over "y"' in err
-    assert err.startswith(f"{file}:4:8: error: stablehlo.reduce: ")
+    assert err.startswith(f"{file}:4:10: error: stablehlo.reduce: ")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@
 
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
+#include "shardwise/ir/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
@@ -126,7 +127,10 @@ void leave_group(Module& module, OpId group) {
     return op == group || (module.op(op).def->traits.sharding_group && module.op(op).loc == loc &&
                            std::ranges::find(members, module.operands(op)[0]) != members.end());
   };
-  for (uint32_t r = 1; r < module.region_count(); ++r) std::erase_if(module.region(RegionId{r}).ops, leaves);
+  Rewrite rewrite(module);
+  walk(module, [&](OpId op) {
+    if (leaves(op)) rewrite.erase(op);
+  });
 }
 
 // Takes the annotation away; where it cannot go, why. What is said of a value behind a data-flow edge that propagation

@@ -121,6 +121,9 @@ struct Attribute : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, Int
 
 size_t hash_value(const Attribute& attribute);
 
+// Why a reshard or a collective is there: "operand 0 of tanh". It does not tell two collectives apart.
+inline constexpr std::string_view kCauseAttr = "cause";
+
 // An ordered dictionary of attributes. Small: lookups are linear.
 class Attrs {
  public:

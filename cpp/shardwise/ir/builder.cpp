@@ -94,7 +94,9 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     error.at(context().location_text(loc_));
     throw;
   }
-  return module_->append_op(region_, def, operands, attrs, results, loc_, regions);
+  const OpId made = module_->append_op(region_, def, operands, attrs, results, loc_, regions);
+  module_->op(made).origin = origin_;
+  return made;
 }
 
 OpId Builder::create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,

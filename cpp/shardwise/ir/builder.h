@@ -70,7 +70,9 @@ class Builder {
   Context& context() const { return module_->context(); }
   RegionId region() const { return region_; }
   LocId loc() const { return loc_; }
-  void set_loc(LocId loc) { loc_ = loc; }
+  OpId origin() const { return origin_; }
+  // Of the ops that are created from now on.
+  void set_loc(LocId loc, OpId origin = {}) { loc_ = loc, origin_ = origin; }
 
   // The general form, with any number of results. `declared` may be empty when the operands imply the types.
   OpId create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs = {},
@@ -89,6 +91,7 @@ class Builder {
   Module* module_;
   RegionId region_;
   LocId loc_;
+  OpId origin_;
 };
 
 // The definition of an op by name, from the registry of ops/; null if there is none. ir/ is below ops/, so the registry

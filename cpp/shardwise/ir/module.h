@@ -23,6 +23,7 @@
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/ids.h"
 #include "shardwise/ir/stage.h"
+#include "shardwise/ir/use_lists.h"
 
 namespace shardwise {
 
@@ -35,12 +36,14 @@ struct Value {
   RegionId region = {};  // for an argument: its region
   uint32_t index = 0;    // which result or argument
   LocId loc = {};        // for an argument: its name and place
+  ValueId origin = {};   // the value of the traced module that this one holds (Module::mark_origins), or none
 };
 
 struct Operation {
   const OpDef* def = nullptr;
   AttrsId attrs;
   LocId loc;
+  OpId origin = {};  // the op of the traced module that this one was made for, or none
   RegionId parent;
   uint32_t operand_begin = 0, operand_count = 0;
   uint32_t first_result = 0, result_count = 0;  // results are consecutive values
@@ -97,14 +100,27 @@ class Module {
   const Region& region(RegionId id) const { return regions_[id.index]; }
 
   const TensorType& type(ValueId id) const { return context_->type(value(id).type); }
-  std::span<ValueId> operands(OpId id);
   std::span<const ValueId> operands(OpId id) const;
   std::span<const ValueId> operand_pool() const { return operand_pool_; }  // indexed by operand_begin
   std::span<const RegionId> regions(OpId id) const;
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
   const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }
 
-  // Local sizes of a value's dims if they differ from ceil(size / shards); null for the default (resharded stage).
+  // Edits; rewrite.h has more. Results of a region that an op owns already are changed by set_region_result alone.
+  void set_operand(OpId id, uint32_t index, ValueId value);
+  void set_region_result(RegionId id, uint32_t index, ValueId value);
+  // The op becomes another one without operands that has the same results.
+  void become_constant(OpId id, const OpDef& def, AttrsId attrs);
+  // The regions leave the op and stay as they are: bodies of functions, for example.
+  void release_regions(OpId id);
+  void drop_uses(OpId id);  // of an op that goes, and of all that is in its regions
+  // The lists are built by the first call, kept up to date by append_op and edits, and not copied with the module.
+  UseRange uses(ValueId value);
+
+  // Makes every op and value its own origin; replacing, cloning and localizing keep origins.
+  void mark_origins();
+
+  // Local sizes of a value's dims where they differ from ceil(size / shards); null for the default (resharded stage).
   const Dims* blocks(ValueId id) const;
   void set_blocks(ValueId id, Dims blocks);
 
@@ -113,6 +129,18 @@ class Module {
   size_t region_count() const { return regions_.size(); }
 
  private:
+  struct Uses {  // a copy has none
+    Uses() = default;
+    Uses(const Uses&) {}
+    Uses(Uses&&) = default;
+    Uses& operator=(const Uses&) {
+      lists.reset();
+      return *this;
+    }
+    Uses& operator=(Uses&&) = default;
+    std::unique_ptr<UseLists> lists;
+  };
+
   std::shared_ptr<Context> context_;
   std::vector<Value> values_;
   std::vector<Operation> ops_;
@@ -120,6 +148,7 @@ class Module {
   std::vector<ValueId> operand_pool_;
   std::vector<RegionId> region_pool_;
   std::unordered_map<ValueId, Dims> blocks_;
+  Uses uses_;
 };
 
 // Reads one op together with its module. Cheap to copy.
@@ -146,21 +175,6 @@ class OpView {
  private:
   const Module* module_;
   OpId id_;
-};
-
-// The uses of every value, as one array sorted by value: uses(v) is a span of (op, operand index).
-struct Use {
-  OpId op;
-  uint32_t operand;
-};
-class UseLists {
- public:
-  explicit UseLists(const Module& module);
-  std::span<const Use> uses(ValueId value) const;
-
- private:
-  std::vector<uint32_t> begin_;
-  std::vector<Use> uses_;
 };
 
 }  // namespace shardwise

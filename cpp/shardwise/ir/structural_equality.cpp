@@ -18,7 +18,8 @@ bool same_attributes(const Attrs& a, const Attrs& b) {
 
 class Comparison {
  public:
-  Comparison(const Module& a, const Module& b) : a_(a), b_(b), partner_(a.value_count()) {}
+  // `partner` has a place for each value of a, all of them empty.
+  Comparison(const Module& a, const Module& b, std::vector<ValueId>& partner) : a_(a), b_(b), partner_(partner) {}
 
   bool functions() {
     return a_.name == b_.name && same_stage() && same_meshes() &&
@@ -26,7 +27,11 @@ class Comparison {
                       [&](const Function& a, const Function& b) { return function(a, b); });
   }
 
-  bool bodies(RegionId a, RegionId b) { return region(a, b); }
+  bool regions(RegionId a, RegionId b) {
+    const bool same = region(a, b);
+    for (const ValueId value : paired_) partner_[value.index] = {};
+    return same;
+  }
 
  private:
   bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
@@ -56,15 +61,23 @@ class Comparison {
   // Compares types and columns, and records that the two values correspond.
   bool values(ValueId a, ValueId b) {
     partner_[a.index] = b;
+    if (is_one_module()) paired_.push_back(a);
     const Dims* a_blocks = a_.blocks(a);
     const Dims* b_blocks = b_.blocks(b);
     const bool same_blocks = a_blocks == nullptr || b_blocks == nullptr ? a_blocks == b_blocks : *a_blocks == *b_blocks;
     return a_.type(a) == b_.type(b) && same_blocks;
   }
 
+  bool is_one_module() const { return &a_ == &b_; }
+
+  bool corresponding(ValueId a, ValueId b) const {
+    const ValueId partner = partner_[a.index];
+    return partner ? partner == b : is_one_module() && a == b;
+  }
+
   bool corresponding(std::span<const ValueId> a, std::span<const ValueId> b) const {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [&](ValueId a_id, ValueId b_id) { return partner_[a_id.index] == b_id; });
+                      [&](ValueId a_id, ValueId b_id) { return corresponding(a_id, b_id); });
   }
 
   bool region(RegionId a_id, RegionId b_id) {
@@ -110,13 +123,20 @@ class Comparison {
 
   const Module& a_;
   const Module& b_;
-  std::vector<ValueId> partner_;  // by value of a: the value of b that corresponds
+  std::vector<ValueId>& partner_;  // by value of a: the value of b that corresponds
+  std::vector<ValueId> paired_;    // those of one module that have a partner
 };
 
 }  // namespace
 
-bool structurally_equal(const Module& a, const Module& b) { return Comparison(a, b).functions(); }
+bool structurally_equal(const Module& a, const Module& b) {
+  std::vector<ValueId> partner(a.value_count());
+  return Comparison(a, b, partner).functions();
+}
 
-bool same_bodies(const Module& module, RegionId a, RegionId b) { return Comparison(module, module).bodies(a, b); }
+bool SameRegions::operator()(RegionId a, RegionId b) {
+  if (partner_.size() < module_.value_count()) partner_.resize(module_.value_count());
+  return Comparison(module_, module_, partner_).regions(a, b);
+}
 
 }  // namespace shardwise

@@ -14,7 +14,16 @@
 namespace shardwise {
 
 bool structurally_equal(const Module& a, const Module& b);
-// The same for two regions that capture no values.
-bool same_bodies(const Module& module, RegionId a, RegionId b);
+
+// The same of two regions of one module. A value from around them corresponds to itself alone.
+class SameRegions {
+ public:
+  explicit SameRegions(const Module& module) : module_(module) {}
+  bool operator()(RegionId a, RegionId b);
+
+ private:
+  const Module& module_;
+  std::vector<ValueId> partner_;  // by value; empty between two questions
+};
 
 }  // namespace shardwise

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/annotations.h"
 
-#include <algorithm>
+#include "shardwise/ir/rewrite.h"
 
 namespace shardwise {
 namespace {
@@ -83,19 +83,11 @@ void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
     module.value(value).sharding = module.context().intern(sharding);
     return;
   }
-  Builder builder(module, region, op ? module.op(op).loc : module.value(value).loc);
-  const ValueId constrained = create_sharding_constraint(builder, value, sharding);
-  const OpId constraint = module.value(constrained).op;
-  std::vector<OpId>& ops = module.region(region).ops;
-  ops.pop_back();
-  ops.insert(op ? std::next(std::ranges::find(ops, op)) : ops.begin(), constraint);
-  for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (OpId{i} == constraint) continue;
-    for (ValueId& operand : module.operands(OpId{i})) operand = operand == value ? constrained : operand;
-  }
-  for (uint32_t i = 1; i < module.region_count(); ++i) {
-    for (ValueId& result : module.region(RegionId{i}).results) result = result == value ? constrained : result;
-  }
+  Rewrite rewrite(module);
+  const ValueId constrained = rewrite.insert(rewrite.behind(value), rewrite.loc(value), [&](Builder& builder) {
+    return create_sharding_constraint(builder, value, sharding);
+  });
+  rewrite.replace(value, constrained, module.value(constrained).op);
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/placed_values.h"
 
@@ -27,32 +28,32 @@ std::string short_name(std::string_view name) { return std::string(name.substr(n
 
 class Assignment {
  public:
-  explicit Assignment(const Module& module)
-      : rewriter_(module),
+  explicit Assignment(Module& module)
+      : source_(module),
+        target_(empty_copy(source_)),
+        builder_(target_, target_.main().body),
+        copy_(source_, target_),
         planner_(module.context(), ReshardPlanner::Effort::kEstimate),
         placements_(module),
-        values_(rewriter_, planner_, placements_),
-        uses_(module) {}
+        values_(source_, builder_, planner_, placements_) {}
 
   Module run(Counters& counters) {
     const Region& body = source().region(source().main().body);
-    rewriter_.copy_arguments();
     for (const ValueId argument : body.arguments) values_.add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source(), id));
     add_results();
     counters.add("assign.states", planner_.states());
-    Module assigned = rewriter_.finish();
-    assigned.stage = Stage::kAssigned;
-    return assigned;
+    target_.stage = Stage::kAssigned;
+    return std::move(target_);
   }
 
  private:
-  const Module& source() const { return rewriter_.source(); }
+  const Module& source() const { return source_; }
   TypeId type_of(ValueId value) const { return source().value(value).type; }
 
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
-    rewriter_.builder().set_loc(op.loc());
+    builder_.set_loc(op.loc(), source().op(op.id()).origin);
     if (traits.constraint || traits.reshard) {
       values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
     } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
@@ -73,9 +74,9 @@ class Assignment {
       operands.push_back(
           values_.get(op.operand(i), placements_.replicated(type_of(op.operand(i))), operand_cause(op, i)));
     }
-    const OpId made = rewriter_.copy(op, std::move(operands));
+    const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
                   placements_.replicated(type_of(op.result(i))), {});
     }
   }
@@ -134,7 +135,8 @@ class Assignment {
     const Region& body = source().region(source().main().body);
     if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;
     double count = 0;
-    for (const Use& use : uses_.uses(value)) {
+    for (const Use use : source_.uses(value)) {
+      if (!use.op) continue;
       const OpView op(source(), use.op);
       if (use.op != user.id() && !may_pass(op, source().context().sharding_rule(op), reducer)) return 0;
       ++count;
@@ -175,9 +177,9 @@ class Assignment {
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
     if (!compute.reduced.empty()) cause = "reduction in " + short_name(op.name());
-    const OpId made = rewriter_.copy(op, std::move(operands));
+    const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
                   result_placement(placements_, op, rule, compute, i), cause);
     }
   }
@@ -187,7 +189,7 @@ class Assignment {
   }
 
   void add_results() {
-    Function& main = rewriter_.target().main();
+    Function& main = target_.main();
     const std::vector<ValueId>& results = source().region(source().main().body).results;
     const std::vector<ShardingId>& declared = source().main().result_shardings;
     std::vector<ShardingId> shardings;
@@ -196,19 +198,21 @@ class Assignment {
                                      ? placements_.reduced(declared[i], type_of(results[i]))
                                      : placements_.declared(results[i]);
       const OpId op = source().value(results[i]).op;
-      rewriter_.builder().set_loc(op ? source().op(op).loc : source().value(results[i]).loc);
+      builder_.set_loc(op ? source().op(op).loc : source().value(results[i]).loc, source().op(op).origin);
       const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
-      rewriter_.target().region(main.body).results.push_back(result);
+      target_.region(main.body).results.push_back(result);
       shardings.push_back(placements_.sharding(wanted));
     }
     main.result_shardings = std::move(shardings);
   }
 
-  Rewriter rewriter_;
+  Module& source_;
+  Module target_;
+  Builder builder_;
+  GraphCopy copy_;
   ReshardPlanner planner_;
   ProgramPlacements placements_;
   PlacedValues values_;
-  UseLists uses_;
   FactorProjection projection_;
   std::vector<const Placement*> tensors_;
 };

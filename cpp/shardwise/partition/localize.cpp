@@ -6,13 +6,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
 #include "shardwise/propagation/program_mesh.h"
-#include "shardwise/transforms/rewriter.h"
 
 namespace shardwise {
 namespace {
@@ -83,57 +83,61 @@ void check_sharded_alike(const PartitionContext& context) {
 class Localization {
  public:
   explicit Localization(const Module& source)
-      : rewriter_(source), emitter_(rewriter_.builder(), main_mesh(source)), values_(source.value_count()) {}
+      : source_(source),
+        target_(empty_copy(source)),
+        builder_(target_, target_.main().body),
+        emitter_(builder_, main_mesh(source)),
+        values_(source.value_count()) {}
 
   Module run(std::vector<LocalLayout>& layouts) {
-    for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);
-    for (const OpId id : rewriter_.source_body().ops) add_op(OpView(rewriter_.source(), id));
+    const Region& body = source_.region(source_.main().body);
+    for (const ValueId argument : body.arguments) add_argument(argument);
+    for (const OpId id : body.ops) add_op(OpView(source_, id));
     check_results();
-    Function& main = rewriter_.target().main();
-    for (const ValueId result : rewriter_.source_body().results) {
-      rewriter_.target().region(main.body).results.push_back(values_[result.index].value);
+    Function& main = target_.main();
+    for (const ValueId result : body.results) {
+      target_.region(main.body).results.push_back(values_[result.index].value);
     }
     main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
-    layouts_.resize(rewriter_.target().value_count());
+    layouts_.resize(target_.value_count());
     layouts = std::move(layouts_);
-    Module local = rewriter_.finish();
-    local.stage = Stage::kLocal;
-    return local;
+    target_.stage = Stage::kLocal;
+    return std::move(target_);
   }
 
  private:
   // A text may claim that it has been assigned: its results must be where main declares them.
   void check_results() const {
-    const Module& source = rewriter_.source();
-    const std::vector<ShardingId>& declared = source.main().result_shardings;
-    const std::vector<ValueId>& results = rewriter_.source_body().results;
+    const std::vector<ShardingId>& declared = source_.main().result_shardings;
+    const std::vector<ValueId>& results = source_.region(source_.main().body).results;
     for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
       if (!declared[i]) continue;
       const LocalLayout& layout = values_[results[i].index].layout;
-      const TensorSharding& wanted = source.context().sharding(declared[i]);
+      const TensorSharding& wanted = source_.context().sharding(declared[i]);
       const bool is_there = layout.unreduced.empty() &&
                             std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
       if (is_there) continue;
-      const ShardingId found = source.value(results[i]).sharding;
-      const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
+      const ShardingId found = source_.value(results[i]).sharding;
+      const std::string got = found ? short_text(source_.context().sharding(found)) : "no sharding";
       fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
                           "run assign on the program before");
     }
   }
 
   void add_argument(ValueId argument) {
-    LocalValue local{.value = {}, .layout = layout_of(rewriter_.source(), argument)};
-    const TensorType& type = rewriter_.source().type(argument);
-    local.value = rewriter_.add_argument(argument, context().tensor(type.dtype, local.layout.local_shape()));
+    LocalValue local{.value = {}, .layout = layout_of(source_, argument)};
+    const TensorType& type = source_.type(argument);
+    local.value = target_.add_argument(builder_.region(), context().tensor(type.dtype, local.layout.local_shape()),
+                                       source_.value(argument).loc);
     keep(argument, std::move(local));
   }
 
   void add_op(const OpView& op) {
-    rewriter_.builder().set_loc(op.loc());
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       const LocalValue& operand = values_[op.operand(0).index];
-      LocalValue result{.value = {}, .layout = layout_of(rewriter_.source(), op.result())};
+      LocalValue result{.value = {}, .layout = layout_of(source_, op.result())};
       result.value = localize_collective(emitter_, op, operand.value, operand.layout, result.layout);
       keep(op.result(), std::move(result));
       return;
@@ -142,7 +146,7 @@ class Localization {
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
-    for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(rewriter_.source(), op.result(i))});
+    for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(source_, op.result(i))});
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       check_left_unreduced(partition);
@@ -160,12 +164,15 @@ class Localization {
     if (layouts_.size() <= local.value.index) layouts_.resize(local.value.index + 1);
     LocalLayout& layout = layouts_[local.value.index];
     if (!layout.global_value) layout = local.layout;
+    target_.value(local.value).origin = source_.value(layout.global_value).origin;
     values_[global.index] = std::move(local);
   }
 
-  Context& context() { return rewriter_.target().context(); }
+  Context& context() { return target_.context(); }
 
-  Rewriter rewriter_;
+  const Module& source_;
+  Module target_;
+  Builder builder_;
   LocalEmitter emitter_;
   std::vector<LocalValue> values_;    // by global value
   std::vector<LocalLayout> layouts_;  // by local value

@@ -7,7 +7,7 @@
 //   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
 //   ->  one all_gather, with the first cause
 //
-// Collectives that differ only in their cause are equal. Ops with side effects or regions stay.
+// The reason why a collective is there does not tell two collectives apart; ops with side effects stay.
 #pragma once
 
 #include "shardwise/ir/pass.h"

@@ -4,23 +4,26 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/value_names.h"
 
 namespace shardwise {
 
 void PlacedValues::add_argument(ValueId argument) {
-  const Module& source = rewriter_.source();
-  const PlacementId home = placements_.of(source.value(argument).sharding, source.value(argument).type);
-  add(argument, rewriter_.get(argument), home, argument_text(source, argument));
+  const Value& known = source_.value(argument);
+  const PlacementId home = placements_.of(known.sharding, known.type);
+  const ValueId made = target().add_argument(builder_.region(), known.type, known.loc);
+  target().value(made).origin = known.origin;
+  add(argument, made, home, argument_text(source_, argument));
 }
 
 void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause) {
-  rewriter_.target().value(made).sharding = placements_.sharding(home);
-  const OpId op = rewriter_.source().value(source).op;
+  target().value(made).sharding = placements_.sharding(home);
+  const OpId op = source_.value(source).op;
   placed_[source.index] = {.versions = {{home, made}},
                            .pending_cause = std::move(pending_cause),
-                           .loc = op ? rewriter_.source().op(op).loc : rewriter_.source().value(source).loc,
+                           .loc = op ? source_.op(op).loc : source_.value(source).loc,
                            .constant = {}};
 }
 
@@ -29,7 +32,7 @@ void PlacedValues::add_constant(const OpView& op) {
 }
 
 void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view cause) {
-  const Module& module = rewriter_.source();
+  const Module& module = source_;
   const Value& column = module.value(source);
   PlacementId wanted = placements_.declared(source);
   const Placement* written = placements_.find(placements_.of(column.sharding, column.type));
@@ -82,7 +85,7 @@ double PlacedValues::bytes(ValueId source, PlacementId need) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) return 0;
   double bytes = 0;
-  check_internal(nearest(placed, rewriter_.source().value(source).type, need, bytes) != nullptr,
+  check_internal(nearest(placed, source_.value(source).type, need, bytes) != nullptr,
                  "a value cannot be brought to the placement that an op needs");
   return bytes;
 }
@@ -91,38 +94,39 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   Placed& placed = placed_[source.index];
   if (placed.constant) make_constant(placed, need);
   double bytes = 0;
-  const Version* from = nearest(placed, rewriter_.source().value(source).type, need, bytes);
+  const Version* from = nearest(placed, source_.value(source).type, need, bytes);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
   if (from->placement == need) return from->value;
 
   const Placement* before = placements_.find(from->placement);
   const Placement* after = placements_.find(need);
   const bool reduces = before != nullptr && before->unreduced.size() > (after == nullptr ? 0 : after->unreduced.size());
-  Builder& builder = rewriter_.builder();
-  const LocId users_loc = builder.loc();
+  const LocId users_loc = builder_.loc();
+  const OpId users_origin = builder_.origin();
   if (reduces && !placed.pending_cause.empty()) {
     cause = placed.pending_cause;
-    builder.set_loc(placed.loc);
+    builder_.set_loc(placed.loc, users_origin);
   }
-  const ValueId made = builder.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
-  builder.set_loc(users_loc);
-  rewriter_.target().value(made).sharding = placements_.sharding(need);
+  const ValueId made = builder_.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
+  builder_.set_loc(users_loc, users_origin);
+  target().value(made).sharding = placements_.sharding(need);
+  target().value(made).origin = target().value(from->value).origin;
   placed.versions.push_back({need, made});
   return made;
 }
 
 // Creates the constant with the needed placement, or whole, to be sliced.
 void PlacedValues::make_constant(Placed& placed, PlacementId need) {
-  const OpView op(rewriter_.source(), placed.constant);
-  const ShardingRule& rule = rewriter_.source().context().sharding_rule(op);
+  const OpView op(source_, placed.constant);
+  const ShardingRule& rule = source_.context().sharding_rule(op);
   const PlacementId made_in =
       can_be_made(rule, placements_.find(need)) ? need : placements_.replicated(op.module().value(op.result()).type);
   for (const Version& version : placed.versions) {
     if (version.placement == made_in) return;
   }
-  const OpId made = rewriter_.copy(op, {});
-  const ValueId value = rewriter_.target().result(made);
-  rewriter_.target().value(value).sharding = placements_.sharding(made_in);
+  const OpId made = GraphCopy(source_, target()).op(op.id(), builder_.region(), {});
+  const ValueId value = target().result(made);
+  target().value(value).sharding = placements_.sharding(made_in);
   placed.versions.push_back({made_in, value});
 }
 

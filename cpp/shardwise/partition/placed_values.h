@@ -16,7 +16,6 @@
 
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
-#include "shardwise/transforms/rewriter.h"
 
 namespace shardwise {
 
@@ -25,10 +24,11 @@ bool can_be_made(const ShardingRule& rule, const Placement* wanted);
 
 class PlacedValues {
  public:
-  PlacedValues(Rewriter& rewriter, ReshardPlanner& planner, ProgramPlacements& placements)
-      : rewriter_(rewriter), planner_(planner), placements_(placements), placed_(rewriter.source().value_count()) {}
+  // What they need is created by `builder`.
+  PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements)
+      : source_(source), builder_(builder), planner_(planner), placements_(placements), placed_(source.value_count()) {}
 
-  void add_argument(ValueId argument);
+  void add_argument(ValueId argument);  // of main
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause);
   void add_constant(const OpView& op);
   // `source` is `original`, resharded to the declared placement of `source`.
@@ -54,7 +54,10 @@ class PlacedValues {
   bool can_reach(PlacementId from, PlacementId need) const;
   void make_constant(Placed& placed, PlacementId need);
 
-  Rewriter& rewriter_;
+  Module& target() const { return builder_.module(); }
+
+  const Module& source_;
+  Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
   std::vector<Placed> placed_;  // by source value

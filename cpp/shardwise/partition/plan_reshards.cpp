@@ -2,7 +2,7 @@
 #include "shardwise/partition/plan_reshards.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/transforms/rewriter.h"
+#include "shardwise/ir/rewrite.h"
 
 namespace shardwise {
 namespace {
@@ -48,16 +48,17 @@ Placement placement_in(const Context& context, ShardingId sharding, TypeId type,
   return placement_of(context.sharding(sharding), shape, blocks == nullptr ? DimSpan() : DimSpan(*blocks));
 }
 
-// Emits the steps of the plan for one reshard of the source module; returns the resharded value.
-ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, const OpView& reshard, ValueId operand) {
+// Emits the steps of the plan for one reshard; returns the resharded value.
+ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
   Module& module = builder.module();
   Context& context = module.context();
-  const TypeId type = source.value(reshard.operand(0)).type;
+  const ValueId operand = reshard.operand(0);
+  const Value result = module.value(reshard.result());
+  const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
-  const ShardingId to = source.value(reshard.result()).sharding;
-  const MeshPtr& mesh = context.sharding(to ? to : from).mesh;
+  const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
   const Placement before = placement_in(context, from, type, module.blocks(operand), mesh);
-  const Placement after = placement_in(context, to, type, source.blocks(reshard.result()), mesh);
+  const Placement after = placement_in(context, result.sharding, type, module.blocks(reshard.result()), mesh);
   const ReshardPlan& plan = planner.plan(type, context.intern(before), context.intern(after));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
@@ -66,6 +67,7 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, co
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = context.intern(sharding_of(step.after));
+    module.value(value).origin = result.origin;
     // Later steps and localization must use the same blocks as the plan.
     if (!step.after.has_default_blocks(context.type(type).shape)) module.set_blocks(value, step.after.local_shape());
   }
@@ -102,23 +104,22 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
 }
 
 Module plan_reshards(Module module, PassContext& context) {
-  Rewriter rewriter(module);
   ReshardPlanner planner(module.context());
-  rewriter.copy_arguments();
-  for (const OpId id : rewriter.source_body().ops) {
-    const OpView op(rewriter.source(), id);
-    if (!op.def().traits.reshard) {
-      rewriter.copy(op);
-      continue;
-    }
-    rewriter.builder().set_loc(op.loc());
-    rewriter.set(op.result(), emit(rewriter.builder(), planner, rewriter.source(), op, rewriter.get(op.operand(0))));
+  Rewrite rewrite(module);
+  const std::vector<OpId> ops = module.region(module.main().body).ops;
+  for (const OpId id : ops) {
+    const OpView op(module, id);
+    if (!op.def().traits.reshard) continue;
+    const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
+      builder.set_loc(op.loc(), module.op(id).origin);
+      return emit(builder, planner, op);
+    });
+    rewrite.replace(id, std::span(&moved, 1));
   }
-  rewriter.return_mapped_results();
+  rewrite.commit();
   context.counters.add("plan_reshards.states", planner.states());
-  Module planned = rewriter.finish();
-  if (planned.stage == Stage::kAssigned) planned.stage = Stage::kResharded;
-  return planned;
+  if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
+  return module;
 }
 
 }  // namespace shardwise

@@ -44,9 +44,6 @@ class ReshardPlanner {
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
 };
 
-// The name of the attribute that says why a reshard or a collective is there.
-inline constexpr std::string_view kCauseAttr = "cause";
-
 // A program that `assign` has not seen stays at its stage.
 Module plan_reshards(Module module, PassContext& context);
 inline constexpr Pass kPlanReshards{.name = "plan_reshards",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/dce.h"
 #include "shardwise/propagation/apply_constraints.h"
 #include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/data_flow_edges.h"
@@ -9,7 +10,6 @@
 #include "shardwise/propagation/shardy/remove_size_one_axes.h"
 #include "shardwise/propagation/split_constants.h"
 #include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/simplify.h"
 
 namespace shardwise {
 namespace {
@@ -52,7 +52,7 @@ Module sink_edges(Module module, PassContext& context) {
 }
 
 Module remove_unused(Module module, PassContext&) {
-  remove_unused_ops(module, UnusedConstraints::kRemove);
+  dce(module, UnusedConstraints::kRemove);
   return module;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/propagation/visit_queue.h"
 
+#include "shardwise/ir/dce.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/transforms/simplify.h"
 
 namespace shardwise {
 

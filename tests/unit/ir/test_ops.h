@@ -71,6 +71,9 @@ inline constexpr OpDef kTestOps[] = {
     test_op("sdy.reshard", infer_first_operand, "operands sharding attr-dict `:` result-type"),
     test_op("test.pair", infer_declared, "operand(0) `with` operand(1) attr-dict `:` functional-type"),
     test_op("test.any", infer_declared, ""),
+    test_op("test.effect", infer_declared, "", {.side_effect = true}),
+    test_op("test.constraint", infer_first_operand, "", {.constraint = true}),
+    test_op("test.gather", infer_first_operand, "", {.collective = CollectiveKind::kAllGather}),
 };
 
 inline const OpDef* find_test_op(std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/ir/dce.h"
 #include "support/program_text.h"
 
 namespace shardwise {
@@ -60,7 +61,7 @@ TEST(Simplify, RemovesUnusedOpsButNotConstraints) {
   EXPECT_EQ(simplified(text),
             "%0 = sdy.sharding_constraint %arg0 <@mesh, [{\"x\"}]> : tensor<4xf32>\nreturn %arg0 : tensor<4xf32>\n");
   Module module = parse_program(text);
-  EXPECT_EQ(remove_unused_ops(module, UnusedConstraints::kRemove), 3);
+  EXPECT_EQ(dce(module, UnusedConstraints::kRemove), 3);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/walk.h"
 #include "shardwise/propagation/map_shardings.h"
 
 namespace shardwise {
@@ -22,18 +23,15 @@ class Lifter {
     return module_.declare_mesh(std::make_shared<const Mesh>(new_name(*mesh), mesh->axes(), mesh->device_ids()));
   }
 
-  // Renames attributes that refer to a removed mesh.
-  void rename(RegionId region) {
-    for (OpId op : module_.region(region).ops) {
-      Attrs attrs = module_.attrs(op);
-      for (const auto& [name, value] : module_.attrs(op).entries()) {
-        const auto* symbol = std::get_if<Symbol>(&value.base());
-        const auto dropped = symbol == nullptr || name != "mesh" ? dropped_.end() : dropped_.find(symbol->name);
-        if (dropped != dropped_.end()) attrs.set(name, Symbol{dropped->second});
-      }
-      if (attrs != module_.attrs(op)) module_.op(op).attrs = module_.context().intern(attrs);
-      for (RegionId inner : module_.regions(op)) rename(inner);
+  // Attributes that name a mesh which is no more.
+  void rename(OpId op) {
+    Attrs attrs = module_.attrs(op);
+    for (const auto& [name, value] : module_.attrs(op).entries()) {
+      const auto* symbol = std::get_if<Symbol>(&value.base());
+      const auto dropped = symbol == nullptr || name != "mesh" ? dropped_.end() : dropped_.find(symbol->name);
+      if (dropped != dropped_.end()) attrs.set(name, Symbol{dropped->second});
     }
+    if (attrs != module_.attrs(op)) module_.op(op).attrs = module_.context().intern(attrs);
   }
   bool has_dropped() const { return !dropped_.empty(); }
 
@@ -80,7 +78,7 @@ void lift_inlined_meshes(Module& module) {
     return lifted;
   });
   if (!lifter.has_dropped()) return;
-  for (const Function& function : module.functions) lifter.rename(function.body);
+  walk(module, [&](OpId op) { lifter.rename(op); });
 }
 
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/walk.h"
 #include "shardwise/propagation/map_shardings.h"
 #include "shardwise/text/assembly_format.h"
 
@@ -36,11 +37,10 @@ class CollectiveAxes {
  public:
   explicit CollectiveAxes(Module& module) : module_(module) {}
 
-  void region(RegionId id) {
-    for (OpId op : module_.region(id).ops) {
+  void run() {
+    walk(module_, [&](OpId op) {
       if (is_collective(op)) collective(op);
-      for (RegionId inner : module_.regions(op)) region(inner);
-    }
+    });
   }
 
  private:
@@ -103,7 +103,7 @@ class CollectiveAxes {
 }  // namespace
 
 void remove_size_one_axes(Module& module) {
-  for (const Function& function : module.functions) CollectiveAxes(module).region(function.body);
+  CollectiveAxes(module).run();
   map_shardings(module, [](const TensorSharding& sharding) {
     return sharding.mesh != nullptr && has_size_one(*sharding.mesh) ? without_size_one(sharding) : sharding;
   });
