@@ -6,9 +6,12 @@
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims device_ids = {}) {
   return std::make_shared<const Mesh>("mesh", std::move(axes), std::move(device_ids));
@@ -22,16 +25,6 @@ Placement parsed(std::string_view text) {
 
 Placement placed(std::string_view sharding, DimSpan shape) {
   return placement_of(parse_short_sharding(sharding, kMesh), shape);
-}
-
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 // The example of the header.
