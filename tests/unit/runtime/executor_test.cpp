@@ -409,7 +409,7 @@ TEST(Executor, FaithfulRunsAgreeBitForBitOnRandomPrograms) {
     for (size_t i = 0; i < 2; ++i)
       ASSERT_TRUE(same_elements(gather(quick[i]), gather(faithful[i]))) << "round " << round;
     const AxisList pinned{full_axis(*mesh, round % mesh->ndim())};
-    const auto make = [&](const DeviceSet& devices) { return program.executable({.devices = devices}); };
+    const auto make = [&](const DeviceSet& owned) { return program.executable({.devices = owned}); };
     expect_same_in_processes(pinned, make, arguments, quick);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << round;
   }
