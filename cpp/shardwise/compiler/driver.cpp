@@ -39,7 +39,6 @@ PassRecord run_timed(CompileUnit& unit, const Pass& pass) {
                     .nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count(),
                     .ops = std::ssize(module.region(module.main().body).ops)};
   unit.module = std::make_shared<Module>(std::move(module));
-  if (settings().verify) verify(*unit.module);
   return record;
 }
 
@@ -84,7 +83,7 @@ void run_pass(CompileUnit& unit, const Pass& pass, const Hooks& hooks) {
   const std::string dump_name = numbered(static_cast<int>(unit.log.size()) + 1, pass.name);
   unit.log.push_back(pass.steps != nullptr ? run_steps(unit, pass, hooks, dump_name) : run_timed(unit, pass));
   dump(*unit.module, unit.dump_folder, dump_name);
-  if (hooks.verify && !settings().verify) verify(*unit.module);
+  if (hooks.verify || settings().verify) verify(*unit.module);
   print_log(unit.log.back(), unit.context.counters);
   if (hooks.after) hooks.after(unit, pass, nullptr);
 }

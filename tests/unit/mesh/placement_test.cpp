@@ -6,9 +6,12 @@
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims device_ids = {}) {
   return std::make_shared<const Mesh>("mesh", std::move(axes), std::move(device_ids));
@@ -22,16 +25,6 @@ Placement parsed(std::string_view text) {
 
 Placement placed(std::string_view sharding, DimSpan shape) {
   return placement_of(parse_short_sharding(sharding, kMesh), shape);
-}
-
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 // The example of the header.
@@ -85,9 +78,9 @@ TEST(Placement, TextIsReadBack) {
 
 TEST(Placement, TextErrorsHaveAPlace) {
   EXPECT_EQ(message_of<ParseError>([] { parsed(R"(<@mesh, [{"x"}]>)"); }),
-            "placement text: line 1, column 15: expected ':' before the block of a dim, got ']'");
+            "1:15: placement text: expected ':' before the block of a dim, got \"]\"");
   EXPECT_EQ(message_of<ParseError>([] { parsed(R"(<@other, []>)"); }),
-            "placement text: line 1, column 2: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
+            "1:2: placement text: a mesh must be declared, got @other; declare it, or write mesh<[...]>");
 }
 
 TEST(Placement, EqualPlacementsHaveEqualHashes) {

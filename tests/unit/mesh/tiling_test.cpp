@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 MeshPtr make_mesh(std::vector<MeshAxis> axes, Dims ids = {}) {
   return std::make_shared<const Mesh>("m", std::move(axes), std::move(ids));
@@ -103,16 +106,6 @@ TEST(Tiling, EveryElementIsHeldOncePerReplica) {
       EXPECT_EQ(end, size);
     }
   }
-}
-
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 TEST(TilingError, NamesValues) {

@@ -16,9 +16,12 @@
 #include "shardwise/ops/layout.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "simulator.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 using namespace shardwise::testing;
 
@@ -294,16 +297,6 @@ TEST(Executor, StopsBetweenOps) {
   EXPECT_THROW(run_virtual(*mlp.executable, mlp.arguments, {.between_ops = stop}), std::runtime_error);
   EXPECT_EQ(ops, 3);
   EXPECT_TRUE(same_elements(gather(run_virtual(*mlp.executable, mlp.arguments)[0]), mlp.expected));
-}
-
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
 }
 
 TEST(Executor, ChecksArguments) {
