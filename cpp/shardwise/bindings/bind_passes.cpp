@@ -102,7 +102,7 @@ UnitPtr propagate_program(SharedModule module, const std::string& strategy, cons
   return unit;
 }
 
-// What an annotation of one value would change: the program propagated with it.
+// Propagates a copy of the program with one more annotation, to show what the annotation changes.
 UnitPtr propagate_annotated(const Module& module, uint32_t index, const std::string& sharding,
                             const std::string& strategy, bool conservative) {
   if (index == 0 || index >= module.value_count()) throw py::index_error("a program has no such value");

@@ -102,7 +102,7 @@ void check_runnable_region(const Module& module, RegionId region) {
 
 void check_stage(std::string_view what, StageRange takes, const Module& module) {
   if (module.stage < takes.first) {
-    // What has no stage of its own in a text cannot be known to be missing.
+    // A text does not show the stages before `assigned`, so the error does not name the passes that make them.
     const Stage first = takes.first == Stage::kLocal ? Stage::kLocal : std::max(next(module.stage), Stage::kAssigned);
     const std::string missing = makers(first, takes.first);
     fail_at<ShardingError>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver checks before it runs a pass:
+// Checks a program before the driver runs a pass on it:
 //
 //   check_stage(kLocalize.name, kLocalize.takes, module);
 //   // ShardingError: localize: the program must have been through assign and plan_reshards, got a program at stage
@@ -23,7 +23,7 @@ void check_stage(std::string_view what, StageRange takes, const Module& module);
 // such ops and dtypes.
 void check_runnable(const Module& module);
 
-// What the passes behind inline_calls take for granted, and a text or an annotation may get wrong.
+// Checks preconditions of the passes after inline_calls that a text or an annotation may violate.
 void check_input(const Module& module);
 
 }  // namespace shardwise

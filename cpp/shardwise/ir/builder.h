@@ -71,7 +71,7 @@ class Builder {
   RegionId region() const { return region_; }
   LocId loc() const { return loc_; }
   OpId origin() const { return origin_; }
-  // Of the ops that are created from now on.
+  // Sets the location and the origin of the ops that are created next.
   void set_loc(LocId loc, OpId origin = {}) { loc_ = loc, origin_ = origin; }
 
   // The general form, with any number of results. `declared` may be empty when the operands imply the types.

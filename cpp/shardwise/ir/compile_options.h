@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user may choose about a compilation: the options of propagation.
+// The options of a compilation that a user may set. All of them are options of propagation.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ void print_bits(std::string& out, DType dtype, uint64_t bits) {
   for (int64_t digit = 2 * item_size(dtype) - 1; digit >= 0; --digit) out += kHexDigits[(bits >> (4 * digit)) & 15];
 }
 
-// What `text` reads back as, in `dtype`.
+// Parses `text` as a float of `dtype`, to check that it round-trips.
 double read_back(DType dtype, std::string_view text) {
   double value = 0;
   if (dtype == DType::kF64) {

@@ -39,13 +39,13 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-// What passes read and leave beside the module.
+// The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
   Provenance provenance = {};             // of the propagated module: who put which axis where
   std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
   Counters counters = {};
-  std::vector<std::string> warnings = {};  // what is legal and probably not meant, with its places; for the user
+  std::vector<std::string> warnings = {};  // for the user: legal, but probably unintended; with source locations
 };
 
 struct StageRange {

@@ -43,8 +43,7 @@ class OpView;
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
 
-// What conservative propagation does with a factor, because sharding along it costs an exchange that the user may not
-// want.
+// How conservative propagation treats a factor along which sharding costs an exchange.
 enum class Caution : uint8_t { kKeep, kBlock, kDrop };
 
 struct Factor {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who uses each value: ops, as an operand, and regions, as a result. Module builds the lists when an edit first asks
-// for them and keeps them up to date from then on (Module::uses, set_operand, set_region_result, append_op).
+// The uses of each value: operands of ops, and results of regions. Module builds the lists at the first edit and then
+// keeps them up to date (Module::uses, set_operand, set_region_result, append_op).
 //
 //   %1 = add %0, %0        uses of %0: {add, operand 0}, {add, operand 1}
 //   return %1              uses of %1: {main's region, result 0}
@@ -63,7 +63,7 @@ class UseLists {
   std::vector<uint32_t> result_begin_;  // by region, into results_; kEnd: not in the lists
 };
 
-// The uses of one value, in no particular order. An edit of the module ends the iteration: collect them first.
+// The uses of one value, in no particular order. An edit may replace the use that the iterator has just left, no other.
 class UseRange {
  public:
   class Iterator {

@@ -156,7 +156,7 @@ AxisList truncate_at_overlap(AxisSpan list, AxisSpan others) {
   for (const AxisRef& ref : list) {
     const std::optional<AxisRef> left = prefix_outside(ref, others);
     if (left) append_merged(result, *left);
-    // What follows a cut would no longer be major to minor of the same shards.
+    // The axes after a cut would no longer split the same shards from major to minor.
     if (left != ref) break;
   }
   return result;

@@ -69,7 +69,7 @@ std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
   return axes;
 }
 
-// Of a sharding or a placement.
+// Parses `max{"y"}` into a sharding or a placement.
 template <class Sharding>
 void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
   cursor.skip_space();

@@ -188,7 +188,7 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
   }
 }
 
-// What a dot_general needs to run.
+// A prepared dot_general.
 struct PreparedDot {
   DotDims dims;
   Dims lhs_free, rhs_free;

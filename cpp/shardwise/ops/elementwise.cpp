@@ -313,7 +313,7 @@ ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
 
 namespace {
 
-// Of scalars for some operands, and of any operands when all are splats: then equal elements are computed once.
+// Handles scalar operands beside tensors, and computes splats once instead of for each element.
 void run_elementwise(KernelContext& context, const TileProgram& program, const TensorType& type) {
   bool all_splat = true;
   for (size_t i = 0; i < program.input_count(); ++i) all_splat = all_splat && context.operand(i).is_splat();

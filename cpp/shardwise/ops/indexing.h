@@ -60,7 +60,7 @@ Indexing scatter_indexing(const OpView& op);
 Indexing gather_indexing(const Attrs& attrs, const KernelTypes& types);
 Indexing scatter_indexing(const Attrs& attrs, const KernelTypes& types);
 
-// What a scatter's region does for every result: it applies one of the reducers, or returns the update.
+// The region of a scatter applies one reducer to every result, or returns the update.
 struct Combiner {
   Reducer reducer = Reducer::kNone;
   bool replaces = false;

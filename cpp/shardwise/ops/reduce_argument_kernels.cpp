@@ -75,7 +75,7 @@ NdArray without_dim(const NdArray& array, size_t dim) {
   return restrided(array, std::move(shape), std::move(strides));
 }
 
-// What a reduction of (value, index) pairs needs to run.
+// A prepared reduction of (value, index) pairs.
 struct PreparedArguments {
   Reducer reducer;
   Dims dims;  // descending

@@ -49,7 +49,7 @@ TileCode code_of(Reducer reducer) {
   }
 }
 
-// What a reduce_window by a known reducer needs to run.
+// A prepared reduce_window with a known reducer.
 struct PreparedWindows {
   Window window;
   Reducer reducer;

@@ -24,7 +24,7 @@ bool can_be_made(const ShardingRule& rule, const Placement* wanted);
 
 class PlacedValues {
  public:
-  // What they need is created by `builder`.
+  // `builder` creates the reshards and constants that users need.
   PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements)
       : source_(source), builder_(builder), planner_(planner), placements_(placements), placed_(source.value_count()) {}
 

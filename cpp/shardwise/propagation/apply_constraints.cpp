@@ -151,7 +151,7 @@ class ConstraintApplier {
     for (auto next = uses.begin(); next != uses.end();) {
       const Use use = *next++;  // which leaves the list
       if (!use.op) {
-        // What main returns stays.
+        // A result of main is not replaced.
         if (use.region == region && module_.region(region).op) {
           module_.set_region_result(region, use.index, replacement);
         }

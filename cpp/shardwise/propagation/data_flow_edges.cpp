@@ -37,8 +37,8 @@ class EdgeAdder {
   }
 
  private:
-  // What a manual computation takes and gives is the same on all devices of a manual axis that splits none of its dims,
-  // and must stay so.
+  // Operands and results of a manual computation are replicated along each manual axis that splits none of their dims,
+  // and must stay replicated.
   void keep_manual_axes(OpId id) {
     for (const DataFlowEdge& edge : edges_of(module_, id)) {
       if (!edge.outside || edge.manual_axes.empty()) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a visit of one op does to the shardings of its tensors, remembered: a layer of a model is like the one before
-// it, so the 36th costs lookups.
+// Caches what a visit of one op does to the shardings of its tensors. Layers of a model are alike, so all but the first
+// cost lookups only.
 //
 //   visits.after(rule_of_dot, participation, false, {s1, none, none})     ->  {s1, none, s2}
 //

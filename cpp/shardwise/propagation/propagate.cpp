@@ -45,7 +45,7 @@ class ShardingColumn {
   }
   ShardingId operator[](ValueId value) const { return known_[value.index]; }
 
-  // Of tensor `index` of the op.
+  // Sets the sharding of `value`, tensor `index` of the op.
   void set(OpId op, ValueId value, size_t index, ShardingId before, ShardingId after) {
     recorder_.record(op, value, index, before, after);
     module_.value(value).sharding = known_[value.index] = after;
@@ -76,7 +76,7 @@ class Propagation {
     if (graph_.has_flow() || graph_.has_groups() || !graph_.edges().empty()) {
       classes_ = ValueClasses(module, graph_.edges(), bare);
     }
-    // What is known of an edge from the start is known of all that it stands for.
+    // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
     for (const DataFlowEdge& edge : bare) {
       if (const Value& owner = module.value(edge.owner); owner.op) start(owner.op, edge, owner.sharding);

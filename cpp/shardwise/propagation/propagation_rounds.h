@@ -21,10 +21,10 @@ namespace shardwise {
 inline constexpr int kRounds = 5;
 inline constexpr int kLastRound = kRounds - 1;
 
-// What propagation puts first, beside the order of the program:
-//   kNone  nothing: one round with all ops
-//   kOps   ops that change nothing about an annotation, round by round
-//   kUser  a user's priorities, and within each of them kOps
+// Which ops propagate first:
+//   kNone  none: one round with all ops
+//   kOps   ops that do not change an annotation, round by round
+//   kUser  by the user's priorities, and within each of them by kOps
 enum class Priorities : uint8_t { kNone, kOps, kUser };
 
 // How an op takes part in a round.

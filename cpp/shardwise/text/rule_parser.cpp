@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction",
                                                                    {"permutation", &RuleAttr::permutation},
                                                                    {"blocked_propagation", &RuleAttr::blocked}}};
 
-// What follows `z_` in `word` at `at`; `begin` is the position of `word` in the text.
+// Parses the number after `z_` in `word`, at `at`; `begin` is the position of `word` in the text.
 int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t begin) {
   const size_t start = at;
   while (at < word.size() && word[at] >= '0' && word[at] <= '9') ++at;

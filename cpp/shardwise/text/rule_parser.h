@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// What is no rule is a ParseError with line and column.
+// Throws ParseError, with line and column, for text that is not a rule.
 RuleAttr parse_rule(SdyCursor& cursor);
 
 }  // namespace shardwise
