@@ -10,7 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/placed_values.h"
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/collectives.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/reduce.h"
-#include "shardwise/ops/slicing.h"
+#include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/permute_axes.h"
 

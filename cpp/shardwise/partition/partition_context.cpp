@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/collectives.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/elementwise.h"
-#include "shardwise/ops/layout.h"
+#include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/elementwise/elementwise.h"
+#include "shardwise/ops/layout/layout.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/sharding/manual.h"
 
 namespace shardwise {
 namespace {

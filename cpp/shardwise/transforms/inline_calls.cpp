@@ -9,9 +9,9 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/structural_equality.h"
-#include "shardwise/ops/annotations.h"
-#include "shardwise/ops/control.h"
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/sharding/annotations.h"
+#include "shardwise/ops/sharding/manual.h"
 
 namespace shardwise {
 namespace {

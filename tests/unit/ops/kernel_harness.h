@@ -17,11 +17,11 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/reduce.h"
+#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/registry.h"
-#include "shardwise/ops/slicing.h"
+#include "shardwise/ops/slicing/slicing.h"
 
 namespace shardwise::test {
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StableHLO's collectives, over lists of devices. A text that holds them is the program of one device among several, to
+// which propagation may still be applied (Shardy does), and which the partitioner refuses: its own collectives name
+// axes (local_collectives.h).
+//
+//   %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+//          : (tensor<4x8xf32>) -> tensor<4x16xf32>
+//   ([i, j])->([i, k]) {i=4, j=8, k=16} need_replication={j, k}
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> device_collective_ops();
+
+}  // namespace shardwise

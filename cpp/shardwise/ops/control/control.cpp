@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/control/control.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
+namespace shardwise {
+namespace {
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+std::string types_text(const Module& module, const std::vector<ValueId>& values) {
+  return join(values, ", ", [&](ValueId id) { return module.type(id).text(); });
+}
+
+void expect_arguments(const InferContext& op, size_t region) {
+  const std::vector<ValueId>& arguments = op.module().region(op.regions()[region]).arguments;
+  const bool same =
+      arguments.size() == op.operand_count() &&
+      std::ranges::equal(arguments, std::views::iota(size_t{0}, op.operand_count()), [&](ValueId argument, size_t i) {
+        return op.module().value(argument).type == op.operand_type(i);
+      });
+  if (!same) {
+    op.fail_shape(str("region ", region, " must have arguments of the operands' types"),
+                  str(types_text(op.module(), arguments), " for ", op.operand_types_text()), "correct its arguments");
+  }
+}
+
+void infer_while(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_regions(2);
+  expect_arguments(op, 0);
+  expect_arguments(op, 1);
+  const std::vector<ValueId>& condition = op.module().region(op.regions()[0]).results;
+  if (condition.size() != 1 || op.module().type(condition[0]) != TensorType{DType::kBool, {}}) {
+    op.fail_dtype("the condition must return one tensor<i1>", types_text(op.module(), condition), "compare something");
+  }
+  const std::vector<ValueId>& next = op.module().region(op.regions()[1]).results;
+  bool same = next.size() == op.operand_count();
+  for (size_t i = 0; same && i < next.size(); ++i) same = op.module().value(next[i]).type == op.operand_type(i);
+  if (!same) {
+    op.fail_shape("the body must return values of the operands' types",
+                  str(types_text(op.module(), next), " for ", op.operand_types_text()), "correct what it returns");
+  }
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+}
+
+// Of case and if: every branch returns the same types.
+void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  if (op.operand(0) != TensorType{selector, {}}) {
+    op.fail_dtype(str("the operand must be ", TensorType{selector, {}}.text()), op.operand(0).text(), "convert it");
+  }
+  if (op.regions().empty()) op.fail_shape("takes at least one region", "none");
+  for (size_t branch = 0; branch < op.regions().size(); ++branch) {
+    const Region& region = op.module().region(op.regions()[branch]);
+    if (!region.arguments.empty()) {
+      op.fail_shape("a branch must have no arguments", str(region.arguments.size(), " in branch ", branch),
+                    "use the values from around it");
+    }
+    std::vector<TypeId> types;
+    for (const ValueId result : region.results) types.push_back(op.module().value(result).type);
+    if (branch == 0) results = types;
+    if (types != results) {
+      op.fail_shape("all branches must return values of the same types",
+                    str(types_text(op.module(), region.results), " in branch ", branch, " for ",
+                        types_text(op.module(), op.module().region(op.regions()[0]).results)),
+                    "convert or reshape them");
+    }
+  }
+}
+
+void infer_case(const InferContext& op, std::vector<TypeId>& results) { infer_branches(op, DType::kI32, results); }
+
+void infer_if(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_regions(2);
+  infer_branches(op, DType::kBool, results);
+}
+
+void infer_barrier(const InferContext& op, std::vector<TypeId>& results) {
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+}
+
+void infer_call(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<Symbol>("callee");
+  results.assign(op.declared().begin(), op.declared().end());
+}
+
+void verify_call(const OpView& op) {
+  const std::string& callee = op.attrs().get<Symbol>("callee").name;
+  const Module& module = op.module();
+  const auto it = std::ranges::find(module.functions, callee, &Function::name);
+  if (it == module.functions.end()) {
+    fail<ShapeError>(op.name(), "the function called must be one of the module", "@" + callee, "define it");
+  }
+  const Region& body = module.region(it->body);
+  const auto same_type = [&](ValueId a, ValueId b) { return module.value(a).type == module.value(b).type; };
+  bool same = std::ranges::equal(op.operands(), body.arguments, same_type) && op.result_count() == body.results.size();
+  for (size_t i = 0; same && i < body.results.size(); ++i) same = same_type(op.result(i), body.results[i]);
+  if (!same) {
+    fail<ShapeError>(op.name(), str("operands and results must have the types of @", callee),
+                     str("(", types_text(module, {op.operands().begin(), op.operands().end()}), ") for (",
+                         types_text(module, body.arguments), ") -> (", types_text(module, body.results), ")"),
+                     "correct the call");
+  }
+}
+
+// ---- data flow -----------------------------------------------------------------------------------------------------
+
+void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  const Region& condition = op.module().region(op.regions()[0]);
+  const Region& body = op.module().region(op.regions()[1]);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    edges.push_back({.owner = op.result(i),
+                     .sources = {op.operand(i), body.results[i]},
+                     .targets = {op.result(i), condition.arguments[i], body.arguments[i]}});
+  }
+}
+
+void flow_branches(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    DataFlowEdge edge{.owner = op.result(i), .sources = {}, .targets = {op.result(i)}};
+    for (const RegionId branch : op.regions()) edge.sources.push_back(op.module().region(branch).results[i]);
+    edges.push_back(std::move(edge));
+  }
+}
+
+void flow_barrier(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    edges.push_back({.owner = op.result(i), .sources = {op.operand(i)}, .targets = {op.result(i)}});
+  }
+}
+
+// ---- optimization_barrier ------------------------------------------------------------------------------------------
+
+// Each result with its operand; for everything but propagation, which follows the edges.
+ShardingRule rule_barrier(const OpView& op) {
+  RuleBuilder rule(op);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Dims& shape = op.operand_type(i).shape;
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      const FactorId factor = rule.factor(shape[dim]);
+      rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
+    }
+  }
+  return rule.of_pairs().build();
+}
+
+void partition_barrier(PartitionContext& context) {
+  const OpView op = context.op();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.operand(i));
+  const OpId local = context.builder().create_op(op.def(), operands);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const ValueId result = context.builder().module().result(local, static_cast<uint32_t>(i));
+    context.set_result(i, result, context.operand_layout(i).padding);
+  }
+}
+
+void kernel_barrier(KernelContext& context) {
+  for (size_t i = 0; i < context.op().operand_count(); ++i) context.set_result(i, context.operand(i));
+}
+
+void vjp_barrier(VjpContext& context) {
+  for (size_t i = 0; i < context.op().operand_count(); ++i) {
+    if (context.needs(i)) context.set(i, context.cotangent(i));
+  }
+}
+
+void batch_barrier(BatchContext& context) {
+  const OpView op = context.op();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  const OpId batched = context.builder().create_op(op.def(), operands);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    context.set_result(i, context.builder().module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+// What its function does is seen where it stands, so it is kept.
+constexpr OpDef call() {
+  OpDef def =
+      region_op(kCallName, infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
+                "The results of a function of the module (MLIR func.call); inlined before anything else.");
+  def.traits.side_effect = true;
+  return def;
+}
+
+constexpr OpDef kControlOps[] = {
+    region_op("stablehlo.while", infer_while, flow_while, nullptr, "custom<while>",
+              "Repeats its body while its condition holds (StableHLO while)."),
+    region_op("stablehlo.case", infer_case, flow_branches, nullptr, {},
+              "The results of the region that an index selects (StableHLO case)."),
+    region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
+              "The results of the first region if true, else of the second (StableHLO if)."),
+    call(),
+    {.name = "stablehlo.optimization_barrier",
+     .infer = infer_barrier,
+     .rule = rule_barrier,
+     .partition = partition_barrier,
+     .kernel = kernel_barrier,
+     .vjp = vjp_barrier,
+     .batch = batch_barrier,
+     .flow = flow_barrier,
+     .format = "attr-dict operands `:` result-type",
+     .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
+};
+static_assert(std::ranges::all_of(kControlOps, [](const OpDef& def) { return def.complete(); }));
+
+}  // namespace
+
+std::span<const OpDef> control_ops() { return kControlOps; }
+
+bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
+
+const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }
+
+OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
+                 std::span<const ValueId> results) {
+  std::vector<TypeId> types;
+  for (const ValueId result : results) types.push_back(builder.module().value(result).type);
+  const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});
+  return builder.create_op(get_op(kCallName), operands, attrs, types);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/control/effects.h"
+
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+const TensorType kToken{DType::kToken, {}};
+
+void expect_token(const InferContext& op, size_t operand) {
+  if (operand >= op.operand_count() || op.operand(operand) != kToken) {
+    op.fail_dtype("the last operand must be a token", op.operand_types_text());
+  }
+}
+
+void infer_after_all(const InferContext& op, std::vector<TypeId>& results) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand(i) != kToken) op.fail_dtype("operands must be tokens", op.operand_types_text());
+  }
+  results.push_back(result_or_declared(op, kToken));
+}
+
+void infer_create_token(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(0);
+  results.push_back(result_or_declared(op, kToken));
+}
+
+// Values and a token go in, a token comes out.
+void infer_sender(const InferContext& op, std::vector<TypeId>& results) {
+  expect_token(op, op.operand_count() - 1);
+  results.push_back(result_or_declared(op, kToken));
+}
+
+// A token goes in, values and a token come out.
+void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  expect_token(op, 0);
+  infer_declared(op, results);
+  if (results.empty() || op.context().type(results.back()) != kToken) {
+    op.fail_dtype("the last result must be a token",
+                  results.empty() ? "none" : op.context().type(results.back()).text());
+  }
+}
+
+// ---- random numbers ------------------------------------------------------------------------------------------------
+
+void infer_rng(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(3);
+  const std::string& distribution = op.attr<EnumAttr>("rng_distribution").value;
+  if (distribution != "UNIFORM" && distribution != "NORMAL") {
+    op.fail_shape("rng_distribution must be UNIFORM or NORMAL", distribution);
+  }
+  const DType dtype = op.operand(0).dtype;
+  for (size_t i = 0; i < 2; ++i) expect_scalar(op, i, dtype);
+  const TensorType& result = op.declared_result();
+  const TensorType& shape = op.operand(2);
+  if (shape.ndim() != 1 || !is_signed_integer(shape.dtype) || shape.shape[0] != result.ndim() ||
+      result.dtype != dtype) {
+    op.fail_shape("the last operand must have the size of each dim of the result, whose dtype is that of the others",
+                  str(op.operand_types_text(), " -> ", result.text()));
+  }
+  results.push_back(op.declared()[0]);
+}
+
+void infer_rng_bit_generator(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const std::string& algorithm = op.attr<EnumAttr>("rng_algorithm").value;
+  if (algorithm != "DEFAULT" && algorithm != "THREE_FRY" && algorithm != "PHILOX") {
+    op.fail_shape("rng_algorithm must be DEFAULT, THREE_FRY or PHILOX", algorithm);
+  }
+  if (op.operand(0).ndim() != 1 || !is_unsigned_integer(op.operand(0).dtype)) {
+    op.fail_shape("the state must be a list of unsigned integers", op.operand(0).text());
+  }
+  const TensorType& output = op.declared_result(1);
+  if (!is_integer(output.dtype) && !is_float(output.dtype)) op.fail_dtype("the output must be numbers", output.text());
+  results.push_back(result_or_declared(op, op.operand(0)));
+  results.push_back(op.declared()[1]);
+}
+
+ShardingRule rule_rng_bit_generator(const OpView& op) {
+  RuleBuilder rule(op);
+  const FactorId state = rule.need_replication(op.operand_type(0).shape[0], true);
+  rule.map(0, 0, state).map(rule.result_tensor(0), 0, state);
+  const Dims& output = op.result_type(1).shape;
+  for (size_t dim = 0; dim < output.size(); ++dim) rule.map(rule.result_tensor(1), dim, rule.factor(output[dim]));
+  return rule.build();
+}
+
+constexpr Traits kPure{.tokens = true};
+constexpr Traits kEffect{.side_effect = true, .tokens = true};
+
+constexpr OpDef kEffectOps[] = {
+    propagation_only_op("stablehlo.after_all", infer_after_all, no_rule, "operands attr-dict `:` result-type",
+                        "A token behind several others (StableHLO after_all).", kPure),
+    propagation_only_op("stablehlo.create_token", infer_create_token, no_rule, "attr-dict `:` result-type",
+                        "A token behind nothing (StableHLO create_token).", kPure),
+    propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
+                        kEffect),
+    propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",
+                        kEffect),
+    propagation_only_op("stablehlo.send", infer_sender, no_rule, {}, "Sends over a channel (StableHLO send).", kEffect),
+    propagation_only_op("stablehlo.recv", infer_receiver, no_rule, {}, "Receives from a channel (StableHLO recv).",
+                        kEffect),
+    propagation_only_op("stablehlo.rng", infer_rng, no_rule,
+                        "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
+                        "Random numbers from a state that nobody sees (StableHLO rng).", {.side_effect = true}),
+    propagation_only_op("stablehlo.rng_bit_generator", infer_rng_bit_generator, rule_rng_bit_generator,
+                        "operands `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type",
+                        "Random bits, and the state behind them (StableHLO rng_bit_generator)."),
+};
+static_assert(all_complete(kEffectOps));
+
+}  // namespace
+
+std::span<const OpDef> effect_ops() { return kEffectOps; }
+
+}  // namespace shardwise

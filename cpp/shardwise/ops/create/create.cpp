@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/create/create.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/shared/dim_checks.h"
+
+namespace shardwise {
+namespace {
+
+// ---- constant ------------------------------------------------------------------------------------------------------
+
+void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(0);
+  const NdArray& data = op.attr<DenseAttr>("value").data;
+  results.push_back(result_or_declared(op, {data.dtype(), data.shape()}));
+}
+
+const NdArray& constant_data(const OpView& op) { return op.attrs().get<DenseAttr>("value").data; }
+
+// Elements that differ cannot be cut by a program that is the same on every device: such a constant is made whole.
+ShardingRule rule_constant(const OpView& op) {
+  RuleBuilder rule(op);
+  const FactorKind kind = constant_data(op).is_splat() ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
+  const Dims& shape = op.result_type().shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) rule.map(rule.result_tensor(0), dim, rule.factor(shape[dim], kind));
+  return rule.build();
+}
+
+void partition_constant(PartitionContext& context) {
+  const NdArray& data = constant_data(context.op());
+  const TensorType& local = context.builder().context().type(context.local_result_type(0));
+  if (equal(local.shape, data.shape())) {
+    context.set_result(0, build_constant(context.builder(), data), {});
+    return;
+  }
+  if (data.size() == 0) {
+    context.set_result(0, build_constant(context.builder(), NdArray::empty(local.dtype, local.shape)), {});
+    return;
+  }
+  check_internal(data.is_splat(), "only a splat constant can be sharded");
+  const Scalar value = data.scalar_at(0);
+  Padding padding = result_padding(context.result_layout(0));
+  if (padding.kind != Padding::Kind::kNone) padding = {Padding::Kind::kFill, value};
+  context.set_result(0, build_splat(context.builder(), local.shape, value), padding);
+}
+
+void batch_constant(BatchContext& context) {
+  context.set_result(0, build_constant(context.builder(), constant_data(context.op())));
+}
+
+// ---- iota ----------------------------------------------------------------------------------------------------------
+
+void infer_iota(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(0);
+  const TensorType& type = op.declared_result();
+  const int64_t dim = op.attr<IntAttr>("iota_dimension").value;
+  if (dim < 0 || dim >= type.ndim()) {
+    op.fail_shape("iota_dimension must be a dim of the result", str("iota_dimension = ", dim, " for ", type.text()),
+                  "use a dim of the result; a scalar has none");
+  }
+  if (type.dtype == DType::kBool) {
+    op.fail_dtype("the result must have a number dtype", type.text(), "make integers and compare them");
+  }
+  results.push_back(op.declared()[0]);
+}
+
+ShardingRule rule_iota(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+
+// Indices are counted in the integer dtype of the offset and converted once, so that narrow floats are rounded as in
+// the whole iota.
+void partition_iota(PartitionContext& context) {
+  Builder& builder = context.builder();
+  const auto dim = context.op().attrs().get_int("iota_dimension");
+  const TensorType local = builder.context().type(context.local_result_type(0));
+  const DimLayout& layout = context.result_layout(0).dims[static_cast<size_t>(dim)];
+  const Padding padding = result_padding(context.result_layout(0));
+  if (layout.axes.empty()) {
+    context.set_result(0, build_iota(builder, local.dtype, local.shape, dim), padding);
+    return;
+  }
+  const ValueId offset = context.shard_offset(layout);
+  const DType index_dtype = builder.module().type(offset).dtype;
+  const ValueId row = build_iota(builder, index_dtype, local.shape, dim);
+  const ValueId offsets = build_broadcast(builder, offset, local.shape, {});
+  const ValueId index = builder.create("stablehlo.add", {row, offsets});
+  context.set_result(0, build_convert(builder, index, local.dtype), padding);
+}
+
+void batch_iota(BatchContext& context) {
+  const TensorType type = context.op().result_type();
+  const int64_t dim = context.op().attrs().get_int("iota_dimension");
+  context.set_result(0, build_iota(context.builder(), type.dtype, type.shape, dim));
+}
+
+constexpr OpDef kConstant{
+    .name = "stablehlo.constant",
+    .infer = infer_constant,
+    .rule = rule_constant,
+    .partition = partition_constant,
+    .kernel = kernel_constant,
+    .vjp = not_differentiable,
+    .batch = batch_constant,
+    .no_vjp_reason = "it has no operands",
+    .format = "attr-dict $value",
+    .doc = "A tensor of given elements (StableHLO constant).",
+    .traits = {.constant_like = true},
+};
+static_assert(kConstant.complete());
+
+constexpr OpDef kIota{
+    .name = "stablehlo.iota",
+    .infer = infer_iota,
+    .rule = rule_iota,
+    .partition = partition_iota,
+    .kernel = kernel_iota,
+    .vjp = not_differentiable,
+    .batch = batch_iota,
+    .no_vjp_reason = "it has no operands",
+    .format = "`dim` `=` $iota_dimension attr-dict `:` result-type",
+    .doc = "The index along one dim (StableHLO iota).",
+    .traits = {.constant_like = true},
+};
+static_assert(kIota.complete());
+
+constexpr OpDef kCreateOps[] = {kConstant, kIota};
+
+}  // namespace
+
+std::span<const OpDef> create_ops() { return kCreateOps; }
+
+ValueId build_constant(Builder& builder, NdArray data) {
+  return builder.create(kCreateOps[0], {}, Attrs{{"value", DenseAttr{std::move(data)}}});
+}
+
+ValueId build_splat(Builder& builder, DimSpan shape, Scalar value) {
+  return build_constant(builder, NdArray::full(value.dtype, to_dims(shape), value));
+}
+
+ValueId build_scalar(Builder& builder, Scalar value) { return build_splat(builder, {}, value); }
+
+ValueId build_zeros(Builder& builder, const TensorType& type) {
+  return build_splat(builder, type.shape, scalar_of(type.dtype, 0));
+}
+
+ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim) {
+  return builder.create(kCreateOps[1], {}, Attrs{{"iota_dimension", IntAttr{dim}}},
+                        {builder.context().tensor(dtype, shape)});
+}
+
+Scalar scalar_of(DType dtype, int64_t value) {
+  if (is_float(dtype)) return Scalar::of_float(dtype, static_cast<double>(value));
+  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(value));
+  return Scalar::of_int(dtype, value);
+}
+
+std::optional<Scalar> splat_value(const Module& module, ValueId value) {
+  OpId id = module.value(value).op;
+  while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
+    id = module.value(module.operands(id)[0]).op;
+  }
+  if (!id || module.op(id).def->name != kConstant.name) return std::nullopt;
+  const NdArray& data = constant_data(OpView(module, id));
+  if (data.size() == 0 || !data.is_splat()) return std::nullopt;
+  return data.scalar_at(0);
+}
+
+}  // namespace shardwise
