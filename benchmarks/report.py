@@ -28,16 +28,16 @@ def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[st
     return seconds
 
 
-def write(name: str, rows: Any) -> None:
-    """Write the data of a benchmark to results/NAME.json."""
-    RESULTS.mkdir(exist_ok=True)
+def write(name: str, rows: Any, folder: Path = RESULTS) -> None:
+    """Write the data of a benchmark to FOLDER/NAME.json."""
+    folder.mkdir(parents=True, exist_ok=True)
     data = {
         "benchmark": name,
         "machine": platform.processor() or platform.machine(),
         "numpy": np.__version__,
         "rows": rows,
     }
-    path = RESULTS / f"{name}.json"
+    path = folder / f"{name}.json"
     path.write_text(json.dumps(data, indent=1))
     print(f"written: {path}")
 

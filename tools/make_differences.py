@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write docs/shardy_differences.md from the table that the comparisons with Shardy use.
 
-The table is `MECHANISMS` in tests/python/mechanisms.py. Tests check each row against jaxlib, and the page.
+The table is `MECHANISMS` in tests/conformance/shardy/mechanisms.py. Tests check each row against jaxlib, and the page.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mechanisms import MECHANISMS, Mechanism
+from tests.conformance.shardy.mechanisms import MECHANISMS, Mechanism
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "shardy_differences.md"

@@ -35,6 +35,11 @@ def top_level_names() -> list[str]:
     return sorted(name for name in names - set(public_modules()) if not name.startswith("_"))
 
 
+def package_names() -> list[str]:
+    """Every public name of the package itself: :func:`top_level_names` and :func:`public_modules`."""
+    return sorted([*top_level_names(), *public_modules()])
+
+
 def module_names(module: str) -> list[str]:
     """The public names of ``shardwise.MODULE``."""
     return list(importlib.import_module(f"shardwise.{module}").__all__)
@@ -203,8 +208,8 @@ def switches() -> str:
 
 def gradient_conventions() -> str:
     """The differences from JAX's gradients, from the table that the tests use."""
-    sys.path.insert(0, str(_SETTINGS.parents[3] / "tests" / "python"))
-    conventions = importlib.import_module("gradient_conventions").CONVENTIONS
+    sys.path.insert(0, str(_SETTINGS.parents[3]))
+    conventions = importlib.import_module("tests.conformance.jax.gradient_conventions").CONVENTIONS
     variants = [[name.removesuffix("-static").replace("-", ".") for name in each.names] for each in conventions]
     names = [", ".join(f"`np.{name}`" for name in dict.fromkeys(group)) or "all" for group in variants]
     rows = [f"| {functions} | {each.reason} |" for functions, each in zip(names, conventions)]

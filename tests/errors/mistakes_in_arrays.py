@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
-from mistakes_in_tracing import says
 
 import shardwise as sw
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
+from tests.errors.mistakes_in_tracing import says
 
 # ---- Arrays outside jit ---------------------------------------------------------------------------------------------
 

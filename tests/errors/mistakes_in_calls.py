@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
 
 double = on_mesh(lambda x: x + x)
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
 
 V = np.arange(5.0)
 

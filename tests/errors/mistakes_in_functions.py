@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mistakes import N, X, on_mesh, says
 
 import shardwise as sw
+from tests.errors.mistakes import N, X, on_mesh, says
 
 # ---- functions and options ------------------------------------------------------------------------------------------
 

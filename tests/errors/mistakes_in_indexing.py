@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
 
 IDS = np.array([1, 2])
 HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import MESH, on_mesh, row
 
 import shardwise as sw
 from shardwise import models
+from tests.errors.mistakes import MESH, on_mesh, row
 
 CONFIG = models.MoEConfig(experts=8, model_dim=4, hidden_dim=6)
 PARAMS = models.init_moe(np.random.default_rng(0), CONFIG)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from mistakes import N, X, on_mesh, row
 
 import shardwise as sw
+from tests.errors.mistakes import N, X, on_mesh, row
 
 KEY = sw.random.key(0)
 SMALL = np.arange(4, dtype=np.int8)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
 from shardwise import P
 from shardwise.numpy import cumulative  # NumPy has cumulative_sum from 2.1 on
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
 
 # ---- annotations ----------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, X, on_mesh, row
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.mistakes import MESH, X, on_mesh, row
 
 COLUMNS = "kind, axes, devices, type, where, cause, file, dtype, name"
 

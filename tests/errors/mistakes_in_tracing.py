@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, UNKNOWN, N, V, X, on_mesh, row, says
 
 import shardwise as sw
+from tests.errors.mistakes import MESH, UNKNOWN, N, V, X, on_mesh, row, says
 
 
 def must_be_static(subject: str, name: str = "n") -> Callable[[Callable[[], Any]], Callable[[], Any]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from mistakes import MESH, N, X, on_mesh, row
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.mistakes import MESH, N, X, on_mesh, row
 
 
 def scaled(x: np.ndarray, mode: str) -> np.ndarray:

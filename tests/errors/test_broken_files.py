@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from example_programs import traced_example
 
 import shardwise as sw
 from shardwise import _core
+from tests.support.example_programs import traced_example
 
 COUNT = 1200  # per kind of file
 SECONDS = 2.0  # for one file, on a busy machine

@@ -9,23 +9,25 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import mistakes_in_arrays  # noqa: F401 - adds its rows
-import mistakes_in_calls  # noqa: F401
-import mistakes_in_compositions  # noqa: F401
-import mistakes_in_functions  # noqa: F401
-import mistakes_in_indexing  # noqa: F401
-import mistakes_in_models  # noqa: F401
-import mistakes_in_numbers  # noqa: F401
-import mistakes_in_options  # noqa: F401
-import mistakes_in_programs  # noqa: F401
-import mistakes_in_reports  # noqa: F401
-import mistakes_in_shardings  # noqa: F401
-import mistakes_in_tracing  # noqa: F401
-import mistakes_in_trees  # noqa: F401
 import pytest
-from mistakes import ROWS, Row
 
 import shardwise as sw
+from tests.errors import (
+    mistakes_in_arrays,  # noqa: F401 - adds its rows
+    mistakes_in_calls,  # noqa: F401
+    mistakes_in_compositions,  # noqa: F401
+    mistakes_in_functions,  # noqa: F401
+    mistakes_in_indexing,  # noqa: F401
+    mistakes_in_models,  # noqa: F401
+    mistakes_in_numbers,  # noqa: F401
+    mistakes_in_options,  # noqa: F401
+    mistakes_in_programs,  # noqa: F401
+    mistakes_in_reports,  # noqa: F401
+    mistakes_in_shardings,  # noqa: F401
+    mistakes_in_tracing,  # noqa: F401
+    mistakes_in_trees,  # noqa: F401
+)
+from tests.errors.mistakes import ROWS, Row
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.program.__name__)

@@ -21,6 +21,16 @@ def python_files() -> list[Path]:
     return sorted(p for f in folders for p in (ROOT / f).rglob("*.py"))
 
 
+def folders() -> dict[str, int]:
+    """Path → number of files directly in the folder, without compiled ones."""
+    paths = [path for top in ("python", "tests", "cpp") for path in (ROOT / top, *(ROOT / top).rglob("*"))]
+    return {
+        relative(path): sum(file.is_file() and file.suffix != ".so" for file in path.iterdir())
+        for path in paths
+        if path.is_dir() and path.name != "__pycache__"
+    }
+
+
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 

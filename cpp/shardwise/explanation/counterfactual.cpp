@@ -8,8 +8,9 @@
 
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 
 namespace shardwise {
@@ -126,7 +127,10 @@ void leave_group(Module& module, OpId group) {
     return op == group || (module.op(op).def->traits.sharding_group && module.op(op).loc == loc &&
                            std::ranges::find(members, module.operands(op)[0]) != members.end());
   };
-  for (uint32_t r = 1; r < module.region_count(); ++r) std::erase_if(module.region(RegionId{r}).ops, leaves);
+  Rewrite rewrite(module);
+  walk(module, [&](OpId op) {
+    if (leaves(op)) rewrite.erase(op);
+  });
 }
 
 // Takes the annotation away; where it cannot go, why. What is said of a value behind a data-flow edge that propagation
@@ -168,29 +172,30 @@ std::string remove(Module& module, const Module& propagated, const Annotation& a
 
 Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
                        const Annotation& annotation, ValueId value) {
-  Program program{.module = module, .options = options};
+  Module changed = module;
+  PassContext context{.options = options};
   Counterfactual found{.without = annotation, .sharding = {}, .others = 0, .why_not = {}};
-  found.why_not = remove(program.module, propagated, annotation);
+  found.why_not = remove(changed, propagated, annotation);
   if (!found.why_not.empty()) return found;
   const auto first_made = static_cast<uint32_t>(module.value_count());
-  Context& context = program.module.context();
   // The last annotation may be all that the mesh is known from: then nothing is split. A level of propagation gives
   // such values no sharding.
-  const bool has_mesh = program_mesh(program.module) != nullptr;
+  const bool has_mesh = program_mesh(changed) != nullptr;
   const bool gives_all = pass.run == kPropagate.run;
-  if (has_mesh) pass.run(program);
+  if (has_mesh) changed = pass.run(std::move(changed), context);
+  Context& shardings = module.context();
   const auto sharding = [&](ValueId of, ValueId there) {
     const ShardingId known = propagated.value(of).sharding;
-    if (has_mesh || !known || !gives_all) return program.module.value(there).sharding;
-    const MeshPtr& mesh = context.sharding(known).mesh;
-    return context.intern(TensorSharding::fully_replicated(mesh, context.sharding(known).ndim()));
+    if (has_mesh || !known || !gives_all) return changed.value(there).sharding;
+    const MeshPtr& mesh = shardings.sharding(known).mesh;
+    return shardings.intern(TensorSharding::fully_replicated(mesh, shardings.sharding(known).ndim()));
   };
-  const ValueId there = counterpart(module, propagated, program.module, value);
+  const ValueId there = counterpart(module, propagated, changed, value);
   if (!there) {
     found.why_not = "the value is there because of it";
     return found;
   }
-  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(context.sharding(id));
+  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(shardings.sharding(id));
   for (const ValueId other : values_of_main(propagated)) {
     if (other.index >= first_made || other == value) continue;
     if (sharding(other, other) != propagated.value(other).sharding) ++found.others;

@@ -11,7 +11,7 @@
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/common_mesh.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagation_rounds.h"
 
 namespace shardwise {

@@ -23,6 +23,11 @@ void add_data_flow_edges(Module& module);
 // Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
 void sink_data_flow_edges(Module& module, Provenance& provenance);
 
+// A manual region's inside and outside see one sharding differently (DataFlowEdge::manual_axes): what the edge's
+// sources see of the sharding that the program keeps for the edge, and the other way round.
+ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept);
+ShardingId seen_from_target(Context& context, const DataFlowEdge& edge, ShardingId at_sources);
+
 // The edges that the ops of a module stand for: of an edge op, the sources and targets of the value behind it. An edge
 // op behind any other value is the identity: that value is the source.
 class DataFlowEdges {

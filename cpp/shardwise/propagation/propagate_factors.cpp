@@ -17,10 +17,17 @@ bool begins(const AxisRef& shorter, const AxisRef& longer) {
   return shorter.pre == longer.pre && reaches_into(shorter, longer);
 }
 
+bool begins(AxisSpan shorter, AxisSpan longer) {
+  if (shorter.empty()) return true;
+  const size_t last = shorter.size() - 1;
+  return longer.size() > last && std::equal(shorter.begin(), shorter.end() - 1, longer.begin()) &&
+         begins(shorter[last], longer[last]);
+}
+
 namespace {
 
-// Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
-// later tensor may still make it longer.
+// Folds the axes of another tensor into `axes`, the longest list that is compatible with all tensors so far. Returns
+// whether a later tensor may still extend it.
 bool fold_compatible(AxisList& axes, AxisSpan other, bool can_expand) {
   const size_t common = std::min(axes.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
@@ -79,7 +86,7 @@ bool cut_before(std::optional<AxisRef>& ref, AxisSpan others) {
   return true;
 }
 
-// The part of `ref` that collides with no other factor of the tensor.
+// The prefix of `ref` that no other factor of the tensor uses.
 std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const TensorFactors& tensor,
                                              size_t factor_count, FactorId factor) {
   for (size_t f = 0; f < factor_count; ++f) {
@@ -90,7 +97,7 @@ std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const T
   return ref;
 }
 
-// The part of `ref` that the factor itself can take behind axes of product `before`.
+// The prefix of `ref` that fits into the factor after axes of product `before`.
 std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const TensorFactors& tensor,
                                          const FactorSharding& factor, int64_t factor_size, int64_t before) {
   if (!cut_before(ref, tensor.replicated) || !cut_before(ref, tensor.unreduced)) return std::nullopt;
@@ -109,8 +116,8 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
   return std::nullopt;
 }
 
-// Cuts `axes` at the first one of which `allowed(ref, product of those before)` leaves only a part, or nothing; with
-// `whole_of`, at the first that is not a whole axis of that mesh.
+// Cuts `axes` at the first one of which `allowed(ref, product of those before)` returns a proper prefix or none. With
+// `whole_of`, cuts at the first one that is not a whole axis of that mesh.
 template <class Allowed>
 void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
   int64_t before = 1;
@@ -127,14 +134,8 @@ void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
   }
 }
 
-// As lists: equal but for the last axis of `shorter`, which may be the first digits of the other's.
 bool is_strict_prefix(const AxisList& shorter, const AxisList& longer) {
-  if (shorter.empty()) return !longer.empty();
-  if (shorter.size() > longer.size()) return false;
-  const size_t last = shorter.size() - 1;
-  if (!std::equal(shorter.begin(), shorter.end() - 1, longer.begin())) return false;
-  if (shorter.size() == longer.size() && shorter[last] == longer[last]) return false;
-  return begins(shorter[last], longer[last]);
+  return begins(shorter, longer) && shorter != longer;
 }
 
 int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
@@ -204,7 +205,7 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   return any;
 }
 
-// Who wins a conflict: the factor whose axes come from the larger tensor.
+// Decides conflicts: the factor whose axes come from the larger tensor wins.
 void FactorPropagation::order_candidates(const FactorProjection& projection, bool elementwise) {
   const size_t factor_count = projection.rule().factors().size();
   order_.clear();
@@ -238,7 +239,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     if (sharding == nullptr) continue;
     axes_ = candidates_[factor];
     if (elementwise && t < projection.operand_count()) {
-      // An operand does not grow past a result that could not: the op would only have to gather it again.
+      // An operand must not get more axes than a result can have: the op would have to gather it again.
       for (size_t r = projection.operand_count(); r < projection.tensor_count(); ++r) {
         const FactorSharding* result = projection.find(r, factor);
         if (result != nullptr && is_strict_prefix(result->axes, axes_)) axes_ = result->axes;

@@ -15,37 +15,43 @@ PropagationGraph::PropagationGraph(const Module& module, Setting setting)
       tensors_(std::make_unique_for_overwrite<Tensors[]>(module.op_count())),
       uses_(module.value_count(), 0) {
   order_.reserve(module.op_count());
-  for (const Function& function : module.functions) collect(function.body);
-  if (has_edges_) edges_ = DataFlowEdges(module);
+  std::vector<RegionId> regions;
+  for (const Function& function : module.functions) collect(function.body, regions);
+  if (holds_.edges) edges_ = DataFlowEdges(module);
   index_users();
-  for (RegionId region : regions_) {
+  for (RegionId region : regions) {
     for (ValueId result : module.region(region).results) ++uses_[result.index];
   }
 }
 
 const DataFlowEdge* PropagationGraph::edge(OpId op) const {
-  return has_edges_ && module_.op(op).def->traits.data_flow_edge ? edges_.find(op) : nullptr;
+  return holds_.edges && module_.op(op).def->traits.data_flow_edge ? edges_.find(op) : nullptr;
 }
 
-void PropagationGraph::collect(RegionId region) {
+bool PropagationGraph::shares_operands(OpId op) const {
+  return std::ranges::any_of(
+      operands(op), [&](ValueId operand) { return uses(operand) > 1 && !module_.type(operand).shape.empty(); });
+}
+
+void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) {
   for (OpId id : module_.region(region).ops) {
     order_.push_back(id);
     const Operation& op = module_.op(id);
     const Traits& traits = op.def->traits;
-    has_edges_ = has_edges_ || traits.data_flow_edge;
-    has_groups_ = has_groups_ || traits.sharding_group;
-    has_flow_ = has_flow_ || op.def->flow != nullptr;
+    holds_.edges = holds_.edges || traits.data_flow_edge;
+    holds_.groups = holds_.groups || traits.sharding_group;
+    holds_.flow = holds_.flow || op.def->flow != nullptr;
     const OpView view(module_, id);
     roles_[id.index] = {
         .turn = Turn(view), .elementwise = traits.constraint || is_elementwise(view), .is_edge = traits.data_flow_edge};
     tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
     for (ValueId operand : operands(id)) ++uses_[operand.index];
-    for (RegionId inner : module_.regions(id)) collect(inner);
+    for (RegionId inner : module_.regions(id)) collect(inner, regions);
   }
-  regions_.push_back(region);
+  regions.push_back(region);
 }
 
-// A counting sort filled from the back.
+// A counting sort, filled from the back.
 void PropagationGraph::index_users() {
   if (edges_.empty()) {
     use_begin_ = uses_;
@@ -79,10 +85,10 @@ void PropagationGraph::for_each_use(Visit visit) const {
   for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
 }
 
-// Which operand of its op an edge hears, or which of the values that a body of it returns.
+// The operand of its op that an edge follows, or the returned value of a body.
 uint32_t PropagationGraph::place_of(const DataFlowEdge& edge) const { return module_.value(edge.owner).index; }
 
-// What an edge hears is used where its op, or the end of a body of it, uses the value.
+// A source of an edge is used where the edge's op, or the end of a body of it, uses the value.
 template <class Visit>
 void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
                                     Visit& visit) const {

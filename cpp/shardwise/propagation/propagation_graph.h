@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sweeps of propagation ask of a program, packed: of a million ops, each sweep is a walk through the memory.
+// Compact view of a program for propagation sweeps; large programs are bound by memory bandwidth.
 //
 //   %2 = add %0, %1          order     {%2, %3}
 //   %3 = dot %2, %0          users     %0: {%3, %2}   %2: {%3}          last one first
 //   return %3                uses      %0: 2   %1: 1   %2: 1   %3: 1    the return is one
 //
-// An edge op hears of the sources of its edge, and is their user: the values that reach what it stands for.
+// An edge op is notified about the sources of its edge, and counts as their user.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@
 #include "shardwise/ir/module.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagation_rounds.h"
+#include "shardwise/propagation/shardy/setting.h"
 
 namespace shardwise {
 
@@ -30,7 +31,7 @@ class PropagationGraph {
     bool is_edge = false;
   };
 
-  // Of all functions from top to bottom, bodies behind their op.
+  // The ops of all functions from top to bottom, bodies after their op.
   std::span<const OpId> order() const { return order_; }
   Role role(OpId op) const { return roles_[op.index]; }
   std::span<const ValueId> operands(OpId op) const {
@@ -39,27 +40,31 @@ class PropagationGraph {
   ValueId first_result(OpId op) const { return ValueId{tensors_[op.index].first_result}; }
   uint32_t result_count(OpId op) const { return tensors_[op.index].result_count; }
 
-  // The order of notifications. Edge ops are users of what they hear of.
+  // In the order of notifications. Edge ops are users of their sources.
   std::span<const OpId> users(ValueId value) const {
     const uint32_t begin = use_begin_[value.index];
     return std::span<const OpId>(users_).subspan(begin, use_begin_[value.index + 1] - begin);
   }
 
-  // As an operand or as a result of a region, less those dropped.
+  // Uses as an operand or as a result of a region, except dropped ones.
   uint32_t uses(ValueId value) const { return uses_[value.index]; }
   void drop_use(ValueId value) { --uses_[value.index]; }
 
   const DataFlowEdges& edges() const { return edges_; }
-  const DataFlowEdge* edge(OpId op) const;         // null: not an edge op
-  bool has_flow() const { return has_flow_; }      // ops that hand values on to regions
-  bool has_groups() const { return has_groups_; }  // sharding groups
+  const DataFlowEdge* edge(OpId op) const;           // null: not an edge op
+  bool has_flow() const { return holds_.flow; }      // ops that hand values on to regions
+  bool has_groups() const { return holds_.groups; }  // sharding groups
+  // Edges that own a region argument are visited again in the next sweep, not at once (Shardy's order).
+  bool waits_for_next_sweep(OpId op) const { return role(op).is_edge && !module_.value(edge(op)->owner).op; }
+  // An operand, other than a scalar, with another use.
+  bool shares_operands(OpId op) const;
 
  private:
-  // The part of an Operation that sweeps ask for.
+  // The parts of an Operation that sweeps read.
   struct Tensors {
     uint32_t operand_begin, operand_count, first_result, result_count;
   };
-  void collect(RegionId region);
+  void collect(RegionId region, std::vector<RegionId>& regions);
   void index_users();
   uint32_t place_of(const DataFlowEdge& edge) const;
   template <class Visit>
@@ -72,9 +77,10 @@ class PropagationGraph {
   Setting setting_;
   std::span<const ValueId> operand_pool_;
   DataFlowEdges edges_;
-  bool has_edges_ = false, has_flow_ = false, has_groups_ = false;
+  struct {
+    bool edges = false, flow = false, groups = false;
+  } holds_;  // ops of these kinds
   std::vector<OpId> order_;
-  std::vector<RegionId> regions_;
   std::vector<Role> roles_;  // by op, as what follows; apart from it, since most sweeps only look at the role
   std::unique_ptr<Tensors[]> tensors_;  // unset for ops that no function holds
   std::vector<uint32_t> uses_;          // by value

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages, docstrings, notebooks and examples: their code runs, and prints what they show."""

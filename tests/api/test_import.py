@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``import shardwise`` is quick, and a star import replaces nothing of Python's."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import json
+import subprocess
+import sys
+from typing import Any
+
+import shardwise as sw
+from tools.public_api import package_names
+
+PROGRAM = """
+import json, sys, time
+import shardwise
+print(json.dumps([time.process_time(), sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def run() -> tuple[float, set[str]]:
+    # -I: no PYTHONPATH, no user site. Processor time, because a busy machine is not a slow import.
+    done = subprocess.run([sys.executable, "-I", "-c", PROGRAM], capture_output=True, text=True, check=True)
+    seconds, modules = json.loads(done.stdout)
+    return seconds, set(modules)
+
+
+def test_import_takes_less_than_three_tenths_of_a_second() -> None:
+    assert min(run()[0] for _ in range(5)) < 0.3
+
+
+def test_import_loads_no_heavy_module() -> None:
+    _, modules = run()
+    assert not modules & {"jax", "matplotlib", "pytest", "rich", "scipy", "sklearn"}
+
+
+def test_a_star_import_shadows_no_builtin_and_no_common_name() -> None:
+    namespace: dict[str, Any] = {}
+    exec("from shardwise import *", namespace)
+    starred = namespace.keys() - {"__builtins__"}
+    assert starred == set(sw.__all__)
+    libraries = {"jax", "numpy", "np", "pandas", "scipy", "tests", "torch"}
+    variables = {"array", "at", "axis", "data", "dtype", "errors", "index", "key", "map", "model", "models", "name"}
+    variables |= {"parse", "priority", "shape", "size", "spec", "split", "sub", "testing", "tree", "value", "x"}
+    assert starred & (set(dir(builtins)) | sys.stdlib_module_names | libraries | variables) == set()
+
+
+def test_names_outside_the_star_import_are_public_too() -> None:
+    public = set(package_names())
+    assert {"open", "name", "split", "sub", "random", "numpy", "errors", "at"} <= public - set(sw.__all__)
+    assert set(sw.__all__) <= public
+    assert [name for name in public if not hasattr(sw, name)] == []
+
+
+def test_names_outside_the_star_import_are_exported_to_type_checkers() -> None:
+    # PEP 484: `import x as x` in a typed package makes x a name of the package, as `__all__` does.
+    body = ast.parse(inspect.getsource(sw)).body
+    aliases = [alias for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    exported = {alias.name for alias in aliases if alias.asname == alias.name}
+    assert exported == set(package_names()) - set(sw.__all__)

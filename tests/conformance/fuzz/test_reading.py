@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What readers of texts and JSON must not do, whatever they are given: crash, hang, take all memory.
+
+`python -m tests.conformance.fuzz` does the same at length; what it found is in corpus/.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shardwise import _core
+from shardwise.cli import main
+from tests.conformance.fuzz.mutations import mutated
+from tests.conformance.fuzz.reader import Reader
+from tests.conformance.shardy.random_modules.drawing import random_module
+from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
+from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
+from tests.conformance.shardy.random_modules.steps import STEPS
+
+CORPUS = sorted(pathlib.Path(__file__).with_name("corpus").iterdir())
+GOOD = ("read", "refused")
+TEXTS = 600
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    with Reader() as opened:
+        yield opened
+
+
+def corpus(suffix: str = "") -> list[Any]:
+    return [pytest.param(path, id=path.name) for path in CORPUS if path.name.endswith(suffix)]
+
+
+@pytest.mark.parametrize("path", corpus())
+def test_what_once_went_wrong_is_read_or_refused(reader: Reader, path: pathlib.Path) -> None:
+    answer = reader.read(path.suffix[1:], path.read_text())
+    assert answer["outcome"] in GOOD, answer
+
+
+@pytest.mark.parametrize("path", corpus(".program"))
+def test_the_command_line_tells_where_it_is_wrong(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["opt", str(path), "--passes=propagate"])
+    printed, said = capsys.readouterr()
+    if code == 0:
+        assert printed
+        assert all(re.match(rf"{re.escape(str(path))}:\d+:\d+: warning: ", line) for line in said.splitlines()), said
+    else:
+        assert code == 1
+        assert re.match(rf"{re.escape(str(path))}:\d+:\d+: error: ", said), said
+
+
+def test_mutated_texts_are_read_or_refused(reader: Reader) -> None:
+    rng = random.Random("mutations")
+    steps = STEPS + SPECIAL_STEPS + REGION_STEPS
+    module = _core.ir.parse(random_module(rng, STEPS).text())
+    assert module.mesh is not None
+    texts = [("program", random_module(rng, steps).text()) for _ in range(20)]
+    texts += [("module", module.to_json()), ("mesh", module.mesh.to_json())]
+    counts: Counter[str] = Counter()
+    for _ in range(TEXTS):
+        kind, text = rng.choice(texts)
+        changed = mutated(text, rng)
+        answer = reader.read(kind, changed)
+        assert answer["outcome"] in GOOD, f"{answer}\n{changed}"
+        counts[answer["outcome"]] += 1
+    assert min(counts[outcome] for outcome in GOOD) > TEXTS // 50
+
+
+def test_the_reader_tells_what_goes_wrong(reader: Reader) -> None:
+    """What goes wrong is no silent success."""
+    assert reader.read("program", "module {")["outcome"] == "refused"
+    assert reader.read("unknown kind", "")["outcome"] == "wrong"

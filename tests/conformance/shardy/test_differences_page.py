@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/shardy_differences.md has the mechanisms of the comparisons with Shardy, and no others."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+from tests.conformance.shardy.mechanisms import MECHANISMS
+from tests.support.paths import ROOT
+
+
+def tool() -> Any:
+    spec = importlib.util.spec_from_file_location("make_differences", ROOT / "tools" / "make_differences.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date() -> None:
+    make = tool()
+    assert make.PAGE.read_text() == make.page(), "python tools/make_differences.py writes it anew"
+
+
+def test_the_page_has_each_mechanism_once() -> None:
+    headings = re.findall(r"^### (.*)$", tool().PAGE.read_text(), re.MULTILINE)
+    assert sorted(headings) == sorted(mechanism.name for mechanism in MECHANISMS)
+
+
+def test_where_shardy_knows_more_is_a_section_of_its_own() -> None:
+    last = tool().PAGE.read_text().partition("## Where Shardy knows more\n")[2]
+    headings = re.findall(r"^### (.*)$", last, re.MULTILINE)
+    assert headings == [mechanism.name for mechanism in MECHANISMS if mechanism.shardy_knows_more]
+    assert len(headings) == 1
+
+
+def test_there_are_few_mechanisms() -> None:
+    assert len(MECHANISMS) <= 15
+    assert len({mechanism.name for mechanism in MECHANISMS}) == len(MECHANISMS)
+    for mechanism in MECHANISMS:  # of a rule, or of whole programs
+        assert (mechanism.of_op is not None) == bool(mechanism.rule)
+        assert (mechanism.of_program is None) == bool(mechanism.rule or mechanism.told)

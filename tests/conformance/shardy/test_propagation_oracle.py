@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharding rules and basic propagation are Shardy's, value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+
+from shardwise import _core
+from tests.conformance.shardy.client import LEVELS, ShardyOracle, differences, shardings_of
+from tests.conformance.shardy.mechanisms import RULES, calls_of_text, judge
+from tests.op.cases import CASES, OpCase
+from tests.support.example_programs import EXAMPLES, traced_example
+from tests.support.mesh_strategies import meshes, shardings
+from tests.support.partitioned import record
+from tests.support.random_programs import Program, programs
+
+PHASES = (Phase.explicit, Phase.generate)  # shrinking would ask Shardy thousands of times
+MESHES = meshes(max_axes=3, sizes=(2, 3, 4, 6, 8, 5, 7), max_devices=400)
+Annotated = tuple[Program, list[Any]]
+
+
+@st.composite
+def annotated_programs(draw: st.DrawFn) -> Annotated:
+    """A program and a sharding or None for each of its outputs."""
+    mesh = draw(MESHES)
+    program = draw(programs(mesh, min_steps=6, max_steps=18))
+    held = [draw(shardings(mesh, x.ndim)) if draw(st.integers(0, 3)) == 0 else None for x in program.expected]
+    return program, held
+
+
+def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object = "") -> None:
+    ours = shardings_of(oracle.run(_core.passes.run_passes(module, [LEVELS[name]]).text()))
+    theirs = shardings_of(oracle.run(module.text(), name))
+    found = differences(ours, theirs)
+    assert not found, "\n".join([name, *found, module.text(), str(what)])
+
+
+def check_rules(oracle: ShardyOracle, module: Any) -> int:
+    """Compares the rules of all ops for which Shardy has one; their number."""
+    theirs_of_ops = oracle.run(module.text(), RULES)["rules"]
+    calls = calls_of_text(module.text(generic=True))
+    count = 0
+    for i, (call, (name, ours), theirs) in enumerate(zip(calls, module.sharding_rules(), theirs_of_ops, strict=True)):
+        assert call.name == name
+        assert judge(call, ours, theirs) != "", f"op {i} {name}: {ours}, Shardy {theirs}\n{module.text()}"
+        count += theirs is not None
+    return count
+
+
+@settings(max_examples=400, phases=PHASES)
+@given(annotated_programs(), st.sampled_from(list(LEVELS)))
+def test_propagation_of_random_programs_is_that_of_shardy(shardy: ShardyOracle, drawn: Annotated, name: str) -> None:
+    program, held = drawn
+    check_propagation(shardy, program.record(held), name, program)
+
+
+@settings(max_examples=60, phases=PHASES)
+@given(annotated_programs())
+def test_rules_of_random_programs_are_those_of_shardy(shardy: ShardyOracle, drawn: Annotated) -> None:
+    check_rules(shardy, drawn[0].record())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_rules_of_op_cases_are_those_of_shardy(shardy: ShardyOracle, case: OpCase) -> None:
+    count = instances = 0
+    for n in (8, 7, 1, 0):
+        for application in case.applications(n, case.dtypes[0]):
+            count += check_rules(shardy, record(case, application, case.dtypes[0]))
+            instances += 1
+    # Shardy has no rule for what has no operands, for what data flows through along edges, and none for chlo.
+    edges = ("stablehlo.optimization_barrier",)
+    without = case.name in ("stablehlo.iota", "stablehlo.constant", *edges) or case.name.startswith("chlo.")
+    assert (count == 0) if without else (count > instances / 2)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_propagation_of_the_examples_is_that_of_shardy(shardy: ShardyOracle, name: str) -> None:
+    traced = traced_example(name)
+    module = traced._core
+    for level in LEVELS:
+        check_propagation(shardy, module, level)
+    assert check_rules(shardy, module) > 0
+    simplified = _core.passes.compile(module, traced.mesh._core).stages["global"]
+    for level in LEVELS:
+        check_propagation(shardy, simplified, level)

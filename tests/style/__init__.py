@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the code base that tests check."""
