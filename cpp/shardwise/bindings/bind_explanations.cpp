@@ -17,7 +17,7 @@
 #include "shardwise/explanation/explain.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/sharding/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/propagation/program_shardings.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"

@@ -18,7 +18,7 @@
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/sharding/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/propagation/populate_rules.h"
 #include "shardwise/propagation/program_shardings.h"

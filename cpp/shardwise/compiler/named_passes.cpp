@@ -10,7 +10,7 @@
 #include "shardwise/compiler/program_form.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/verifier.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/data_flow_edges.h"

@@ -13,7 +13,7 @@
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"

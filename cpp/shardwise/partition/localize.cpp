@@ -5,8 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
 #include "shardwise/propagation/program_shardings.h"

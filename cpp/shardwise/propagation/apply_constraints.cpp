@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/sharding/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/propagation/data_flow_edges.h"
 
 namespace shardwise {

@@ -6,7 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/propagation_control.h"
 
 namespace shardwise {
 namespace {

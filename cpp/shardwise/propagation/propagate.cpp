@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/apply_constraints.h"
 #include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/common_mesh.h"

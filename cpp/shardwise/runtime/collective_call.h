@@ -7,6 +7,7 @@
 //     varying_after({x, y})     {y}: all devices along x now hold the same
 #pragma once
 
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/digits.h"
 

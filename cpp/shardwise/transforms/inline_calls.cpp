@@ -10,8 +10,8 @@
 #include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/structural_equality.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/annotations.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
 namespace {

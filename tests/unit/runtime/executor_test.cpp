@@ -8,11 +8,11 @@
 
 #include "local_program.h"
 #include "shardwise/base/error.h"
-#include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "simulator.h"
 

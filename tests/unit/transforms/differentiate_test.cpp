@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/transforms/simplify.h"
 #include "support/program_text.h"
 

@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-std::span<const OpDef> dot_ops();
+std::span<const OpDef> dot_general_ops();
 
 void kernel_dot_general(KernelContext& context);
 

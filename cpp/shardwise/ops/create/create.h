@@ -21,15 +21,4 @@ std::span<const OpDef> create_ops();
 void kernel_constant(KernelContext& context);
 void kernel_iota(KernelContext& context);
 
-ValueId build_constant(Builder& builder, NdArray data);
-ValueId build_splat(Builder& builder, DimSpan shape, Scalar value);
-ValueId build_scalar(Builder& builder, Scalar value);
-ValueId build_zeros(Builder& builder, const TensorType& type);
-ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim);
-// A number of any dtype: a small integer that the dtype can hold.
-Scalar scalar_of(DType dtype, int64_t value);
-
-// The element that a value is filled with when it is made by a constant that is a splat, also behind a broadcast.
-std::optional<Scalar> splat_value(const Module& module, ValueId value);
-
 }  // namespace shardwise

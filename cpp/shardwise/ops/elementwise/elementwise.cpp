@@ -6,9 +6,9 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
-#include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -299,17 +299,6 @@ static_assert(all_complete());
 }  // namespace
 
 std::span<const OpDef> elementwise_ops() { return kElementwiseOps; }
-
-ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs, std::string_view type) {
-  Attrs attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", std::string(direction)}}};
-  if (!type.empty()) attrs.set("compare_type", EnumAttr{"stablehlo", "comparison_type", std::string(type)});
-  return builder.create("stablehlo.compare", {lhs, rhs}, attrs);
-}
-
-ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
-  const DType dtype = builder.module().type(lhs).dtype;
-  return build_convert(builder, build_compare(builder, "EQ", lhs, rhs), dtype);
-}
 
 void kernel_bitcast_convert(KernelContext& context) {
   const TensorType& type = context.op().result_type();

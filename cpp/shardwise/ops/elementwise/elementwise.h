@@ -24,11 +24,4 @@ void kernel_elementwise(KernelContext& context);
 
 void kernel_bitcast_convert(KernelContext& context);
 
-// `direction` is EQ, NE, LT, LE, GT or GE; `type`, if given, what the operands are compared as: FLOAT, SIGNED,
-// UNSIGNED.
-ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,
-                      std::string_view type = {});
-// 1 where both are equal, else 0, in their own dtype.
-ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs);
-
 }  // namespace shardwise

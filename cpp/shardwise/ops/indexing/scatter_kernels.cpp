@@ -4,9 +4,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/strided_copy.h"
-#include "shardwise/ops/elementwise/region_tiles.h"
 #include "shardwise/ops/indexing/scatter_plan.h"
-#include "shardwise/ops/reduce/reduce_operations.h"
+#include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {

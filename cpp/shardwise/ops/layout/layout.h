@@ -23,18 +23,4 @@ void kernel_reshape(KernelContext& context);
 void kernel_broadcast_in_dim(KernelContext& context);
 void kernel_reverse(KernelContext& context);
 
-// Each returns its operand when there is nothing to do.
-ValueId build_transpose(Builder& builder, ValueId operand, DimSpan permutation);
-ValueId build_reshape(Builder& builder, ValueId operand, DimSpan shape);
-ValueId build_broadcast(Builder& builder, ValueId operand, DimSpan shape, DimSpan broadcast_dimensions);
-ValueId build_reverse(Builder& builder, ValueId operand, DimSpan dimensions);
-ValueId build_convert(Builder& builder, ValueId operand, DType dtype);
-// Moves one dim to the front and keeps the order of the others.
-ValueId build_move_to_front(Builder& builder, ValueId operand, int64_t dim);
-
-// What stands behind uneven dims after an op that says nothing about it: garbage, or none where no dim is uneven.
-Padding result_padding(const LocalLayout& layout);
-// … after an op that only moves the elements of operand 0.
-Padding moved_padding(const PartitionContext& context);
-
 }  // namespace shardwise

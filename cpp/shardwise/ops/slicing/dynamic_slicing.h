@@ -23,9 +23,4 @@ std::span<const OpDef> dynamic_slicing_ops();
 void kernel_dynamic_slice(KernelContext& context);
 void kernel_dynamic_update_slice(KernelContext& context);
 
-// `starts` has one scalar per dim.
-ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes);
-ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
-                                   const std::vector<ValueId>& starts);
-
 }  // namespace shardwise

@@ -26,13 +26,4 @@ void kernel_concatenate(KernelContext& context);
 void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
               DimSpan interior);
 
-// A whole slice and a padding of nothing return their operand, as does a concatenation of one.
-ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
-ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
-// What of `padded` stands where pad put the elements of its operand; 0 for elements that it cut off.
-ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);
-ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
-// Row `index` of the leading dim, without that dim.
-ValueId build_row(Builder& builder, ValueId operand, int64_t index);
-
 }  // namespace shardwise

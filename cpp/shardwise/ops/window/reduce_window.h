@@ -25,37 +25,9 @@
 
 namespace shardwise {
 
-std::span<const OpDef> window_ops();
+std::span<const OpDef> reduce_window_ops();
 
 void kernel_reduce_window(KernelContext& context);
 void vjp_reduce_window(VjpContext& context);
-
-enum class Prefix : uint8_t { kNone, kForward, kReverse };
-
-struct Window {
-  Dims sizes, strides, base_dilations, dilations, low, high;  // one entry per dim; padding may be negative
-
-  static Window trivial(int64_t ndim);  // the identity
-  static Window of(const OpView& op);   // attributes that are not there are trivial
-  static Window of(const Attrs& attrs, int64_t ndim);
-  bool is_trivial(size_t dim) const;
-  bool is_padded(size_t dim) const { return low[dim] != 0 || high[dim] != 0 || base_dilations[dim] != 1; }
-  // How dim `dim` of `size` elements is a cumulative op; a single element never is.
-  Prefix prefix(size_t dim, int64_t size) const;
-  void set_prefix(size_t dim, int64_t size, Prefix prefix);
-  Window only(size_t dim) const;  // trivial in the others
-  Dims interior() const;          // of the pad op that the base dilation is
-};
-
-// How many windows there are over dims of these sizes, by the attributes of a reduce_window; an error where they are
-// wrong for `op`.
-Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape);
-
-// No init means the neutral element. A window that is the identity, without init, gives the operand back.
-ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Reducer reducer, const Window& window);
-// Of one dim, inclusive.
-ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t dim, Prefix prefix);
-// What the init values of all windows come to by themselves: reduce_window of neutral elements, with padding and holes.
-ValueId build_init_share(Builder& builder, ValueId init, Reducer reducer, const Window& window, DimSpan shape);
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-std::span<const OpDef> annotation_ops();
+std::span<const OpDef> constraint_ops();
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
 // Says it of a value that is there: an argument of a function gets the sharding, an op's result a constraint right

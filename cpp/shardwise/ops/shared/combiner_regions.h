@@ -10,32 +10,21 @@
 //       stablehlo.return %0, %2
 //
 //   region_argument_reducer(…)   whether it is the region of argmax (kMax) or argmin (kMin), as JAX writes it
-//   apply_region(…)              the region's ops on whole tensors, for graphs
-//
-// counted_region adds a boolean to the rows that says whether there is something to count, so that any region gets a
-// neutral row (…, false):   (a, p) · (b, q) = (p and q ? a · b : p ? a : b, p or q)
 #pragma once
 
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
+// Operands are tensors of one shape and as many scalars; the region combines two of each. The number of tensors.
+size_t expect_reduction(const InferContext& op);
 // Fails unless the region holds elementwise ops and constants alone, and uses nothing from around it.
 void expect_elementwise_region(const InferContext& op);
 
 // The reducer of (value, index) pairs where the larger (smaller) value wins, of equal values the smaller index, and a
 // NaN on the left over everything.
 std::optional<Reducer> region_argument_reducer(const Module& module, RegionId region);
-RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index);
-
-// `operands` (all of one shape) stand for the region's arguments; gives its results.
-// The region may be one of another module with the same context.
-std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId region,
-                                  std::span<const ValueId> operands);
-RegionId counted_region(Builder& builder, const Module& module, RegionId region);
 
 }  // namespace shardwise
