@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placements in digits, and the moves that lead from one to the next: what reshard_search.h searches over.
+// Placements in digits, and the moves that lead from one to the next: what search.h searches over.
 //
 //   [{"x", "y"}, {}] -> [{"x"}, {"y"}] on x=4, y=2:   digits 0 = "x", 1 = "y";   dims {0 1}, {} -> {0}, {1}
 //
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/problem.h"
 
 namespace shardwise {
 
