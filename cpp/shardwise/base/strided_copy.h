@@ -7,8 +7,8 @@
 //
 // Bits are moved, never interpreted. Dims are reordered and merged first, so that the loops run along memory whatever
 // the order of the dims: whole blocks by memcpy, transposes through tiles of one cache line a side, other rows by
-// xtensor. The two layouts must not overlap. `item_size` is 1, 2, 4 or 8; addresses and strides that are no multiples
-// of it make the copy slow.
+// xtensor. The two layouts must not overlap. `item_size` is 1, 2, 4, 8 or 16; strides that are no multiples of it, and
+// addresses that are no multiples of it or of 8, make the copy slow.
 #pragma once
 
 #include <cstddef>

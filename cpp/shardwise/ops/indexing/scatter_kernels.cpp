@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/ops/indexing/scatter_plan.h"
 #include "shardwise/ops/shared/reduce_operations.h"
@@ -70,12 +71,7 @@ struct Scattering {
   }
 
   void replace() const {
-    switch (item_size(result.dtype())) {
-      case 1: return replace<uint8_t>();
-      case 2: return replace<uint16_t>();
-      case 4: return replace<uint32_t>();
-      default: return replace<uint64_t>();
-    }
+    dispatch_moved(item_size(result.dtype()), [&]<class T>() { replace<T>(); });
   }
 
   template <class T>
