@@ -9,7 +9,7 @@
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/transforms/inline_calls.h"
 

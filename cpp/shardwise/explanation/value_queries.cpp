@@ -12,7 +12,7 @@
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/mesh.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
 

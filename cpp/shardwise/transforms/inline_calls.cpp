@@ -11,8 +11,8 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/annotations.h"
-#include "shardwise/ops/sharding/manual.h"
+#include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
 namespace {

@@ -21,22 +21,18 @@
 #include <span>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/collectives.h"
 
 namespace shardwise {
 
-std::span<const OpDef> collective_ops();
+std::span<const OpDef> local_collective_ops();
 
 // Fields that all collectives share.
 inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
 void batch_collective(BatchContext& context);
 OpCost collective_cost(const OpView& op);
 
-// These read the attributes of a local collective.
-struct AllToAllMove {
-  AxisList axes;
-  int64_t from_dim = 0;
-  int64_t to_dim = 0;
-};
+// Reading the attributes of a local collective.
 struct PermuteAttrs {
   AxisList from, to;  // digit permutation, or empty
   AxisList axes;      // shift, or empty
@@ -49,15 +45,5 @@ std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view nam
 std::vector<AllToAllMove> all_to_all_moves(const OpView& op);
 PermuteAttrs permute_attrs(const OpView& op);
 Reducer collective_reducer(const OpView& op);
-
-// These create local collectives.
-ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes);
-ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer);
-ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather);
-ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes,
-                              std::span<const AxisList> scatter, Reducer reducer);
-ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);
-ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to);
-ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift, bool wrap);
 
 }  // namespace shardwise

@@ -354,6 +354,6 @@ static_assert(all_complete());
 
 }  // namespace
 
-std::span<const OpDef> global_collective_ops() { return kGlobalCollectiveOps; }
+std::span<const OpDef> shardy_collective_ops() { return kGlobalCollectiveOps; }
 
 }  // namespace shardwise

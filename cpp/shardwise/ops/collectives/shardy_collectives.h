@@ -21,6 +21,6 @@
 
 namespace shardwise {
 
-std::span<const OpDef> global_collective_ops();
+std::span<const OpDef> shardy_collective_ops();
 
 }  // namespace shardwise

@@ -31,7 +31,7 @@ void expect_pairs(const InferContext& op) {
   if (pairs.shape()[1] != 2) op.fail_shape("source_target_pairs must have a source and a target in each row");
 }
 
-void expect_reduction(const InferContext& op) {
+void expect_combiner(const InferContext& op) {
   op.expect_regions(1);
   const Region& region = op.module().region(op.regions()[0]);
   if (region.arguments.size() == 2 && region.results.size() == 1) return;
@@ -46,7 +46,7 @@ void same_as_operands(const InferContext& op, std::vector<TypeId>& results) {
 void infer_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
   expect_some_operands(op);
   expect_groups(op, "replica_groups");
-  expect_reduction(op);
+  expect_combiner(op);
   same_as_operands(op, results);
 }
 
@@ -91,7 +91,7 @@ void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
 void infer_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   expect_groups(op, "replica_groups");
-  expect_reduction(op);
+  expect_combiner(op);
   expect_scaled(op, op.attr<IntAttr>("scatter_dimension").value, false, results);
 }
 
@@ -218,6 +218,6 @@ static_assert(all_complete(kDeviceCollectiveOps));
 
 }  // namespace
 
-std::span<const OpDef> device_collective_ops() { return kDeviceCollectiveOps; }
+std::span<const OpDef> stablehlo_collective_ops() { return kDeviceCollectiveOps; }
 
 }  // namespace shardwise

@@ -14,6 +14,6 @@
 
 namespace shardwise {
 
-std::span<const OpDef> device_collective_ops();
+std::span<const OpDef> stablehlo_collective_ops();
 
 }  // namespace shardwise

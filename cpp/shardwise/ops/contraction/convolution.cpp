@@ -8,7 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
-#include "shardwise/ops/window/reduce_window.h"
+#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 namespace {

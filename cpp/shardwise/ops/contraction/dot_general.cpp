@@ -5,8 +5,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/dot_algorithm.h"
-#include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -209,7 +209,7 @@ constexpr OpDef kDotOps[] = {kDotGeneral};
 
 }  // namespace
 
-std::span<const OpDef> dot_ops() { return kDotOps; }
+std::span<const OpDef> dot_general_ops() { return kDotOps; }
 
 Dims DotDims::lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
 Dims DotDims::rhs_free(int64_t ndim) const { return other_dims(ndim, rhs_batching, rhs_contracting); }

@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-std::span<const OpDef> dot_ops();
+std::span<const OpDef> dot_general_ops();
 
 std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& types);
 

@@ -6,6 +6,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
@@ -107,6 +109,45 @@ void verify_call(const OpView& op) {
   }
 }
 
+// ---- regions of one element, of one step, and named functions
+// ----------------------------------------------------------
+
+void infer_map(const InferContext& op, std::vector<TypeId>& results) {
+  if (op.operand_count() == 0) op.fail_shape("must have operands");
+  const Dims& shape = op.operand(0).shape;
+  const auto ndim = static_cast<int64_t>(shape.size());
+  if (op.attr<IntArray>("dimensions") != identity_dims(ndim)) {
+    op.fail_shape("dimensions must be all dims, in order", str(op.attr<IntArray>("dimensions")));
+  }
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    if (op.operand(i).shape != shape) {
+      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
+    }
+  }
+  op.expect_regions(1);
+  const Module& module = op.module();
+  const Region& region = module.region(op.regions()[0]);
+  bool fits = region.arguments.size() == op.operand_count() && region.results.size() == 1 &&
+              module.type(region.results[0]).ndim() == 0;
+  for (size_t i = 0; fits && i < region.arguments.size(); ++i) {
+    fits = module.type(region.arguments[i]) == TensorType{op.operand(i).dtype, {}};
+  }
+  if (!fits) op.fail_dtype("the region must make one scalar from a scalar of each operand", op.operand_types_text());
+  results.push_back(result_or_declared(op, {module.type(region.results[0]).dtype, shape}));
+}
+
+void infer_composite(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<std::string>("name");
+  op.attr<Symbol>("decomposition");
+  infer_declared(op, results);
+}
+
+void infer_scan(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<IntAttr>("dimension");
+  op.expect_regions(1);
+  infer_declared(op, results);
+}
+
 // ---- data flow -----------------------------------------------------------------------------------------------------
 
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
@@ -198,6 +239,12 @@ constexpr OpDef kControlOps[] = {
     region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
               "The results of the first region if true, else of the second (StableHLO if)."),
     call(),
+    propagation_only_op("stablehlo.map", infer_map, rule_like_first_result, {},
+                        "A region applied to each element (StableHLO map)."),
+    propagation_only_op("stablehlo.composite", infer_composite, no_rule, "$name operands attr-dict `:` functional-type",
+                        "A named op with a function that says what it does (StableHLO composite).",
+                        {.side_effect = true}),
+    propagation_only_op("chlo.scan", infer_scan, no_rule, {}, "A loop over one dim (CHLO scan)."),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
      .rule = rule_barrier,
@@ -209,7 +256,7 @@ constexpr OpDef kControlOps[] = {
      .format = "attr-dict operands `:` result-type",
      .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
 };
-static_assert(std::ranges::all_of(kControlOps, [](const OpDef& def) { return def.complete(); }));
+static_assert(all_complete(kControlOps));
 
 }  // namespace
 

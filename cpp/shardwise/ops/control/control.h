@@ -19,21 +19,6 @@ namespace shardwise {
 
 std::span<const OpDef> control_ops();
 
-// An op that runs regions or a function. It propagates along its edges, and has no kernel.
-constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
-                          std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = no_rule,
-               .prepare = propagation_only,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .flow = flow,
-               .verify = verify,
-               .format = format,
-               .doc = doc};
-}
-
 bool is_call(const Module& module, OpId id);
 inline constexpr std::string_view kCallName = "func.call";
 const std::string& callee_of(const Module& module, OpId call);  // the name of the function

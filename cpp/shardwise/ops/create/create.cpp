@@ -3,8 +3,10 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
 
 namespace shardwise {
 namespace {
@@ -129,41 +131,5 @@ constexpr OpDef kCreateOps[] = {kConstant, kIota};
 }  // namespace
 
 std::span<const OpDef> create_ops() { return kCreateOps; }
-
-ValueId build_constant(Builder& builder, NdArray data) {
-  return builder.create(kCreateOps[0], {}, Attrs{{"value", DenseAttr{std::move(data)}}});
-}
-
-ValueId build_splat(Builder& builder, DimSpan shape, Scalar value) {
-  return build_constant(builder, NdArray::full(value.dtype, to_dims(shape), value));
-}
-
-ValueId build_scalar(Builder& builder, Scalar value) { return build_splat(builder, {}, value); }
-
-ValueId build_zeros(Builder& builder, const TensorType& type) {
-  return build_splat(builder, type.shape, scalar_of(type.dtype, 0));
-}
-
-ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim) {
-  return builder.create(kCreateOps[1], {}, Attrs{{"iota_dimension", IntAttr{dim}}},
-                        {builder.context().tensor(dtype, shape)});
-}
-
-Scalar scalar_of(DType dtype, int64_t value) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, static_cast<double>(value));
-  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(value));
-  return Scalar::of_int(dtype, value);
-}
-
-std::optional<Scalar> splat_value(const Module& module, ValueId value) {
-  OpId id = module.value(value).op;
-  while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
-    id = module.value(module.operands(id)[0]).op;
-  }
-  if (!id || module.op(id).def->name != kConstant.name) return std::nullopt;
-  const NdArray& data = constant_data(OpView(module, id));
-  if (data.size() == 0 || !data.is_splat()) return std::nullopt;
-  return data.scalar_at(0);
-}
 
 }  // namespace shardwise

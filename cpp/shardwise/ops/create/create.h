@@ -21,15 +21,4 @@ std::span<const OpDef> create_ops();
 std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types);
 
-ValueId build_constant(Builder& builder, NdArray data);
-ValueId build_splat(Builder& builder, DimSpan shape, Scalar value);
-ValueId build_scalar(Builder& builder, Scalar value);
-ValueId build_zeros(Builder& builder, const TensorType& type);
-ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim);
-// A small integer as a number of any dtype, which must be able to hold it.
-Scalar scalar_of(DType dtype, int64_t value);
-
-// The element of a value that is a splat constant, possibly broadcast. Returns none for other values.
-std::optional<Scalar> splat_value(const Module& module, ValueId value);
-
 }  // namespace shardwise

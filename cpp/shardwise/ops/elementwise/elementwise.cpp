@@ -6,9 +6,9 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
-#include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -175,18 +175,30 @@ constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp
                           .fill_preserving = true}};
 }
 
-template <TileCode Code>
-constexpr OpDef smooth(std::string_view name, VjpFn vjp, std::string_view doc, Linearity linearity = {},
-                       bool commutative = false) {
-  const std::string_view format = name.starts_with("chlo.") ? kChloFormat : kSameFormat;
-  return row(name, infer_code<Code>, tile_code<Code>, vjp, {}, format, doc, linearity, commutative);
+// The op of a row of functions.def, apart from its code.
+struct Function {
+  std::string_view name;
+  VjpFn vjp;
+  std::string_view no_vjp_reason, doc;
+  Linearity linearity;
+  bool commutative;
+};
+constexpr Function smooth(std::string_view name, VjpFn vjp, std::string_view doc, Linearity linearity = {},
+                          bool commutative = false) {
+  return {name, vjp, {}, doc, linearity, commutative};
+}
+constexpr Function stepped(std::string_view name, std::string_view reason, std::string_view doc,
+                           Linearity linearity = {}, bool commutative = false) {
+  return {name, not_differentiable, reason, doc, linearity, commutative};
 }
 
 template <TileCode Code>
-constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc, Linearity linearity = {},
-                        bool commutative = false) {
-  const std::string_view format = Code == TileCode::kIsFinite ? kFunctionalFormat : kSameFormat;
-  return row(name, infer_code<Code>, tile_code<Code>, not_differentiable, reason, format, doc, linearity, commutative);
+constexpr OpDef function(const Function& op) {
+  const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
+                                  : op.name.starts_with("chlo.") ? kChloFormat
+                                                                 : kSameFormat;
+  return row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linearity,
+             op.commutative);
 }
 
 using enum TileCode;
@@ -199,77 +211,11 @@ constexpr OpDef bitcast_row(OpDef def) {
 }
 
 constexpr OpDef kElementwiseOps[] = {
-    smooth<kAbs>("stablehlo.abs", vjp_abs, "Absolute value; the smallest integer stays itself (StableHLO abs)."),
-    smooth<kNegate>("stablehlo.negate", vjp_negate, "-x; integers wrap around (StableHLO negate).",
-                    {Linear::kFirst, Reducer::kSum}),
-    stepped<kSign>("stablehlo.sign", kSteps, "-1, 0 or 1; -0, +0 and NaN stay as they are (StableHLO sign)."),
-    smooth<kSine>("stablehlo.sine", vjp_sine, "Sine (StableHLO sine)."),
-    smooth<kCosine>("stablehlo.cosine", vjp_cosine, "Cosine (StableHLO cosine)."),
-    smooth<kTan>("stablehlo.tan", vjp_tan, "Tangent (StableHLO tan)."),
-    smooth<kTanh>("stablehlo.tanh", vjp_tanh, "Hyperbolic tangent (StableHLO tanh)."),
-    smooth<kExponential>("stablehlo.exponential", vjp_exponential, "e^x (StableHLO exponential)."),
-    smooth<kExponentialMinusOne>("stablehlo.exponential_minus_one", vjp_exponential_minus_one,
-                                 "e^x - 1, exact near 0 (StableHLO exponential_minus_one)."),
-    smooth<kLog>("stablehlo.log", vjp_log, "Natural logarithm (StableHLO log)."),
-    smooth<kLogPlusOne>("stablehlo.log_plus_one", vjp_log_plus_one,
-                        "log(1 + x), exact near 0 (StableHLO log_plus_one)."),
-    smooth<kLogistic>("stablehlo.logistic", vjp_logistic, "1 / (1 + e^-x) (StableHLO logistic)."),
-    smooth<kSqrt>("stablehlo.sqrt", vjp_sqrt, "Square root, correctly rounded (StableHLO sqrt)."),
-    smooth<kRsqrt>("stablehlo.rsqrt", vjp_rsqrt, "1 / sqrt(x) (StableHLO rsqrt)."),
-    smooth<kCbrt>("stablehlo.cbrt", vjp_cbrt, "Cube root (StableHLO cbrt)."),
-    stepped<kCeil>("stablehlo.ceil", kSteps, "Rounds up (StableHLO ceil)."),
-    stepped<kFloor>("stablehlo.floor", kSteps, "Rounds down (StableHLO floor)."),
-    stepped<kRoundNearestAfz>("stablehlo.round_nearest_afz", kSteps,
-                              "Nearest integer, ties away from zero (StableHLO round_nearest_afz)."),
-    stepped<kRoundNearestEven>("stablehlo.round_nearest_even", kSteps,
-                               "Nearest integer, ties to even (StableHLO round_nearest_even)."),
-    stepped<kIsFinite>("stablehlo.is_finite", kTruth, "Neither infinite nor NaN (StableHLO is_finite)."),
-    stepped<kNot>("stablehlo.not", kBitwise, "Logical not of booleans, bitwise not of integers (StableHLO not)."),
-    stepped<kPopcnt>("stablehlo.popcnt", kBitwise, "Number of bits that are 1 (StableHLO popcnt)."),
-    stepped<kCountLeadingZeros>("stablehlo.count_leading_zeros", kBitwise,
-                                "Number of leading bits that are 0 (StableHLO count_leading_zeros)."),
-    smooth<kErf>("chlo.erf", vjp_erf, "Error function (CHLO erf)."),
-    smooth<kErfc>("chlo.erfc", vjp_erfc, "1 - erf(x), exact for large x (CHLO erfc)."),
+// clang-format off
+#define FUNCTION(Code, operands, accepts, loops, op) function<k##Code>(op),
+#include "shardwise/tile/functions.def"
+    // clang-format on
     row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kChloFormat, "x * x (CHLO square)."),
-    smooth<kSinh>("chlo.sinh", vjp_sinh, "Hyperbolic sine (CHLO sinh)."),
-    smooth<kCosh>("chlo.cosh", vjp_cosh, "Hyperbolic cosine (CHLO cosh)."),
-    smooth<kAsin>("chlo.asin", vjp_asin, "Inverse sine (CHLO asin)."),
-    smooth<kAcos>("chlo.acos", vjp_acos, "Inverse cosine (CHLO acos)."),
-    smooth<kAtan>("chlo.atan", vjp_atan, "Inverse tangent (CHLO atan)."),
-    smooth<kAsinh>("chlo.asinh", vjp_asinh, "Inverse hyperbolic sine (CHLO asinh)."),
-    smooth<kAcosh>("chlo.acosh", vjp_acosh, "Inverse hyperbolic cosine (CHLO acosh)."),
-    smooth<kAtanh>("chlo.atanh", vjp_atanh, "Inverse hyperbolic tangent (CHLO atanh)."),
-
-    smooth<kAdd>("stablehlo.add", vjp_add, "Sum; of booleans, or (StableHLO add).", {Linear::kJoint, Reducer::kSum},
-                 true),
-    smooth<kSubtract>("stablehlo.subtract", vjp_subtract, "Difference (StableHLO subtract).",
-                      {Linear::kJoint, Reducer::kSum}),
-    smooth<kMultiply>("stablehlo.multiply", vjp_multiply, "Product; of booleans, and (StableHLO multiply).",
-                      {Linear::kEach, Reducer::kSum}, true),
-    smooth<kDivide>("stablehlo.divide", vjp_divide,
-                    "Quotient; of integers cut towards zero, x / 0 is -1 (StableHLO divide)."),
-    smooth<kRemainder>("stablehlo.remainder", vjp_remainder,
-                       "Remainder with the sign of the dividend; of integers x % 0 is x (StableHLO remainder)."),
-    smooth<kPower>("stablehlo.power", vjp_power, "x^y; of integers by repeated squaring (StableHLO power)."),
-    smooth<kAtan2>("stablehlo.atan2", vjp_atan2, "Angle of the point (y, x) (StableHLO atan2)."),
-    smooth<kMaximum>("stablehlo.maximum", vjp_maximum_minimum,
-                     "Larger one; NaN wins, +0 > -0; of booleans, or (StableHLO maximum).",
-                     {Linear::kJoint, Reducer::kMax}, true),
-    smooth<kMinimum>("stablehlo.minimum", vjp_maximum_minimum,
-                     "Smaller one; NaN wins, -0 < +0; of booleans, and (StableHLO minimum).",
-                     {Linear::kJoint, Reducer::kMin}, true),
-    stepped<kAnd>("stablehlo.and", kBitwise, "Logical or bitwise and (StableHLO and).", {Linear::kJoint, Reducer::kAnd},
-                  true),
-    stepped<kOr>("stablehlo.or", kBitwise, "Logical or bitwise or (StableHLO or).", {Linear::kJoint, Reducer::kOr},
-                 true),
-    stepped<kXor>("stablehlo.xor", kBitwise, "Logical or bitwise exclusive or (StableHLO xor).", {}, true),
-    stepped<kShiftLeft>("stablehlo.shift_left", kBitwise,
-                        "Shift left; by the width or more gives 0 (StableHLO shift_left)."),
-    stepped<kShiftRightArithmetic>("stablehlo.shift_right_arithmetic", kBitwise,
-                                   "Shift right that repeats the sign bit (StableHLO shift_right_arithmetic)."),
-    stepped<kShiftRightLogical>("stablehlo.shift_right_logical", kBitwise,
-                                "Shift right that fills with 0 (StableHLO shift_right_logical)."),
-
     row("stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
         "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
         "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
@@ -299,17 +245,6 @@ static_assert(all_complete());
 }  // namespace
 
 std::span<const OpDef> elementwise_ops() { return kElementwiseOps; }
-
-ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs, std::string_view type) {
-  Attrs attrs{{"comparison_direction", EnumAttr{"stablehlo", "comparison_direction", std::string(direction)}}};
-  if (!type.empty()) attrs.set("compare_type", EnumAttr{"stablehlo", "comparison_type", std::string(type)});
-  return builder.create("stablehlo.compare", {lhs, rhs}, attrs);
-}
-
-ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
-  const DType dtype = builder.module().type(lhs).dtype;
-  return build_convert(builder, build_compare(builder, "EQ", lhs, rhs), dtype);
-}
 
 namespace {
 

@@ -24,10 +24,4 @@ std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& t
 
 std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types);
 
-// `direction` is EQ, NE, LT, LE, GT or GE. `type`, if given, is the type of the comparison: FLOAT, SIGNED, UNSIGNED.
-ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,
-                      std::string_view type = {});
-// 1 where the operands are equal, else 0, in their dtype.
-ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs);
-
 }  // namespace shardwise

@@ -4,10 +4,10 @@
 #include <numbers>
 #include <string>
 
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {

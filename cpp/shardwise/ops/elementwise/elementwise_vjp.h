@@ -13,39 +13,16 @@
 
 namespace shardwise {
 
-void vjp_abs(VjpContext& context);
-void vjp_negate(VjpContext& context);
-void vjp_sine(VjpContext& context);
-void vjp_cosine(VjpContext& context);
-void vjp_tan(VjpContext& context);
-void vjp_tanh(VjpContext& context);
-void vjp_exponential(VjpContext& context);
-void vjp_exponential_minus_one(VjpContext& context);
-void vjp_log(VjpContext& context);
-void vjp_log_plus_one(VjpContext& context);
-void vjp_logistic(VjpContext& context);
-void vjp_sqrt(VjpContext& context);
-void vjp_rsqrt(VjpContext& context);
-void vjp_cbrt(VjpContext& context);
+// Of the rows of functions.def …
+#define DECLARE_smooth(name, vjp, ...) void vjp(VjpContext& context);
+#define DECLARE_stepped(...)
+#define FUNCTION(Code, operands, accepts, loops, op) DECLARE_##op
+#include "shardwise/tile/functions.def"
+#undef DECLARE_smooth
+#undef DECLARE_stepped
+
+// … and of the other ops.
 void vjp_square(VjpContext& context);
-void vjp_erf(VjpContext& context);
-void vjp_erfc(VjpContext& context);
-void vjp_sinh(VjpContext& context);
-void vjp_cosh(VjpContext& context);
-void vjp_asin(VjpContext& context);
-void vjp_acos(VjpContext& context);
-void vjp_atan(VjpContext& context);
-void vjp_asinh(VjpContext& context);
-void vjp_acosh(VjpContext& context);
-void vjp_atanh(VjpContext& context);
-void vjp_add(VjpContext& context);
-void vjp_subtract(VjpContext& context);
-void vjp_multiply(VjpContext& context);
-void vjp_divide(VjpContext& context);
-void vjp_remainder(VjpContext& context);
-void vjp_power(VjpContext& context);
-void vjp_atan2(VjpContext& context);
-void vjp_maximum_minimum(VjpContext& context);
 void vjp_select(VjpContext& context);
 void vjp_clamp(VjpContext& context);
 void vjp_convert(VjpContext& context);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise ops without a kernel: complex numbers, CHLO's special functions, and CHLO's ops that broadcast their
-// operands.
+// CHLO's special functions and the few elementwise ops of real numbers that have no kernel.
 //
-//   %2 = stablehlo.complex %0, %1 : tensor<4xcomplex<f32>>                    ([i], [i])->([i]) {i=4}
-//   %3 = chlo.broadcast_add %0, %1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
-//                                                                             ([i, j], [j])->([i, j]) {i=8, j=4}
+//   %1 = chlo.lgamma %0 : tensor<4xf32> -> tensor<4xf32>                                      ([i])->([i]) {i=4}
 #pragma once
 
 #include <span>

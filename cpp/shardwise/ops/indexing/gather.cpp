@@ -3,14 +3,16 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/indexing/index_checks.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

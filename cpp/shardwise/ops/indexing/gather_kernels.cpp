@@ -4,6 +4,7 @@
 // they lie side by side. Where it runs over indices (x[:, ids]), each element of a slice is fetched for all of them.
 #include <cstring>
 
+#include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/ops/indexing/index_places.h"
 #include "shardwise/ops/indexing/indexing.h"
@@ -36,12 +37,7 @@ class Gather {
     const int64_t item = item_size(result_.dtype());
     const bool slices_are_runs = !slice_.dims.empty() && slice_.dims.back().second == item;
     if (slices_are_runs) return copy_slices(item);
-    switch (item) {
-      case 1: return fetch<uint8_t>();
-      case 2: return fetch<uint16_t>();
-      case 4: return fetch<uint32_t>();
-      default: return fetch<uint64_t>();
-    }
+    dispatch_moved(item, [&]<class T>() { fetch<T>(); });
   }
 
  private:

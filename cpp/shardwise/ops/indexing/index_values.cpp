@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

@@ -5,8 +5,9 @@
 #include <array>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 namespace {

@@ -3,10 +3,11 @@
 #include <cstring>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
-#include "shardwise/ops/elementwise/region_tiles.h"
 #include "shardwise/ops/indexing/scatter_plan.h"
-#include "shardwise/ops/reduce/reduce_operations.h"
+#include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
@@ -72,12 +73,7 @@ struct Scattering {
   }
 
   void replace() const {
-    switch (item_size(result.dtype())) {
-      case 1: return replace<uint8_t>();
-      case 2: return replace<uint16_t>();
-      case 4: return replace<uint32_t>();
-      default: return replace<uint64_t>();
-    }
+    dispatch_moved(item_size(result.dtype()), [&]<class T>() { replace<T>(); });
   }
 
   template <class T>

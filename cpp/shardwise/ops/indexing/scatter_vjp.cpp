@@ -7,13 +7,14 @@
 //   max, min   x: g / ties where x == r      u: read(g / ties) where u == read(r); none where NaN was updated
 //   multiply   x: g · Π u                    u: read(g · x · Π others), with 1 for zeros and their number counted
 #include "shardwise/base/error.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
-#include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

@@ -6,9 +6,11 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -338,54 +340,5 @@ constexpr OpDef kLayoutOps[] = {kTranspose, kReshape, kBroadcastInDim, kReverse}
 }  // namespace
 
 std::span<const OpDef> layout_ops() { return kLayoutOps; }
-
-ValueId build_transpose(Builder& builder, ValueId operand, DimSpan permutation) {
-  if (std::is_sorted(permutation.begin(), permutation.end())) return operand;
-  return builder.create(kLayoutOps[0], {operand}, Attrs{{"permutation", to_dims(permutation)}});
-}
-
-ValueId build_reshape(Builder& builder, ValueId operand, DimSpan shape) {
-  const TensorType type = builder.module().type(operand);
-  if (equal(type.shape, shape)) return operand;
-  return builder.create(kLayoutOps[1], {operand}, {}, {builder.context().tensor(type.dtype, shape)});
-}
-
-ValueId build_broadcast(Builder& builder, ValueId operand, DimSpan shape, DimSpan broadcast_dimensions) {
-  const TensorType type = builder.module().type(operand);
-  if (equal(type.shape, shape) && std::is_sorted(broadcast_dimensions.begin(), broadcast_dimensions.end())) {
-    return operand;
-  }
-  return builder.create(kLayoutOps[2], {operand}, Attrs{{"broadcast_dimensions", to_dims(broadcast_dimensions)}},
-                        {builder.context().tensor(type.dtype, shape)});
-}
-
-ValueId build_reverse(Builder& builder, ValueId operand, DimSpan dimensions) {
-  if (dimensions.empty()) return operand;
-  return builder.create(kLayoutOps[3], {operand}, Attrs{{"dimensions", to_dims(dimensions)}});
-}
-
-ValueId build_convert(Builder& builder, ValueId operand, DType dtype) {
-  const TensorType type = builder.module().type(operand);
-  if (type.dtype == dtype) return operand;
-  return builder.create("stablehlo.convert", {operand}, {}, {builder.context().tensor(dtype, type.shape)});
-}
-
-ValueId build_move_to_front(Builder& builder, ValueId operand, int64_t dim) {
-  const Dims others = other_dims(builder.module().type(operand).ndim(), DimSpan(&dim, 1));
-  return build_transpose(builder, operand, with_leading(dim, others));
-}
-
-Padding result_padding(const LocalLayout& layout) {
-  for (const DimLayout& dim : layout.dims) {
-    if (dim.uneven()) return {Padding::Kind::kGarbage, {}};
-  }
-  return {};
-}
-
-Padding moved_padding(const PartitionContext& context) {
-  const Padding padding = result_padding(context.result_layout(0));
-  const Padding& given = context.operand_layout(0).padding;
-  return padding.kind != Padding::Kind::kNone && given.kind == Padding::Kind::kFill ? given : padding;
-}
 
 }  // namespace shardwise

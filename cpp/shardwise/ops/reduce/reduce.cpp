@@ -6,14 +6,17 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/reduce/reduce_product_vjp.h"
 #include "shardwise/ops/reduce/reduce_region_partition.h"
 #include "shardwise/ops/reduce/reduce_region_vjp.h"
-#include "shardwise/ops/reduce/reduce_regions.h"
+#include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -23,30 +26,6 @@ const Dims& reduced_dims(const OpView& op) { return op.attrs().get<IntArray>("di
 Dims kept_dims(const OpView& op) { return other_dims(op.operand_type(0).ndim(), reduced_dims(op)); }
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
-
-void check_region(const InferContext& op, size_t inputs) {
-  op.expect_regions(1);
-  const Region& region = op.module().region(op.regions()[0]);
-  if (region.arguments.size() != 2 * inputs || region.results.size() != inputs) {
-    op.fail_shape(str("the region must take ", 2 * inputs, " arguments and return ", inputs),
-                  str(region.arguments.size(), " arguments and ", region.results.size(), " results"),
-                  "give it one scalar per operand for each side");
-  }
-  for (size_t i = 0; i < region.arguments.size(); ++i) {
-    const TensorType& type = op.module().type(region.arguments[i]);
-    if (type != TensorType{op.operand(i % inputs).dtype, {}}) {
-      op.fail_dtype("the region's arguments must be scalars of the operands' dtypes",
-                    str("argument ", i, " of ", type.text(), " for ", op.operand_types_text()), "correct its type");
-    }
-  }
-  for (size_t i = 0; i < inputs; ++i) {
-    const TensorType& type = op.module().type(region.results[i]);
-    if (type != TensorType{op.operand(i).dtype, {}}) {
-      op.fail_dtype("the region must return scalars of the operands' dtypes",
-                    str("result ", i, " of ", type.text(), " for ", op.operand_types_text()), "convert it back");
-    }
-  }
-}
 
 void infer_reduce(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = expect_reduction(op);
@@ -190,157 +169,8 @@ static_assert(kReduce.complete());
 
 constexpr OpDef kReduceOps[] = {kReduce};
 
-Scalar lowest(DType dtype) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, -std::numeric_limits<double>::infinity());
-  if (!is_signed_integer(dtype)) return scalar_of(dtype, 0);
-  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::min() >> (64 - 8 * item_size(dtype)));
-}
-
-Scalar highest(DType dtype) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::infinity());
-  if (dtype == DType::kBool) return scalar_of(dtype, 1);
-  const auto unused = 64 - 8 * item_size(dtype);
-  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, std::numeric_limits<uint64_t>::max() >> unused);
-  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::max() >> unused);
-}
-
-Scalar all_bits(DType dtype) { return is_signed_integer(dtype) ? Scalar::of_int(dtype, -1) : highest(dtype); }
-
-struct ReducerName {
-  Reducer reducer;
-  std::string_view op;
-};
-constexpr ReducerName kReducerNames[] = {
-    {Reducer::kSum, "stablehlo.add"},     {Reducer::kProd, "stablehlo.multiply"}, {Reducer::kMax, "stablehlo.maximum"},
-    {Reducer::kMin, "stablehlo.minimum"}, {Reducer::kAnd, "stablehlo.and"},       {Reducer::kOr, "stablehlo.or"},
-};
-
-Reducer on_booleans(Reducer reducer) {
-  if (reducer == Reducer::kSum || reducer == Reducer::kMax) return Reducer::kOr;
-  if (reducer == Reducer::kProd || reducer == Reducer::kMin) return Reducer::kAnd;
-  return reducer;
-}
-
 }  // namespace
 
 std::span<const OpDef> reduce_ops() { return kReduceOps; }
-
-std::optional<Reducer> op_reducer(const OpView& op) {
-  return op.result_count() == 1 ? region_reducer(op.module(), op.regions()[0]) : std::nullopt;
-}
-
-Reducer required_reducer(const OpView& op) {
-  const std::optional<Reducer> reducer = op_reducer(op);
-  if (!reducer) {
-    fail<ShapeError>(op.name(), "the region must be one of add, multiply, maximum, minimum, and, or of its arguments",
-                     str("another region over ", op.result_count(), " operand(s)"),
-                     "write it as several reductions by one of these");
-  }
-  return *reducer;
-}
-
-size_t expect_reduction(const InferContext& op) {
-  const size_t inputs = op.operand_count() / 2;
-  if (inputs == 0 || op.operand_count() % 2 != 0) {
-    op.fail_shape("operands must be one or more tensors and as many init values", op.operand_types_text(),
-                  "give one scalar per tensor");
-  }
-  for (size_t i = 0; i < inputs; ++i) {
-    if (!equal(op.operand(i).shape, op.operand(0).shape)) {
-      op.fail_shape("all tensors must have the same shape", op.operand_types_text(), "broadcast them first");
-    }
-    expect_scalar(op, inputs + i, op.operand(i).dtype);
-  }
-  check_region(op, inputs);
-  return inputs;
-}
-
-std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
-  const Region& region = module.region(id);
-  if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
-  return value_reducer(module, region.results[0], region.arguments[0], region.arguments[1]);
-}
-
-std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second) {
-  if (!module.value(value).op) return std::nullopt;
-  const OpView op(module, module.value(value).op);
-  if (op.operand_count() != 2 || op.result_count() != 1) return std::nullopt;
-  const bool straight = op.operand(0) == first && op.operand(1) == second;
-  const bool swapped = op.operand(0) == second && op.operand(1) == first;
-  if (!straight && !swapped) return std::nullopt;
-  for (const ReducerName& entry : kReducerNames) {
-    if (entry.op != op.name()) continue;
-    return op.result_type().dtype == DType::kBool ? on_booleans(entry.reducer) : entry.reducer;
-  }
-  return std::nullopt;
-}
-
-Scalar neutral_element(Reducer reducer, DType dtype) {
-  switch (reducer) {
-    case Reducer::kSum: return scalar_of(dtype, 0);
-    case Reducer::kProd: return scalar_of(dtype, 1);
-    case Reducer::kMax: return lowest(dtype);
-    case Reducer::kMin: return highest(dtype);
-    case Reducer::kAnd: return all_bits(dtype);
-    case Reducer::kOr: return scalar_of(dtype, 0);
-    case Reducer::kNone: break;
-  }
-  fail<InternalError>("neutral_element", "the reducer must be one");
-}
-
-Scalar exact_neutral(Reducer reducer, DType dtype) {
-  if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);
-  return neutral_element(reducer, dtype);
-}
-
-bool is_neutral(Reducer reducer, Scalar value) {
-  if (reducer == Reducer::kSum && is_float(value.dtype)) return value.real == 0;
-  return value == neutral_element(reducer, value.dtype);
-}
-
-bool is_idempotent(Reducer reducer) { return reducer != Reducer::kSum && reducer != Reducer::kProd; }
-
-ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
-  const ValueId all = context.operand(operand);
-  const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
-  // These may be counted any number of times, so they need no select.
-  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
-  Builder& builder = context.builder();
-  const TensorType type = builder.module().type(all);
-  const ValueId index = context.axis_index(unreduced);
-  const ValueId first = build_compare(builder, "EQ", index, build_zeros(builder, builder.module().type(index)));
-  const ValueId neutral = build_splat(builder, type.shape, exact_neutral(reducer, type.dtype));
-  return builder.create("stablehlo.select", {first, all, neutral});
-}
-
-std::string_view reducer_op_name(Reducer reducer) {
-  const auto* entry = std::find_if(std::begin(kReducerNames), std::end(kReducerNames),
-                                   [&](const ReducerName& candidate) { return candidate.reducer == reducer; });
-  check_internal(entry != std::end(kReducerNames), "the reducer must be one");
-  return entry->op;
-}
-
-RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype) {
-  Module& module = builder.module();
-  const RegionId id = module.add_region();
-  const TypeId scalar = builder.context().tensor(dtype, {});
-  const ValueId lhs = module.add_argument(id, scalar);
-  const ValueId rhs = module.add_argument(id, scalar);
-  Builder inner(module, id, builder.loc());
-  const ValueId combined = inner.create(reducer_op_name(reducer), {lhs, rhs});
-  module.region(id).results = {combined};
-  return id;
-}
-
-ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims) {
-  if (dims.empty() && !init) return operand;
-  const DType dtype = builder.module().type(operand).dtype;
-  if (!init) init = build_scalar(builder, neutral_element(reducer, dtype));
-  const RegionId region = build_reducer_region(builder, reducer, dtype);
-  const ValueId operands[] = {operand, init};
-  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", to_dims(dims)}});
-  const OpId op = builder.create_op(kReduceOps[0], operands, attrs, {}, {&region, 1});
-  return builder.module().result(op);
-}
 
 }  // namespace shardwise

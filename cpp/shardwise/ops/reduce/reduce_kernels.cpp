@@ -5,8 +5,9 @@
 
 #include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/reduce/reduce_region_kernels.h"
-#include "shardwise/ops/reduce/reduce_regions.h"
+#include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/base/error.h"
 #include "shardwise/ops/reduce/reduce_kernels.h"
-#include "shardwise/ops/reduce/reduce_operations.h"
+#include "shardwise/ops/shared/reduce_operations.h"
 
 namespace shardwise::reduce_loops {
 namespace {

@@ -14,7 +14,5 @@ namespace shardwise {
 
 // For stablehlo.reduce with the reducer prod over `dims`.
 void vjp_product(VjpContext& context, DimSpan dims);
-// The cotangent of `leaves` for the product over their leading dim. `cotangent` has one row.
-ValueId product_cotangent(Builder& builder, ValueId leaves, ValueId cotangent);
 
 }  // namespace shardwise

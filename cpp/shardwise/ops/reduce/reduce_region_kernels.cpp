@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "shardwise/ops/elementwise/region_tiles.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {

@@ -6,14 +6,16 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
-#include "shardwise/ops/reduce/reduce_regions.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 namespace {

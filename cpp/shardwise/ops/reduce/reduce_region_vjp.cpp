@@ -7,13 +7,16 @@
 #include <unordered_map>
 
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
-#include "shardwise/ops/reduce/reduce_regions.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 namespace {

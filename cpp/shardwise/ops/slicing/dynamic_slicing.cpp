@@ -5,11 +5,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -278,24 +280,8 @@ static_assert(kDynamicUpdateSlice.complete());
 
 constexpr OpDef kDynamicSlicingOps[] = {kDynamicSlice, kDynamicUpdateSlice};
 
-std::vector<ValueId> joined(std::initializer_list<ValueId> tensors, const std::vector<ValueId>& starts) {
-  std::vector<ValueId> operands(tensors);
-  operands.insert(operands.end(), starts.begin(), starts.end());
-  return operands;
-}
-
 }  // namespace
 
 std::span<const OpDef> dynamic_slicing_ops() { return kDynamicSlicingOps; }
-
-ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes) {
-  const AttrsId attrs = builder.context().intern(Attrs{{"slice_sizes", to_dims(sizes)}});
-  return builder.module().result(builder.create_op(kDynamicSlicingOps[0], joined({operand}, starts), attrs));
-}
-
-ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
-                                   const std::vector<ValueId>& starts) {
-  return builder.module().result(builder.create_op(kDynamicSlicingOps[1], joined({operand, update}, starts)));
-}
 
 }  // namespace shardwise

@@ -24,9 +24,4 @@ std::span<const OpDef> dynamic_slicing_ops();
 std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types);
 
-// `starts` has one scalar per dim.
-ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes);
-ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
-                                   const std::vector<ValueId>& starts);
-
 }  // namespace shardwise

@@ -5,18 +5,18 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
 
 const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
-
-Dims zeros(size_t count) { return Dims(count, 0); }
-Dims ones(size_t count) { return Dims(count, 1); }
 
 void check_whole(const LocalLayout& layout, size_t dim) {
   check_internal(layout.dims[dim].axes.empty(), "a dim that is cut or joined must be whole on every device");
@@ -274,12 +274,12 @@ void vjp_concatenate(VjpContext& context) {
   const OpView op = context.op();
   const auto dim = static_cast<size_t>(op.attrs().get_int("dimension"));
   const ValueId cotangent = context.cotangent();
-  Dims start = zeros(op.result_type().shape.size());
+  Dims start = Dims(op.result_type().shape.size(), 0);
   Dims limit = op.result_type().shape;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     limit[dim] = start[dim] + op.operand_type(i).shape[dim];
     if (context.needs(i)) {
-      context.set(i, build_slice(context.builder(), cotangent, start, limit, ones(start.size())));
+      context.set(i, build_slice(context.builder(), cotangent, start, limit, Dims(start.size(), 1)));
     }
     start[dim] = limit[dim];
   }
@@ -350,58 +350,6 @@ std::span<const OpDef> slicing_ops() { return kSlicingOps; }
 // A stride beyond the end is as good as one up to it, and cannot overflow.
 int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size) {
   return ceil_div(limit - start, std::min(stride, size + 1));
-}
-
-ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides) {
-  const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };
-  if (equal(limit, builder.module().type(operand).shape) && std::all_of(start.begin(), start.end(), is(0)) &&
-      std::all_of(strides.begin(), strides.end(), is(1))) {
-    return operand;
-  }
-  return builder.create(
-      kSlicingOps[0], {operand},
-      Attrs{{"start_indices", to_dims(start)}, {"limit_indices", to_dims(limit)}, {"strides", to_dims(strides)}});
-}
-
-ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior) {
-  bool nothing = true;
-  for (DimSpan list : {low, high, interior}) {
-    for (int64_t entry : list) nothing = nothing && entry == 0;
-  }
-  if (nothing) return operand;
-  return builder.create(kSlicingOps[1], {operand, value},
-                        Attrs{{"edge_padding_low", to_dims(low)},
-                              {"edge_padding_high", to_dims(high)},
-                              {"interior_padding", to_dims(interior)}});
-}
-
-ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior) {
-  Dims cut_low = to_dims(low), cut_high = to_dims(high), strides = to_dims(interior);
-  for (size_t dim = 0; dim < strides.size(); ++dim) {
-    cut_low[dim] = -cut_low[dim];
-    cut_high[dim] = -cut_high[dim];
-    ++strides[dim];
-  }
-  const Dims nothing = zeros(strides.size());
-  const ValueId zero = build_scalar(builder, scalar_of(builder.module().type(padded).dtype, 0));
-  const ValueId trimmed = build_pad(builder, padded, zero, cut_low, cut_high, nothing);
-  const Dims limit = builder.module().type(trimmed).shape;
-  return build_slice(builder, trimmed, nothing, limit, strides);
-}
-
-ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim) {
-  if (operands.size() == 1) return operands[0];
-  const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}});
-  return builder.module().result(builder.create_op(kSlicingOps[2], operands, attrs));
-}
-
-ValueId build_row(Builder& builder, ValueId operand, int64_t index) {
-  const Dims shape = builder.module().type(operand).shape;
-  Dims start = zeros(shape.size()), limit = shape;
-  start[0] = index;
-  limit[0] = index + 1;
-  const ValueId row = build_slice(builder, operand, start, limit, ones(shape.size()));
-  return build_reshape(builder, row, DimSpan(shape).subspan(1));
 }
 
 }  // namespace shardwise

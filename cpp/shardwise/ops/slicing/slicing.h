@@ -29,13 +29,4 @@ int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size);
 void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
               DimSpan interior);
 
-// Each returns its operand when the op would be an identity: a full slice, no padding, or a single operand.
-ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
-ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
-// The elements of `padded` at which pad put its operand; 0 for elements that pad cut off.
-ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);
-ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
-// Row `index` of the leading dim, dropping that dim.
-ValueId build_row(Builder& builder, ValueId operand, int64_t index);
-
 }  // namespace shardwise

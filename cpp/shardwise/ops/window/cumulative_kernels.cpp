@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/reduce/reduce_operations.h"
+#include "shardwise/ops/shared/reduce_operations.h"
 
 namespace shardwise {
 namespace {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/window/reduce_window.h"
+#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 

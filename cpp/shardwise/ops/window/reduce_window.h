@@ -25,39 +25,9 @@
 
 namespace shardwise {
 
-std::span<const OpDef> window_ops();
+std::span<const OpDef> reduce_window_ops();
 
 std::optional<Kernel> prepare_reduce_window(const OpView& op, const KernelTypes& types);
 void vjp_reduce_window(VjpContext& context);
-
-enum class Prefix : uint8_t { kNone, kForward, kReverse };
-
-struct Window {
-  Dims sizes, strides, base_dilations, dilations, low, high;  // one entry per dim; padding may be negative
-
-  static Window trivial(int64_t ndim);  // the identity
-  static Window of(const OpView& op);   // missing attributes are trivial
-  static Window of(const Attrs& attrs, int64_t ndim);
-  int64_t padded_size(size_t dim, int64_t size) const;  // of a dim of `size` elements, with padding and holes
-  int64_t result_size(size_t dim, int64_t size) const;  // how many windows there are over it
-  bool is_trivial(size_t dim) const;
-  bool is_padded(size_t dim) const { return low[dim] != 0 || high[dim] != 0 || base_dilations[dim] != 1; }
-  // The prefix form of dim `dim` with `size` elements, if it has one. A single element never has.
-  Prefix prefix(size_t dim, int64_t size) const;
-  void set_prefix(size_t dim, int64_t size, Prefix prefix);
-  Window only(size_t dim) const;  // trivial in the other dims
-  Dims interior() const;          // of the pad op that is equivalent to the base dilation
-};
-
-// The number of windows over dims of these sizes, from the attributes of a reduce_window. Throws if they are invalid
-// for `op`.
-Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape);
-
-// No init means the neutral element. An identity window without init returns the operand.
-ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Reducer reducer, const Window& window);
-// Along one dim, inclusive.
-ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t dim, Prefix prefix);
-// The combined init values of each window: reduce_window of neutral elements, with padding and holes.
-ValueId build_init_share(Builder& builder, ValueId init, Reducer reducer, const Window& window, DimSpan shape);
 
 }  // namespace shardwise

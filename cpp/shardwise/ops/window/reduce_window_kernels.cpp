@@ -4,9 +4,10 @@
 // regions combine all places of the window at once, in row-major order.
 #include <array>
 
-#include "shardwise/ops/elementwise/region_tiles.h"
-#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/strided_kernels.h"
+#include "shardwise/ops/shared/windows.h"
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/window/cumulative_kernels.h"
 #include "shardwise/ops/window/reduce_window.h"

@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/create/create.h"
-#include "shardwise/ops/elementwise/elementwise.h"
-#include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/reduce/reduce.h"
-#include "shardwise/ops/reduce/reduce_product_vjp.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/product_tree.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/reduce_window.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/ops/shared/windows.h"
 #include "shardwise/ops/window/reduce_window.h"
 
 namespace shardwise {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/create/create.h"
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise::test {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "ops/one_op.h"
 #include "shardwise/base/error.h"
+#include "tile/math_reference.h"
 
 namespace shardwise {
 namespace {
@@ -115,6 +116,15 @@ Scalar integer_reference(std::string_view op, Scalar a, Scalar b) {
   return wrap(dtype, as_signed >> static_cast<int>(small_shift ? static_cast<int64_t>(uy) : bits - 1));
 }
 
+#define NAME_smooth(name, ...) name
+#define NAME_stepped(name, ...) name
+constexpr std::pair<std::string_view, TileCode> kFunctions[] = {
+// clang-format off
+#define FUNCTION(Code, operands, accepts, loops, op) {NAME_##op, TileCode::k##Code},
+#include "shardwise/tile/functions.def"
+    // clang-format on
+};
+
 double float_reference(std::string_view op, double x, double y) {
   if (op == "abs") return std::fabs(x);
   if (op == "negate") return -x;
@@ -153,6 +163,10 @@ double float_reference(std::string_view op, double x, double y) {
   if (op == "remainder") return std::fmod(x, y);
   if (op == "power") return std::pow(x, y);
   if (op == "atan2") return std::atan2(x, y);
+  for (const auto& [name, code] : kFunctions) {  // any other one by the stem of its row
+    if (name.substr(name.find('.') + 1) != op) continue;
+    if (const auto reference = math_reference(code, x, y)) return *reference;
+  }
   if (std::isnan(x) || std::isnan(y)) return std::nan("");
   if (op == "maximum") return x > y || (x == y && !std::signbit(x)) ? x : y;
   return x < y || (x == y && std::signbit(x)) ? x : y;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce_regions.h"
 
 #include <array>
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/shared/combiner_regions.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 #include "shardwise/text/parser.h"
 
 namespace shardwise::test {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce.h"
+
+#include "shardwise/ops/build/reduce.h"
 
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise::test {
 namespace {

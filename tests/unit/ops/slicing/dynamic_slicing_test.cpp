@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/slicing/dynamic_slicing.h"
 
 #include "ops/kernel_harness.h"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/window/reduce_window.h"
+
+#include "shardwise/ops/build/reduce_window.h"
 
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise::test {
 namespace {

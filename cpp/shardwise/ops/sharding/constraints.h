@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-std::span<const OpDef> annotation_ops();
+std::span<const OpDef> constraint_ops();
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
 // Annotates an existing value. An argument of a function gets the sharding. The result of an op gets a constraint,

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shardy's ops that control how shardings propagate.
+// Shardy's regions: manual_computation, which sees local shapes, and named_computation.
 //
 //   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x", "y"}, {}]>] out_shardings=[<@mesh, [{"x"}, {?}]>]
 //       manual_axes={"x"} (%arg2: tensor<4x8xf32>) { … sdy.return %2 : tensor<4x8xf32> } : …
-//   %3 = sdy.data_flow_edge %1 sharding=<@mesh, [{"x"}, {?}]> : tensor<8x8xf32>
-//   %4 = sdy.propagation_barrier %3 allowed_direction=FORWARD : tensor<8x8xf32>
-//   sdy.sharding_group %4 group_id=3 : tensor<8x8xf32>
 //
 // in_shardings and out_shardings are the sharding columns of the region's arguments and of the results, as seen from
 // outside. The ops of the region do not see manual axes: for them, %arg2 is sharded [{"y"}, {}].
@@ -19,7 +16,7 @@
 
 namespace shardwise {
 
-std::span<const OpDef> manual_ops();
+std::span<const OpDef> manual_computation_ops();
 
 // Removes the manual axes, which the inside of a region does not see; and adds them back, given the annotation of the
 // region.
@@ -31,6 +28,5 @@ bool is_named_computation(const Module& module, OpId id);
 // `body` has an argument for each operand. Its results are those of the op.
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
                               RegionId body);
-ValueId create_data_flow_edge(Builder& builder, ValueId owner);
 
 }  // namespace shardwise

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/elementwise/region_tiles.h"
+#include "shardwise/ops/shared/region_tiles.h"
 
 #include <unordered_map>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 

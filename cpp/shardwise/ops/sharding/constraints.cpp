@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/sharding/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 
 #include "shardwise/ir/rewrite/rewrite.h"
 
@@ -59,19 +59,19 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
                .traits = traits};
 }
 
-constexpr OpDef kAnnotationOps[] = {
+constexpr OpDef kConstraintOps[] = {
     annotation("sdy.sharding_constraint", {.constraint = true},
                "The identity whose result has the user's sharding (Shardy sharding_constraint)."),
     annotation("sdy.reshard", {.reshard = true}, "The identity that changes a value's sharding (Shardy reshard)."),
 };
-static_assert(kAnnotationOps[0].complete() && kAnnotationOps[1].complete());
+static_assert(kConstraintOps[0].complete() && kConstraintOps[1].complete());
 
 }  // namespace
 
-std::span<const OpDef> annotation_ops() { return kAnnotationOps; }
+std::span<const OpDef> constraint_ops() { return kConstraintOps; }
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
-  return create_annotation(builder, kAnnotationOps[0].name, operand, sharding);
+  return create_annotation(builder, kConstraintOps[0].name, operand, sharding);
 }
 
 void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
@@ -91,7 +91,7 @@ void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {
-  return create_annotation(builder, kAnnotationOps[1].name, operand, sharding);
+  return create_annotation(builder, kConstraintOps[1].name, operand, sharding);
 }
 
 }  // namespace shardwise

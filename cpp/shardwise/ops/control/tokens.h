@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops with effects, ordered by tokens; random numbers; and ops that query the device.
+// Ops with effects, ordered by tokens: the host (infeed, outfeed) and channels (send, recv).
 //
 //   %0 = stablehlo.create_token : !stablehlo.token
 //   %1 = "stablehlo.send"(%arg0, %0) <{channel_handle = …}> : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token
@@ -12,6 +12,6 @@
 
 namespace shardwise {
 
-std::span<const OpDef> effect_ops();
+std::span<const OpDef> token_ops();
 
 }  // namespace shardwise
