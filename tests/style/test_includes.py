@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from source_tree import CORE, cpp_files, includes, relative
+from tests.style.source_tree import CORE, cpp_files, includes, relative
 
 # Circles that are still there: their stems, and the reason. Nothing else may be in a circle, also not with them.
 CIRCLES = {
