@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
 #include "shardwise/base/xtensor_line.h"
 
 namespace shardwise {
@@ -130,8 +130,11 @@ void copy_items(std::vector<CopyDim> dims, std::byte* to, const std::byte* from)
 }
 
 bool is_aligned(int64_t item_size, std::span<const CopyDim> dims, const std::byte* to, const std::byte* from) {
-  const auto fits = [&](auto number) { return number % static_cast<decltype(number)>(item_size) == 0; };
-  return fits(reinterpret_cast<uintptr_t>(to)) && fits(reinterpret_cast<uintptr_t>(from)) &&
+  const auto fits = [&](int64_t stride) { return stride % item_size == 0; };
+  const auto starts = [&](const std::byte* address) {  // a complex128 starts where its real part may
+    return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(std::min<int64_t>(item_size, 8)) == 0;
+  };
+  return starts(to) && starts(from) &&
          std::ranges::all_of(dims, [&](const CopyDim& dim) { return fits(dim.to) && fits(dim.from); });
 }
 
@@ -145,13 +148,7 @@ void copy_strided(int64_t item_size, DimSpan shape, std::byte* to, DimSpan to_st
     dims.push_back({item_size, 1, 1});
     item_size = 1;
   }
-  switch (item_size) {
-    case 1: return copy_items<uint8_t>(std::move(dims), to, from);
-    case 2: return copy_items<uint16_t>(std::move(dims), to, from);
-    case 4: return copy_items<uint32_t>(std::move(dims), to, from);
-    case 8: return copy_items<uint64_t>(std::move(dims), to, from);
-    default: check_internal(false, "copy_strided: an item size of 1, 2, 4 or 8");
-  }
+  dispatch_moved(item_size, [&]<class T>() { copy_items<T>(std::move(dims), to, from); });
 }
 
 }  // namespace shardwise

@@ -10,6 +10,7 @@
 #include "shardwise/explanation/explain.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/sharding/constraints.h"
 
 namespace py = pybind11;
 

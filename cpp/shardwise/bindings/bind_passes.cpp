@@ -16,7 +16,7 @@
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"

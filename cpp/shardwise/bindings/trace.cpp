@@ -6,7 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 
 namespace shardwise {
 

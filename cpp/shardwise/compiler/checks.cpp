@@ -8,8 +8,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/control.h"
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/transforms/inline_calls.h"
 

@@ -5,6 +5,7 @@
 
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/program_dump.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"

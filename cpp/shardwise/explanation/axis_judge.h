@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardwise/explanation/explain.h"
+#include "shardwise/explanation/lost_axis.h"
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {

@@ -11,8 +11,8 @@
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/mesh.h"
-#include "shardwise/ops/control.h"
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
 

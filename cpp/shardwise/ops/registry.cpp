@@ -5,50 +5,82 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/annotations.h"
-#include "shardwise/ops/batch_norm.h"
-#include "shardwise/ops/collectives.h"
-#include "shardwise/ops/composed.h"
-#include "shardwise/ops/contractions.h"
-#include "shardwise/ops/control.h"
-#include "shardwise/ops/convolution.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/custom_call.h"
-#include "shardwise/ops/device_collectives.h"
-#include "shardwise/ops/dot.h"
-#include "shardwise/ops/dynamic_slicing.h"
-#include "shardwise/ops/effects.h"
-#include "shardwise/ops/elementwise.h"
-#include "shardwise/ops/global_collectives.h"
-#include "shardwise/ops/indexing.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/linalg.h"
-#include "shardwise/ops/manual.h"
-#include "shardwise/ops/reduce.h"
-#include "shardwise/ops/select_and_scatter.h"
-#include "shardwise/ops/slicing.h"
-#include "shardwise/ops/sort.h"
-#include "shardwise/ops/special_functions.h"
-#include "shardwise/ops/window.h"
+#include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/collectives/shardy_collectives.h"
+#include "shardwise/ops/collectives/stablehlo_collectives.h"
+#include "shardwise/ops/contraction/convolution.h"
+#include "shardwise/ops/contraction/dot.h"
+#include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/contraction/einsum.h"
+#include "shardwise/ops/contraction/ragged_dot.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/custom_call.h"
+#include "shardwise/ops/control/tokens.h"
+#include "shardwise/ops/create/chlo_constant.h"
+#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/dynamism/dynamic_shapes.h"
+#include "shardwise/ops/elementwise/chlo_broadcast.h"
+#include "shardwise/ops/elementwise/complex.h"
+#include "shardwise/ops/elementwise/elementwise.h"
+#include "shardwise/ops/elementwise/special_functions.h"
+#include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/indexing/torch_index_select.h"
+#include "shardwise/ops/layout/broadcast.h"
+#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/linalg/fft.h"
+#include "shardwise/ops/linalg/linalg.h"
+#include "shardwise/ops/random/rng.h"
+#include "shardwise/ops/reduce/batch_norm.h"
+#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/propagation_control.h"
+#include "shardwise/ops/slicing/dynamic_slicing.h"
+#include "shardwise/ops/slicing/slicing.h"
+#include "shardwise/ops/sort/sort.h"
+#include "shardwise/ops/window/reduce_window.h"
+#include "shardwise/ops/window/select_and_scatter.h"
 
 namespace shardwise {
 namespace {
 
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
-  for (std::span<const OpDef> family : {elementwise_ops(),      reduce_ops(),
-                                        window_ops(),           dot_ops(),
-                                        layout_ops(),           slicing_ops(),
-                                        dynamic_slicing_ops(),  indexing_ops(),
-                                        create_ops(),           annotation_ops(),
-                                        collective_ops(),       special_function_ops(),
-                                        convolution_ops(),      select_and_scatter_ops(),
-                                        linalg_ops(),           sort_ops(),
-                                        batch_norm_ops(),       contraction_ops(),
-                                        composed_ops(),         custom_call_ops(),
-                                        effect_ops(),           device_collective_ops(),
-                                        control_ops(),          manual_ops(),
-                                        global_collective_ops()}) {
+  for (std::span<const OpDef> family : {elementwise_ops(),
+                                        reduce_ops(),
+                                        reduce_window_ops(),
+                                        dot_general_ops(),
+                                        layout_ops(),
+                                        slicing_ops(),
+                                        dynamic_slicing_ops(),
+                                        indexing_ops(),
+                                        create_ops(),
+                                        constraint_ops(),
+                                        local_collective_ops(),
+                                        complex_ops(),
+                                        special_function_ops(),
+                                        chlo_broadcast_ops(),
+                                        chlo_constant_ops(),
+                                        convolution_ops(),
+                                        select_and_scatter_ops(),
+                                        linalg_ops(),
+                                        fft_ops(),
+                                        sort_ops(),
+                                        batch_norm_ops(),
+                                        dot_ops(),
+                                        einsum_ops(),
+                                        ragged_dot_ops(),
+                                        broadcast_ops(),
+                                        dynamic_shape_ops(),
+                                        torch_index_select_ops(),
+                                        custom_call_ops(),
+                                        token_ops(),
+                                        rng_ops(),
+                                        stablehlo_collective_ops(),
+                                        control_ops(),
+                                        manual_computation_ops(),
+                                        propagation_control_ops(),
+                                        shardy_collective_ops()}) {
     for (const OpDef& def : family) ops.push_back(&def);
   }
   return ops;

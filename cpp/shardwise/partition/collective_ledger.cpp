@@ -3,7 +3,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/cost/collective_cost.h"
-#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {

@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/collectives.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/reduce.h"
-#include "shardwise/ops/slicing.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/scalars.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/permute_axes.h"
 

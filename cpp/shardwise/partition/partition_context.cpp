@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ops/collectives.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/elementwise.h"
-#include "shardwise/ops/layout.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {

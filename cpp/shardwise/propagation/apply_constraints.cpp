@@ -8,7 +8,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
-#include "shardwise/ops/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/propagation/data_flow_edges.h"
 
 namespace shardwise {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <limits>
 
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {

@@ -7,7 +7,8 @@
 #include <unordered_set>
 
 #include "shardwise/ir/rewrite/rewrite.h"
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/sharding/propagation_control.h"
 
 namespace shardwise {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/op_propagation.h"
 #include "shardwise/propagation/propagation_graph.h"

@@ -14,7 +14,7 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/annotations.h"
+#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/propagation/data_flow_edges.h"
 
 namespace shardwise {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placements in digits, and the moves between them: the search space of search.h.
+// Placements in digits, and the moves that lead from one to the next: what search.h searches over.
 //
 //   [{"x", "y"}, {}] -> [{"x"}, {"y"}] on x=4, y=2:   digits 0 = "x", 1 = "y";   dims {0 1}, {} -> {0}, {1}
 //
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "shardwise/mesh/digits.h"
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/problem.h"
 
 namespace shardwise {
 

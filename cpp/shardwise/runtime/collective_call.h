@@ -8,6 +8,7 @@
 #pragma once
 
 #include "shardwise/mesh/digits.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/runtime/communicator.h"
 
 namespace shardwise {

@@ -11,7 +11,7 @@
 
 #include <span>
 
-#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/build/collectives.h"
 #include "shardwise/runtime/shards.h"
 
 namespace shardwise {

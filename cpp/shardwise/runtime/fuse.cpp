@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "shardwise/ops/create.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

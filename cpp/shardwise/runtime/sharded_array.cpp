@@ -7,7 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/ops/reduce.h"
+#include "shardwise/ops/shared/reducers.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/virtual_communicator.h"

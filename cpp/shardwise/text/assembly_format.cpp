@@ -9,7 +9,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/custom_directive.h"
 
 namespace shardwise {
 namespace {

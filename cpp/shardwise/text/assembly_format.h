@@ -90,7 +90,7 @@
 
 namespace shardwise {
 
-struct CustomDirective;  // ir/custom_directives.h
+struct CustomDirective;  // custom_directive.h
 
 enum class FormatKind : uint8_t {
   kLiteral,

@@ -7,7 +7,7 @@
 #include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/text/attribute_parser.h"
-#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/custom_directive.h"
 
 namespace shardwise {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shardwise/text/assembly_format.h"
-#include "shardwise/text/parser.h"
+#include "shardwise/text/parse_options.h"
 #include "shardwise/text/text_reader.h"
 
 namespace shardwise {

@@ -8,7 +8,7 @@
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/custom_directive.h"
 
 namespace shardwise {
 namespace {

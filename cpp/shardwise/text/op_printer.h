@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shardwise/text/assembly_format.h"
-#include "shardwise/text/printer.h"
+#include "shardwise/text/print_options.h"
 
 namespace shardwise {
 

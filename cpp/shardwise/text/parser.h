@@ -22,15 +22,9 @@
 #include <string_view>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/text/parse_options.h"
 
 namespace shardwise {
-
-struct ParseOptions {
-  std::string file = {};  // gives ops and arguments without a location loc("file":3:5); empty: none
-  // Adds the text's names to the locations, with the function, because names are local to a function: loc("@main
-  // %h"(...)), loc("@f %r:2"(...)).
-  bool name_values = false;
-};
 
 Module parse(std::string_view text, std::shared_ptr<Context> context, const ParseOptions& options = {});
 

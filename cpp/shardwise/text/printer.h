@@ -19,13 +19,9 @@
 #include <string>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/text/print_options.h"
 
 namespace shardwise {
-
-struct PrintOptions {
-  bool locations = false;  // loc(...) behind every op and argument
-  bool generic = false;    // all ops in MLIR's generic form
-};
 
 std::string print(const Module& module, PrintOptions options = {});
 

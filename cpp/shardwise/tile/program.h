@@ -132,8 +132,8 @@ class TileRunner {
   // otherwise.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, int64_t lanes);
 
-  // The same over elements [begin, end), in row-major order, of strided arrays of one shape.
-  struct Strided;  // dims and strides shared by all pieces of one run (tile_run.cpp)
+  // The same over elements [begin, end), in row-major order, of strided arrays that all have the same shape.
+  struct Strided;  // dims and strides shared by all pieces of one run (run.cpp)
   void run_strided(const Strided& arrays, int64_t begin, int64_t end);
 
  private:

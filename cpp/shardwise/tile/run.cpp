@@ -6,6 +6,7 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {
@@ -67,12 +68,7 @@ void copy_run(int64_t item, std::byte* to, int64_t to_stride, const std::byte* f
     std::memcpy(to, from, static_cast<size_t>(count * item));
     return;
   }
-  switch (item) {
-    case 1: copy_items<uint8_t>(to, to_stride, from, from_stride, count); break;
-    case 2: copy_items<uint16_t>(to, to_stride, from, from_stride, count); break;
-    case 4: copy_items<uint32_t>(to, to_stride, from, from_stride, count); break;
-    default: copy_items<uint64_t>(to, to_stride, from, from_stride, count); break;
-  }
+  dispatch_moved(item, [&]<class T>() { copy_items<T>(to, to_stride, from, from_stride, count); });
 }
 
 void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over lanes, and the TileTable made of them. Each tile_simd_<isa>.cpp includes this file, names its SLEEF
-// functions, and is compiled with the flags of its instruction set:
+// Loops over lanes, and how they become a TileTable. Each simd_<isa>.cpp names its vectors and its SLEEF functions,
+// includes this file, and is compiled with the flags of its instruction set:
 //
-//   struct F32 { using T = float; using V = __m256; static V exp(V x) { return Sleef_finz_expf8_u10avx2(x); } … };
-//   constexpr TileTable make() { TileTable t = arithmetic_table(); set_math<Function1<F32, Sleef_…>>(…); return t; }
+//   #define VECTOR_F32 __m256
+//   #define SLEEF_F32(stem, ulp) Sleef_finz_##stem##f8_u##ulp##avx2      // SLEEF_F32(tan, 10): 8 lanes, error 1.0
+//   #include "shardwise/tile/simd.h"                                     // kTable, from the rows of functions.def
 //
-// Only C headers and SLEEF may be included, and everything is in an unnamed namespace: see tile_table.h.
+// Only C headers, SLEEF and plain data may be included, and everything is in an unnamed namespace: see table.h.
 #pragma once
 
 #include "shardwise/tile/simd_convert.h"
@@ -280,81 +281,71 @@ constexpr void set_all_converts(TileTable& table) {
   table.convert[kF64][kBF16] = unary<Convert<double, Brain>, double, Brain>;
 }
 
-constexpr void set_unaries(TileTable& table) {
-  set_signed<Unary, Abs>(table, TileCode::kAbs);
-  set_floats<Unary, Abs>(table, TileCode::kAbs);
-  set_numbers<Unary, Negate>(table, TileCode::kNegate);
-  set_signed<Unary, Sign>(table, TileCode::kSign);
-  set_floats<Unary, Sign>(table, TileCode::kSign);
-  set_integers<Unary, Not>(table, TileCode::kNot);
-  set_bool<Unary, LogicalNot>(table, TileCode::kNot);
-  set_integers<Unary, Popcnt>(table, TileCode::kPopcnt);
-  set_integers<Unary, CountLeadingZeros>(table, TileCode::kCountLeadingZeros);
-  set_floats<Unary, Ceil>(table, TileCode::kCeil);
-  set_floats<Unary, Floor>(table, TileCode::kFloor);
-  set_floats<Unary, RoundNearestAfz>(table, TileCode::kRoundNearestAfz);
-  set_floats<Unary, RoundNearestEven>(table, TileCode::kRoundNearestEven);
-  set_floats<Predicate, IsFinite>(table, TileCode::kIsFinite);
-  set_floats<Unary, Sqrt>(table, TileCode::kSqrt);
-  set_floats<Unary, Rsqrt>(table, TileCode::kRsqrt);
-  at(table, TileCode::kTotalOrderKey, kF32) = unary<TotalOrderKey, float, int32_t>;
-  at(table, TileCode::kTotalOrderKey, kF64) = unary<TotalOrderKey, double, int64_t>;
-}
-
-constexpr void set_binaries(TileTable& table) {
-  set_numbers<Binary, Add>(table, TileCode::kAdd);
-  set_bool<Binary, Or>(table, TileCode::kAdd);
-  set_numbers<Binary, Subtract>(table, TileCode::kSubtract);
-  set_numbers<Binary, Multiply>(table, TileCode::kMultiply);
-  set_bool<Binary, And>(table, TileCode::kMultiply);
-  set_numbers<Binary, Divide>(table, TileCode::kDivide);
-  set_numbers<Binary, Remainder>(table, TileCode::kRemainder);
-  set_integers<Binary, IntegerPower>(table, TileCode::kPower);
-  set_numbers<Binary, Maximum>(table, TileCode::kMaximum);
-  set_bool<Binary, Or>(table, TileCode::kMaximum);
-  set_numbers<Binary, Minimum>(table, TileCode::kMinimum);
-  set_bool<Binary, And>(table, TileCode::kMinimum);
-  set_integers<Binary, And>(table, TileCode::kAnd);
-  set_bool<Binary, And>(table, TileCode::kAnd);
-  set_integers<Binary, Or>(table, TileCode::kOr);
-  set_bool<Binary, Or>(table, TileCode::kOr);
-  set_integers<Binary, Xor>(table, TileCode::kXor);
-  set_bool<Binary, Xor>(table, TileCode::kXor);
-  set_integers<Binary, ShiftLeft>(table, TileCode::kShiftLeft);
-  set_integers<Binary, ShiftRightArithmetic>(table, TileCode::kShiftRightArithmetic);
-  set_integers<Binary, ShiftRightLogical>(table, TileCode::kShiftRightLogical);
-}
-
-template <class Op>
-constexpr void set_comparison(TileTable& table, TileCode code) {
-  set_numbers<Comparison, Op>(table, code);
-  set_bool<Comparison, Op>(table, code);
-}
-
-// All entries that need no SLEEF.
-constexpr TileTable arithmetic_table() {
-  TileTable table{};
-  set_widths<CopyOf>(table, TileCode::kCopy);
-  set_widths<CopyOf>(table, TileCode::kBitcast);
-  set_widths<SelectOf>(table, TileCode::kSelect);
-  set_numbers<Clamp, Maximum>(table, TileCode::kClamp);
-  at(table, TileCode::kClamp, kBool) = clamp<Truth<Or>, Truth<And>, uint8_t>;
-  set_unaries(table);
-  set_binaries(table);
-  set_comparison<Equal>(table, TileCode::kEqual);
-  set_comparison<NotEqual>(table, TileCode::kNotEqual);
-  set_comparison<Less>(table, TileCode::kLess);
-  set_comparison<LessEqual>(table, TileCode::kLessEqual);
-  set_comparison<Greater>(table, TileCode::kGreater);
-  set_comparison<GreaterEqual>(table, TileCode::kGreaterEqual);
-  set_all_converts(table);
-  return table;
-}
-
 constexpr void set_math(TileTable& table, TileCode code, TileKernel f32, TileKernel f64) {
   at(table, code, kF32) = f32;
   at(table, code, kF64) = f64;
 }
+
+struct F32 {
+  using T = float;
+  using V = VECTOR_F32;
+};
+struct F64 {
+  using T = double;
+  using V = VECTOR_F64;
+};
+
+// The kernels of `code`: one macro for each way that a row of functions.def names them.
+#define KERNELS_by_width(Make) set_widths<Make>(table, code)
+#define KERNELS_clamps()                    \
+  set_numbers<Clamp, Maximum>(table, code); \
+  at(table, code, kBool) = clamp<Truth<Or>, Truth<And>, uint8_t>
+#define KERNELS_converts() set_all_converts(table)
+#define KERNELS_order_keys()                                    \
+  at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
+  at(table, code, kF64) = unary<TotalOrderKey, double, int64_t>
+#define KERNELS_floats(Kind, Op) set_floats<Kind, Op>(table, code)
+#define KERNELS_integers(Kind, Op) set_integers<Kind, Op>(table, code)
+#define KERNELS_numbers(Kind, Op) set_numbers<Kind, Op>(table, code)
+#define KERNELS_signed_numbers(Kind, Op) \
+  set_signed<Kind, Op>(table, code);     \
+  set_floats<Kind, Op>(table, code)
+#define KERNELS_integers_and_bool(Kind, Op, BoolOp) \
+  set_integers<Kind, Op>(table, code);              \
+  set_bool<Kind, BoolOp>(table, code)
+#define KERNELS_numbers_and_bool(Kind, Op, BoolOp) \
+  set_numbers<Kind, Op>(table, code);              \
+  set_bool<Kind, BoolOp>(table, code)
+#define KERNELS_comparison(Op)              \
+  set_numbers<Comparison, Op>(table, code); \
+  set_bool<Comparison, Op>(table, code)
+#define KERNELS_sleef(stem, ulp) \
+  set_math(table, code, vector_unary<F32, SLEEF_F32(stem, ulp)>, vector_unary<F64, SLEEF_F64(stem, ulp)>)
+#define KERNELS_sleef_binary(stem, ulp) \
+  set_math(table, code, vector_binary<F32, SLEEF_F32(stem, ulp)>, vector_binary<F64, SLEEF_F64(stem, ulp)>)
+#define KERNELS_sleef_or_integers(stem, ulp, Op) \
+  KERNELS_sleef_binary(stem, ulp);               \
+  set_integers<Binary, Op>(table, code)
+#define KERNELS_sleef_logistic(stem, ulp) \
+  set_math(table, code, logistic<F32, SLEEF_F32(stem, ulp)>, logistic<F64, SLEEF_F64(stem, ulp)>)
+#define KERNELS_sleef_large(Large, stem, ulp, helper)                                         \
+  set_math(table, code, with_large<F32, Large, SLEEF_F32(stem, ulp), SLEEF_F32(helper, ulp)>, \
+           with_large<F64, Large, SLEEF_F64(stem, ulp), SLEEF_F64(helper, ulp)>)
+
+// clang-format off
+constexpr TileTable make_table() {
+  TileTable all{};
+#define ROW(Code, operands, accepts, loops, ...) \
+  [](TileTable& table, [[maybe_unused]] TileCode code) { KERNELS_##loops; }(all, TileCode::k##Code);
+#define FUNCTION ROW
+#define TILE_ONLY ROW
+#include "shardwise/tile/functions.def"
+#undef ROW
+  return all;
+}
+// clang-format on
+
+constexpr TileTable kTable = make_table();
 
 }  // namespace
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One lane of every tile instruction that needs no SLEEF, as functors that the loops of tile_simd.h inline:
+// One lane of every tile instruction that needs no SLEEF, as functors that the loops of simd.h inline:
 //
 //   Maximum::apply(NaN, 1.0f) is NaN;  Divide::apply<int32_t>(7, 0) is -1;  ShiftLeft::apply<uint8_t>(1, 9) is 0
 //

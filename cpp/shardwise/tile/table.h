@@ -16,24 +16,16 @@ namespace shardwise {
 
 // clang-format off
 enum class TileCode : uint8_t {
-  // Unary; the result has the operand's dtype unless said otherwise.
-  kCopy, kAbs, kNegate, kSign, kNot, kPopcnt, kCountLeadingZeros,
-  kCeil, kFloor, kRoundNearestAfz, kRoundNearestEven, kIsFinite,  // is_finite gives bool
-  kSqrt, kRsqrt, kCbrt, kExponential, kExponentialMinusOne, kLog, kLogPlusOne, kLogistic,
-  kSine, kCosine, kTan, kTanh, kSinh, kCosh, kAsin, kAcos, kAtan, kAsinh, kAcosh, kAtanh, kErf, kErfc,
-  kTotalOrderKey,  // float -> signed integer of the same width whose order is IEEE's totalOrder
-  kBitcast,        // same width, same bits
-  kConvert,        // any dtype to any other
-  // Binary, equal operand dtypes.
-  kAdd, kSubtract, kMultiply, kDivide, kRemainder, kPower, kAtan2, kMaximum, kMinimum, kAnd, kOr, kXor,
-  kShiftLeft, kShiftRightArithmetic, kShiftRightLogical,
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,  // give bool
-  // Ternary.
-  kSelect,  // (bool, T, T)
-  kClamp,   // (min, x, max) as in StableHLO: minimum(maximum(x, min), max)
+#define FUNCTION(Code, ...) k##Code,
+#define TILE_ONLY(Code, ...) k##Code,
+#include "shardwise/tile/functions.def"
 };
+inline constexpr int kTileCodeCount = 0
+#define FUNCTION(...) + 1
+#define TILE_ONLY(...) + 1
+#include "shardwise/tile/functions.def"
+    ;
 // clang-format on
-inline constexpr int kTileCodeCount = static_cast<int>(TileCode::kClamp) + 1;
 inline constexpr int kTileDTypeCount = 13;
 inline constexpr int64_t kLaneBlock = 64;  // kernels run whole blocks of lanes; tails are padded
 
@@ -44,8 +36,8 @@ struct TileTable {
   TileKernel convert[kTileDTypeCount][kTileDTypeCount];  // [from][to]; null: goes through float32
 };
 
-// One function per instruction set (tile_simd_*.cpp). The baseline needs x86-64 only. The second one adds scalar FMA,
-// and gives the same bits as AVX2 and AVX-512.
+// One function per instruction set (simd_*.cpp). The first needs no more than x86-64 offers; the second is the
+// same with scalar FMA, and gives the bits that AVX2 and AVX-512 give.
 const TileTable* tile_table_baseline();
 const TileTable* tile_table_scalar_fma();
 const TileTable* tile_table_avx2();

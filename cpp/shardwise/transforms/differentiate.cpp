@@ -6,7 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/create.h"
+#include "shardwise/ops/build/constants.h"
 
 namespace shardwise {
 namespace {

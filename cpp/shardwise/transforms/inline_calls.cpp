@@ -10,9 +10,9 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
-#include "shardwise/ops/annotations.h"
-#include "shardwise/ops/control.h"
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 
 namespace shardwise {
 namespace {

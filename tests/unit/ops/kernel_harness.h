@@ -19,11 +19,9 @@
 #include "prepared.h"
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/create.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/reduce.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/registry.h"
-#include "shardwise/ops/slicing.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise::test {
 

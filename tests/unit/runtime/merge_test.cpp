@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "local_program.h"
-#include "shardwise/ops/dot.h"
-#include "shardwise/ops/layout.h"
-#include "shardwise/ops/reduce.h"
-#include "shardwise/ops/slicing.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/plan.h"
 #include "simulator.h"
 

@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/dce.h"
-#include "shardwise/ops/create.h"
+#include "shardwise/ops/build/constants.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "shardwise/ops/manual.h"
+#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/sharding_groups.h"

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Creates collectives of one device's program (collectives/local_collectives.h describes them).
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+struct AllToAllMove {
+  AxisList axes;
+  int64_t from_dim = 0;
+  int64_t to_dim = 0;
+};
+
+ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes);
+ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer);
+ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather);
+ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes,
+                              std::span<const AxisList> scatter, Reducer reducer);
+ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);
+ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to);
+ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift, bool wrap);
+
+}  // namespace shardwise

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/product_tree.h"
+
+#include "shardwise/ops/build/slicing.h"
+
+namespace shardwise {
+namespace {
+
+ValueId rows(Builder& builder, ValueId value, int64_t begin, int64_t end) {
+  const Dims shape = builder.module().type(value).shape;
+  Dims start(shape.size(), 0), limit = shape;
+  start[0] = begin;
+  limit[0] = end;
+  return build_slice(builder, value, start, limit, Dims(shape.size(), 1));
+}
+
+ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) {
+  return builder.create("stablehlo.multiply", {lhs, rhs});
+}
+
+}  // namespace
+
+std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t count) {
+  std::vector<ValueId> levels{leaves};
+  for (; count > 1; count = ceil_div(count, 2)) {
+    const int64_t half = count / 2;
+    const ValueId level = levels.back();
+    ValueId next = multiply(builder, rows(builder, level, 0, half), rows(builder, level, half, 2 * half));
+    if (count % 2 != 0) next = build_concatenate(builder, {next, rows(builder, level, count - 1, count)}, 0);
+    levels.push_back(next);
+  }
+  return levels;
+}
+
+ValueId product_tree_cotangent(Builder& builder, const std::vector<ValueId>& levels, ValueId cotangent) {
+  for (size_t i = levels.size() - 1; i-- > 0;) {
+    const int64_t count = builder.module().type(levels[i]).shape[0];
+    const int64_t half = count / 2;
+    const ValueId top = rows(builder, cotangent, 0, half);
+    std::vector<ValueId> parts{multiply(builder, top, rows(builder, levels[i], half, 2 * half)),
+                               multiply(builder, top, rows(builder, levels[i], 0, half))};
+    if (count % 2 != 0) parts.push_back(rows(builder, cotangent, half, half + 1));
+    cotangent = build_concatenate(builder, parts, 0);
+  }
+  return cotangent;
+}
+
+ValueId product_cotangent(Builder& builder, ValueId leaves, ValueId cotangent) {
+  return product_tree_cotangent(builder, product_tree(builder, leaves, builder.module().type(leaves).shape[0]),
+                                cotangent);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/reduce.h"
+
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+
+ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
+  const ValueId all = context.operand(operand);
+  const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
+  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
+  Builder& builder = context.builder();
+  const TensorType type = builder.module().type(all);
+  const ValueId index = context.axis_index(unreduced);
+  const ValueId first = build_compare(builder, "EQ", index, build_zeros(builder, builder.module().type(index)));
+  const ValueId neutral = build_splat(builder, type.shape, exact_neutral(reducer, type.dtype));
+  return builder.create("stablehlo.select", {first, all, neutral});
+}
+
+RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype) {
+  Module& module = builder.module();
+  const RegionId id = module.add_region();
+  const TypeId scalar = builder.context().tensor(dtype, {});
+  const ValueId lhs = module.add_argument(id, scalar);
+  const ValueId rhs = module.add_argument(id, scalar);
+  Builder inner(module, id, builder.loc());
+  const ValueId combined = inner.create(reducer_op_name(reducer), {lhs, rhs});
+  module.region(id).results = {combined};
+  return id;
+}
+
+ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims) {
+  if (dims.empty() && !init) return operand;
+  const DType dtype = builder.module().type(operand).dtype;
+  if (!init) init = build_scalar(builder, neutral_element(reducer, dtype));
+  const RegionId region = build_reducer_region(builder, reducer, dtype);
+  const ValueId operands[] = {operand, init};
+  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", to_dims(dims)}});
+  const OpId op = builder.create_op(get_op("stablehlo.reduce"), operands, attrs, {}, {&region, 1});
+  return builder.module().result(op);
+}
+
+}  // namespace shardwise

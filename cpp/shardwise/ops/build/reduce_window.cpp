@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/reduce_window.h"
+
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/shared/reducers.h"
+
+namespace shardwise {
+
+ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Reducer reducer, const Window& window) {
+  bool nothing = !init;
+  for (size_t dim = 0; dim < window.sizes.size(); ++dim) nothing = nothing && window.is_trivial(dim);
+  if (nothing) return operand;
+  const DType dtype = builder.module().type(operand).dtype;
+  if (!init) init = build_scalar(builder, neutral_element(reducer, dtype));
+  const RegionId region = build_reducer_region(builder, reducer, dtype);
+  const ValueId operands[] = {operand, init};
+  const AttrsId attrs = builder.context().intern(window_attrs(window));
+  return builder.module().result(
+      builder.create_op(get_op("stablehlo.reduce_window"), operands, attrs, {}, {&region, 1}));
+}
+
+ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t dim, Prefix prefix) {
+  const Dims shape = builder.module().type(operand).shape;
+  Window window = Window::trivial(static_cast<int64_t>(shape.size()));
+  window.set_prefix(static_cast<size_t>(dim), shape[static_cast<size_t>(dim)], prefix);
+  return build_reduce_window(builder, operand, {}, reducer, window);
+}
+
+ValueId build_init_share(Builder& builder, ValueId init, Reducer reducer, const Window& window, DimSpan shape) {
+  const DType dtype = builder.module().type(init).dtype;
+  const ValueId neutral = build_splat(builder, shape, neutral_element(reducer, dtype));
+  return build_reduce_window(builder, neutral, init, reducer, window);
+}
+
+}  // namespace shardwise

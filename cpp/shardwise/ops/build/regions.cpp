@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/regions.h"
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
+  const DType dtype = builder.module().type(lhs).dtype;
+  return build_compare(builder, direction, lhs, rhs,
+                       is_float(dtype)            ? "FLOAT"
+                       : is_signed_integer(dtype) ? "SIGNED"
+                                                  : "UNSIGNED");
+}
+
+}  // namespace
+
+RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index) {
+  Module& module = builder.module();
+  const RegionId id = module.add_region();
+  std::array<ValueId, 4> arguments;
+  for (size_t i = 0; i < 4; ++i) {
+    arguments[i] = module.add_argument(id, builder.context().tensor(i % 2 == 0 ? value : index, {}));
+  }
+  const auto [a, i, b, j] = arguments;
+  Builder inner(module, id, builder.loc());
+  const ValueId better = compare(inner, reducer == Reducer::kMax ? "GT" : "LT", a, b);
+  const ValueId wins = inner.create("stablehlo.or", {better, compare(inner, "NE", a, a)});
+  const ValueId equal = compare(inner, "EQ", a, b);
+  const ValueId first = inner.create("stablehlo.and", {equal, compare(inner, "LT", i, j)});
+  const ValueId wins_index = inner.create("stablehlo.or", {wins, first});
+  const ValueId best = inner.create("stablehlo.select", {wins, a, b});
+  const ValueId best_index = inner.create("stablehlo.select", {wins_index, i, j});
+  module.region(id).results = {best, best_index};
+  return id;
+}
+
+std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId id,
+                                  std::span<const ValueId> operands) {
+  const Region region = module.region(id);  // a copy: if the module is the builder's, its arrays move as they grow
+  const Dims shape = builder.module().type(operands[0]).shape;
+  std::unordered_map<ValueId, ValueId> images;
+  for (size_t i = 0; i < operands.size(); ++i) images[region.arguments[i]] = operands[i];
+  for (const OpId inner : region.ops) {
+    const OpView op(module, inner);
+    const ValueId result = op.result();
+    if (op.operand_count() == 0) {
+      images[result] = build_splat(builder, shape, *splat_value(module, result));
+      continue;
+    }
+    std::vector<ValueId> mapped;
+    for (const ValueId operand : op.operands()) mapped.push_back(images.at(operand));
+    const std::array declared{builder.context().tensor(op.result_type().dtype, shape)};
+    const OpId made = builder.create_op(op.def(), mapped, module.op(inner).attrs, declared);
+    images[result] = builder.module().result(made);
+  }
+  std::vector<ValueId> results;
+  for (const ValueId result : region.results) results.push_back(images.at(result));
+  return results;
+}
+
+RegionId counted_region(Builder& builder, const Module& module, RegionId region) {
+  Module& target = builder.module();
+  const RegionId id = target.add_region();
+  const std::vector<ValueId> originals = module.region(region).arguments;
+  const size_t count = originals.size() / 2;
+  const TypeId flag = builder.context().tensor(DType::kBool, {});
+  std::array<std::vector<ValueId>, 2> rows;
+  std::array<ValueId, 2> counts;
+  std::vector<ValueId> operands;
+  for (size_t side = 0; side < 2; ++side) {
+    for (size_t i = 0; i < count; ++i) {
+      rows[side].push_back(target.add_argument(id, module.value(originals[side * count + i]).type));
+    }
+    counts[side] = target.add_argument(id, flag);
+    operands.insert(operands.end(), rows[side].begin(), rows[side].end());
+  }
+  Builder inner(target, id, builder.loc());
+  const std::vector<ValueId> combined = apply_region(inner, module, region, operands);
+  const ValueId both = inner.create("stablehlo.and", {counts[0], counts[1]});
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < count; ++i) {
+    const ValueId one = inner.create("stablehlo.select", {counts[0], rows[0][i], rows[1][i]});
+    results.push_back(inner.create("stablehlo.select", {both, combined[i], one}));
+  }
+  results.push_back(inner.create("stablehlo.or", {counts[0], counts[1]}));
+  target.region(id).results = std::move(results);
+  return id;
+}
+
+}  // namespace shardwise

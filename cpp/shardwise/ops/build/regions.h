@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Creates regions that combine two rows of scalars, and applies such a region to whole tensors.
+//
+// counted_region adds a boolean to the rows: whether there is something to count. Any region gets a neutral row
+// (…, false) by it:   (a, p) · (b, q) = (p and q ? a · b : p ? a : b, p or q)
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index);
+// `operands` (all of one shape) stand for the region's arguments; gives its results.
+// The region may be one of another module with the same context.
+std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId region,
+                                  std::span<const ValueId> operands);
+RegionId counted_region(Builder& builder, const Module& module, RegionId region);
+
+}  // namespace shardwise

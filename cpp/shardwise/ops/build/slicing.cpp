@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/slicing.h"
+
+#include <algorithm>
+
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+std::vector<ValueId> joined(std::initializer_list<ValueId> tensors, const std::vector<ValueId>& starts) {
+  std::vector<ValueId> operands(tensors);
+  operands.insert(operands.end(), starts.begin(), starts.end());
+  return operands;
+}
+
+}  // namespace
+
+ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides) {
+  const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };
+  if (equal(limit, builder.module().type(operand).shape) && std::all_of(start.begin(), start.end(), is(0)) &&
+      std::all_of(strides.begin(), strides.end(), is(1))) {
+    return operand;
+  }
+  return builder.create(
+      "stablehlo.slice", {operand},
+      Attrs{{"start_indices", to_dims(start)}, {"limit_indices", to_dims(limit)}, {"strides", to_dims(strides)}});
+}
+
+ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior) {
+  bool nothing = true;
+  for (DimSpan list : {low, high, interior}) {
+    for (int64_t entry : list) nothing = nothing && entry == 0;
+  }
+  if (nothing) return operand;
+  return builder.create("stablehlo.pad", {operand, value},
+                        Attrs{{"edge_padding_low", to_dims(low)},
+                              {"edge_padding_high", to_dims(high)},
+                              {"interior_padding", to_dims(interior)}});
+}
+
+ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior) {
+  Dims cut_low = to_dims(low), cut_high = to_dims(high), strides = to_dims(interior);
+  for (size_t dim = 0; dim < strides.size(); ++dim) {
+    cut_low[dim] = -cut_low[dim];
+    cut_high[dim] = -cut_high[dim];
+    ++strides[dim];
+  }
+  const Dims nothing = Dims(strides.size(), 0);
+  const ValueId zero = build_scalar(builder, scalar_of(builder.module().type(padded).dtype, 0));
+  const ValueId trimmed = build_pad(builder, padded, zero, cut_low, cut_high, nothing);
+  const Dims limit = builder.module().type(trimmed).shape;
+  return build_slice(builder, trimmed, nothing, limit, strides);
+}
+
+ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim) {
+  if (operands.size() == 1) return operands[0];
+  const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}});
+  return builder.module().result(builder.create_op(get_op("stablehlo.concatenate"), operands, attrs));
+}
+
+ValueId build_row(Builder& builder, ValueId operand, int64_t index) {
+  const Dims shape = builder.module().type(operand).shape;
+  Dims start = Dims(shape.size(), 0), limit = shape;
+  start[0] = index;
+  limit[0] = index + 1;
+  const ValueId row = build_slice(builder, operand, start, limit, Dims(shape.size(), 1));
+  return build_reshape(builder, row, DimSpan(shape).subspan(1));
+}
+
+ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes) {
+  const AttrsId attrs = builder.context().intern(Attrs{{"slice_sizes", to_dims(sizes)}});
+  return builder.module().result(
+      builder.create_op(get_op("stablehlo.dynamic_slice"), joined({operand}, starts), attrs));
+}
+
+ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
+                                   const std::vector<ValueId>& starts) {
+  return builder.module().result(
+      builder.create_op(get_op("stablehlo.dynamic_update_slice"), joined({operand, update}, starts)));
+}
+
+}  // namespace shardwise

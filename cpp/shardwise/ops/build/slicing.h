@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Creates ops that cut and join, at fixed and at computed places.
+#pragma once
+
+#include <vector>
+
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+// A whole slice and a padding of nothing return their operand, as does a concatenation of one.
+ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
+ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
+// What of `padded` stands where pad put the elements of its operand; 0 for elements that it cut off.
+ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);
+ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
+// Row `index` of the leading dim, without that dim.
+ValueId build_row(Builder& builder, ValueId operand, int64_t index);
+
+// `starts` has one scalar per dim.
+ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes);
+ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
+                                   const std::vector<ValueId>& starts);
+
+}  // namespace shardwise

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives of the local program. Groups are given by axes and sub-axes of the mesh, never by lists of devices.
+// Shardy's collectives on global values are in global_collectives.h.
+//
+//   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
+//          : (tensor<2x4xf32>) -> tensor<4x4xf32>
+//
+//   axis_index          row-major position of this device along `axes`: tensor<i32>
+//   all_reduce          reduction over all devices that differ along `axes` only
+//   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these
+//                       axes
+//   reduce_scatter      all_reduce over `axes`; each device keeps its part of dim d along scatter[d] (a sublist of
+//                       `axes`)
+//   all_to_all          each move {axes, from_dim, to_dim} splits to_dim over `axes` and gathers from_dim
+//   collective_permute  {from, to}: the device at position i along `to` receives from the one at position i along
+//                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift; devices without
+//                       a source receive zeros
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/collectives.h"
+
+namespace shardwise {
+
+std::span<const OpDef> local_collective_ops();
+
+// Fields that all collectives share.
+inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
+void batch_collective(BatchContext& context);
+OpCost collective_cost(const OpView& op);
+
+// Reading the attributes of a local collective.
+struct PermuteAttrs {
+  AxisList from, to;  // digit permutation, or empty
+  AxisList axes;      // shift, or empty
+  int64_t shift = 0;
+  bool wrap = false;
+};
+MeshPtr collective_mesh(const OpView& op);
+AxisList collective_axes(const OpView& op);                                          // `axes`
+std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`
+std::vector<AllToAllMove> all_to_all_moves(const OpView& op);
+PermuteAttrs permute_attrs(const OpView& op);
+Reducer collective_reducer(const OpView& op);
+
+}  // namespace shardwise

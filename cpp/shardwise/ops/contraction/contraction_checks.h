@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the contractions that are written without dot_general require of their operands.
+#pragma once
+
+#include "shardwise/ops/shared/dim_checks.h"
+
+namespace shardwise {
+
+inline void expect_same_dtype(const InferContext& op, size_t count) {
+  for (size_t i = 1; i < count; ++i) {
+    if (op.operand(i).dtype == op.operand(0).dtype) continue;
+    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
+  }
+}
+
+// The result may have another dtype: sums of int8 in int32.
+inline TypeId contracted(const InferContext& op, Dims shape) {
+  const DType dtype = op.declared().empty() ? op.operand(0).dtype : op.declared_result().dtype;
+  return result_or_declared(op, {dtype, std::move(shape)});
+}
+
+}  // namespace shardwise

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/contraction/convolution.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/windows.h"
+
+namespace shardwise {
+namespace {
+
+// ---- numbers of dims -----------------------------------------------------------------------------------------------
+
+bool take(std::string_view& text, std::string_view token) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(token.size());
+  return true;
+}
+
+std::optional<int64_t> take_number(std::string_view& text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  if (text.starts_with('-')) return std::nullopt;  // -0 is not a dim
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value > 256) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+// Parses `[b, 0, 1, f]`, or with the two letters of a kernel.
+std::optional<ConvolutionDims> take_dims(std::string_view& text, std::string_view batch, std::string_view feature) {
+  ConvolutionDims dims;
+  std::vector<std::pair<int64_t, int64_t>> spatial;  // number, dim
+  if (!take(text, "[")) return std::nullopt;
+  int64_t dim = 0;
+  do {
+    if (dims.batch < 0 && take(text, batch)) {
+      dims.batch = dim;
+    } else if (dims.feature < 0 && take(text, feature)) {
+      dims.feature = dim;
+    } else if (const std::optional<int64_t> number = take_number(text)) {
+      spatial.emplace_back(*number, dim);
+    } else {
+      return std::nullopt;
+    }
+    ++dim;
+  } while (take(text, ","));
+  if (!take(text, "]") || dims.batch < 0 || dims.feature < 0) return std::nullopt;
+  std::sort(spatial.begin(), spatial.end());
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    if (spatial[i].first != static_cast<int64_t>(i)) return std::nullopt;
+    dims.spatial.push_back(spatial[i].second);
+  }
+  return dims;
+}
+
+const std::string* numbers_text(const Attrs& attrs) {
+  const auto* numbers = attrs.find<StructAttr>("dimension_numbers");
+  if (numbers == nullptr || numbers->fields.size() != 1) return nullptr;
+  return std::get_if<std::string>(&numbers->fields[0].second.base());
+}
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+// A convolution's window as attributes of reduce_window.
+Attrs window_attrs(const Attrs& attrs, const Dims& sizes) {
+  Attrs window{{"window_dimensions", sizes}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{{{"window_strides", "window_strides"},
+                                                                                 {"padding", "padding"},
+                                                                                 {"lhs_dilation", "base_dilations"},
+                                                                                 {"rhs_dilation", "window_dilations"}}};
+  for (const auto& [ours, theirs] : kNames) {
+    if (const Attribute* value = attrs.find(ours)) window.set(theirs, *value);
+  }
+  return window;
+}
+
+Dims sizes_of(const Dims& shape, const Dims& dims) {
+  Dims sizes;
+  for (int64_t dim : dims) sizes.push_back(shape[static_cast<size_t>(dim)]);
+  return sizes;
+}
+
+int64_t group_count(const Attrs& attrs, std::string_view name) {
+  const auto* count = attrs.find<IntAttr>(name);
+  return count == nullptr ? 1 : count->value;
+}
+
+ConvolutionNumbers expect_numbers(const InferContext& op) {
+  op.attr<StructAttr>("dimension_numbers");
+  const std::string* text = numbers_text(op.attrs());
+  const std::optional<ConvolutionNumbers> numbers = text == nullptr ? std::nullopt : ConvolutionNumbers::parse(*text);
+  if (!numbers) {
+    op.fail_shape("dimension_numbers must name each dim once, such as [b, 0, f]x[0, i, o]->[b, 0, f]",
+                  text == nullptr ? std::string() : *text);
+  }
+  const auto ndim = static_cast<int64_t>(numbers->lhs.spatial.size()) + 2;
+  const bool fits = op.operand(0).ndim() == ndim && op.operand(1).ndim() == ndim &&
+                    numbers->rhs.spatial.size() == numbers->lhs.spatial.size() &&
+                    numbers->result.spatial.size() == numbers->lhs.spatial.size();
+  if (!fits) {
+    op.fail_shape("operands must have the dims that dimension_numbers name",
+                  str(*text, " for ", op.operand_types_text()));
+  }
+  return *numbers;
+}
+
+void expect_groups(const InferContext& op, const ConvolutionNumbers& numbers, int64_t features, int64_t batches) {
+  const auto size = [&](size_t operand, int64_t dim) { return op.operand(operand).shape[static_cast<size_t>(dim)]; };
+  if (features < 1 || batches < 1 || (features > 1 && batches > 1)) {
+    op.fail_shape("feature_group_count and batch_group_count must be positive, and one of them 1",
+                  str(features, " and ", batches));
+  }
+  const bool fits = size(0, numbers.lhs.batch) % batches == 0 &&
+                    size(0, numbers.lhs.feature) == size(1, numbers.rhs.batch) * features &&
+                    size(1, numbers.rhs.feature) % (features * batches) == 0;
+  if (fits) return;
+  op.fail_shape(
+      "groups must divide batch and features, and the kernel take the features of one group",
+      str("feature_group_count = ", features, ", batch_group_count = ", batches, " for ", op.operand_types_text()));
+}
+
+void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  const ConvolutionNumbers numbers = expect_numbers(op);
+  const int64_t features = group_count(op.attrs(), "feature_group_count");
+  const int64_t batches = group_count(op.attrs(), "batch_group_count");
+  expect_groups(op, numbers, features, batches);
+  const Dims& lhs = op.operand(0).shape;
+  const Dims& rhs = op.operand(1).shape;
+  const Attrs window = window_attrs(op.attrs(), sizes_of(rhs, numbers.rhs.spatial));
+  const Dims windows = infer_windows(op, window, sizes_of(lhs, numbers.lhs.spatial));
+  Dims shape(lhs.size(), 0);
+  shape[static_cast<size_t>(numbers.result.batch)] = lhs[static_cast<size_t>(numbers.lhs.batch)] / batches;
+  shape[static_cast<size_t>(numbers.result.feature)] = rhs[static_cast<size_t>(numbers.rhs.feature)];
+  for (size_t i = 0; i < windows.size(); ++i) shape[static_cast<size_t>(numbers.result.spatial[i])] = windows[i];
+  // The result may have another dtype: sums of int8 in int32.
+  const DType dtype = op.declared().empty() ? op.operand(0).dtype : op.declared_result().dtype;
+  results.push_back(result_or_declared(op, {dtype, shape}));
+}
+
+// ---- rule ----------------------------------------------------------------------------------------------------------
+
+class ConvolutionRule {
+ public:
+  ConvolutionRule(const OpView& op, const ConvolutionNumbers& numbers)
+      : op_(op), numbers_(numbers), rule_(op), result_(rule_.result_tensor(0)) {}
+
+  ShardingRule build() {
+    const int64_t batches = group_count(op_.attrs(), "batch_group_count");
+    const int64_t features = group_count(op_.attrs(), "feature_group_count");
+    if (batches > 1) {
+      const FactorId group = rule_.factor(batches);
+      map(0, numbers_.lhs.batch, group)
+          .map(1, numbers_.rhs.feature, group)
+          .map(result_, numbers_.result.feature, group);
+    }
+    const FactorId batch = rule_.factor(size(result_, numbers_.result.batch));
+    map(0, numbers_.lhs.batch, batch).map(result_, numbers_.result.batch, batch);
+    for (size_t i = 0; i < numbers_.lhs.spatial.size(); ++i) spatial(i);
+    if (features > 1) {
+      const FactorId group = rule_.factor(features);
+      map(0, numbers_.lhs.feature, group)
+          .map(1, numbers_.rhs.feature, group)
+          .map(result_, numbers_.result.feature, group);
+    }
+    const FactorId summed = rule_.reduction(size(1, numbers_.rhs.batch), Reducer::kSum);
+    map(0, numbers_.lhs.feature, summed).map(1, numbers_.rhs.batch, summed);
+    const int64_t outputs = size(1, numbers_.rhs.feature) / (features * batches);
+    if (outputs > 1) {
+      const FactorId output = rule_.factor(outputs);
+      map(1, numbers_.rhs.feature, output).map(result_, numbers_.result.feature, output);
+    }
+    return rule_.build();
+  }
+
+ private:
+  int64_t size(size_t tensor, int64_t dim) const {
+    const TensorType& type = tensor == result_ ? op_.result_type() : op_.operand_type(tensor);
+    return type.shape[static_cast<size_t>(dim)];
+  }
+  ConvolutionRule& map(size_t tensor, int64_t dim, FactorId factor) {
+    rule_.map(tensor, static_cast<size_t>(dim), factor);
+    return *this;
+  }
+
+  // The window number and the position within a window, the larger one major, as far as the input has elements for
+  // both.
+  void spatial(size_t i) {
+    const int64_t input = numbers_.lhs.spatial[i], kernel = numbers_.rhs.spatial[i],
+                  output = numbers_.result.spatial[i];
+    const int64_t windows = size(result_, output), places = size(1, kernel);
+    int64_t left = size(0, input);
+    const auto take_windows = [&] {
+      const int64_t taken = std::min(left, windows);
+      if (taken <= 1) return;
+      const FactorId factor = rule_.permutation(taken);
+      rule_.caution(factor, Caution::kDrop);
+      map(0, input, factor).map(result_, output, factor);
+      left /= taken;
+    };
+    const auto take_places = [&] {
+      const int64_t taken = std::min(left, places);
+      if (taken <= 1) return;
+      const FactorId factor = rule_.reduction(taken, Reducer::kSum);
+      rule_.caution(factor, Caution::kDrop);
+      map(0, input, factor).map(1, kernel, factor);
+      left /= taken;
+    };
+    if (places > windows) take_places();
+    take_windows();
+    if (places <= windows) take_places();
+  }
+
+  const OpView& op_;
+  const ConvolutionNumbers& numbers_;
+  RuleBuilder rule_;
+  size_t result_;
+};
+
+ShardingRule rule_convolution(const OpView& op) {
+  const ConvolutionNumbers numbers = *ConvolutionNumbers::parse(*numbers_text(op.attrs()));
+  return ConvolutionRule(op, numbers).build();
+}
+
+constexpr OpDef kConvolutionOps[] = {
+    propagation_only_op("stablehlo.convolution", infer_convolution, rule_convolution,
+                        "`(` operands `)` `dim_numbers` `=` custom<conv_dims>($dimension_numbers) `,` `window` `=` "
+                        "custom<conv_window> attr-dict `:` functional-type",
+                        "Sums of products under a moving window (StableHLO convolution)."),
+};
+static_assert(all_complete(kConvolutionOps));
+
+}  // namespace
+
+std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view text) {
+  const auto lhs = take_dims(text, "b", "f");
+  if (!lhs || !take(text, "x")) return std::nullopt;
+  const auto rhs = take_dims(text, "i", "o");
+  if (!rhs || !take(text, "->")) return std::nullopt;
+  const auto result = take_dims(text, "b", "f");
+  if (!result || (take(text, ""), !text.empty())) return std::nullopt;
+  return ConvolutionNumbers{*lhs, *rhs, *result};
+}
+
+std::span<const OpDef> convolution_ops() { return kConvolutionOps; }
+
+}  // namespace shardwise

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/contraction/dot.h"
+
+#include "shardwise/ops/contraction/contraction_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+void infer_dot(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  expect_same_dtype(op, 2);
+  const Dims& lhs = op.operand(0).shape;
+  const Dims& rhs = op.operand(1).shape;
+  const bool fits = !lhs.empty() && lhs.size() <= 2 && !rhs.empty() && rhs.size() <= 2 && lhs.back() == rhs.front();
+  if (!fits) {
+    op.fail_shape(
+        "operands must be vectors or matrices, and the last dim of the first as large as the first of the last",
+        op.operand_types_text());
+  }
+  Dims shape(lhs.begin(), lhs.end() - 1);
+  shape.insert(shape.end(), rhs.begin() + 1, rhs.end());
+  results.push_back(contracted(op, std::move(shape)));
+}
+
+ShardingRule rule_dot(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& lhs = op.operand_type(0).shape;
+  const Dims& rhs = op.operand_type(1).shape;
+  const size_t result = rule.result_tensor(0);
+  if (lhs.size() == 2) {
+    const FactorId row = rule.factor(lhs[0]);
+    rule.map(0, 0, row).map(result, 0, row);
+  }
+  if (rhs.size() == 2) {
+    const FactorId column = rule.factor(rhs[1]);
+    rule.map(1, 1, column).map(result, lhs.size() - 1, column);
+  }
+  const FactorId summed = rule.reduction(rhs[0], Reducer::kSum);
+  rule.map(0, lhs.size() - 1, summed).map(1, 0, summed);
+  return rule.build();
+}
+
+constexpr OpDef kDotOps[] = {
+    propagation_only_op("stablehlo.dot", infer_dot, rule_dot,
+                        "operands ( `,` `precision` `=` custom<precisions>($precision_config)^ )? attr-dict `:` "
+                        "functional-type",
+                        "The product of vectors and matrices (StableHLO dot)."),
+};
+static_assert(all_complete(kDotOps));
+
+}  // namespace
+
+std::span<const OpDef> dot_ops() { return kDotOps; }
+
+}  // namespace shardwise

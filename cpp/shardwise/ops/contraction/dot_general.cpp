@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/contraction/dot_general.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/contraction/dot_algorithm.h"
+#include "shardwise/ops/shared/dim_checks.h"
+
+namespace shardwise {
+namespace {
+
+int64_t size_at(const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; }
+
+Dims joined(DimSpan a, DimSpan b) {
+  Dims all = to_dims(a);
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+void expect_pairs(const InferContext& op, std::string_view kind, DimSpan lhs, DimSpan rhs) {
+  const TensorType& left = op.operand(0);
+  const TensorType& right = op.operand(1);
+  expect_dims(op, str("lhs_", kind, "_dimensions"), lhs, left.ndim());
+  expect_dims(op, str("rhs_", kind, "_dimensions"), rhs, right.ndim());
+  if (lhs.size() != rhs.size()) {
+    op.fail_shape(str(kind, " dims must come in pairs"), str(lhs, " x ", rhs, " for ", op.operand_types_text()),
+                  "list as many dims on each side");
+  }
+  for (size_t i = 0; i < lhs.size(); ++i) {
+    if (size_at(left, lhs[i]) == size_at(right, rhs[i])) continue;
+    op.fail_shape(str(kind, " dims must have equal size"),
+                  str(size_at(left, lhs[i]), " and ", size_at(right, rhs[i]), " for ", op.operand_types_text(),
+                      " with ", lhs, " x ", rhs),
+                  "transpose an operand or choose other dims");
+  }
+}
+
+enum class NumberClass : uint8_t { kBool, kInteger, kFloat };
+
+NumberClass number_class(DType dtype) {
+  if (is_float(dtype)) return NumberClass::kFloat;
+  return dtype == DType::kBool ? NumberClass::kBool : NumberClass::kInteger;
+}
+
+void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  op.attr<StructAttr>("dot_dimension_numbers");
+  expect_one_precision(op);
+  const DotDims dims = dot_dims(op.attrs());
+  const TensorType& lhs = op.operand(0);
+  const TensorType& rhs = op.operand(1);
+  expect_pairs(op, "batching", dims.lhs_batching, dims.rhs_batching);
+  expect_pairs(op, "contracting", dims.lhs_contracting, dims.rhs_contracting);
+  expect_dims(op, "batching and contracting dims of lhs", joined(dims.lhs_batching, dims.lhs_contracting), lhs.ndim());
+  expect_dims(op, "batching and contracting dims of rhs", joined(dims.rhs_batching, dims.rhs_contracting), rhs.ndim());
+  if (lhs.dtype != rhs.dtype) {
+    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
+  }
+  const DType dtype = op.declared().empty() ? lhs.dtype : op.declared_result().dtype;
+  if (number_class(dtype) != number_class(lhs.dtype)) {
+    op.fail_dtype("the result must be of the operands' kind (float, integer or boolean)",
+                  str(op.operand_types_text(), " to ", dtype), "convert the operands or the result");
+  }
+  TensorType result{dtype, {}};
+  for (int64_t dim : dims.lhs_batching) result.shape.push_back(size_at(lhs, dim));
+  for (int64_t dim : dims.lhs_free(lhs.ndim())) result.shape.push_back(size_at(lhs, dim));
+  for (int64_t dim : dims.rhs_free(rhs.ndim())) result.shape.push_back(size_at(rhs, dim));
+  results.push_back(result_or_declared(op, result));
+}
+
+// ---- rule and cost --------------------------------------------------------------------------------------------------
+
+// The padding of uneven contracting dims is masked on both sides (partition_by_rule): 0 times the other side's padding
+// is not 0 if that is infinite or NaN.
+ShardingRule rule_dot_general(const OpView& op) {
+  RuleBuilder rule(op);
+  const DotDims dims = dot_dims(op.attrs());
+  const TensorType& lhs = op.operand_type(0);
+  const TensorType& rhs = op.operand_type(1);
+  const size_t result = rule.result_tensor(0);
+  size_t result_dim = 0;
+  for (size_t i = 0; i < dims.lhs_batching.size(); ++i) {
+    const FactorId factor = rule.factor(size_at(lhs, dims.lhs_batching[i]));
+    rule.map(0, static_cast<size_t>(dims.lhs_batching[i]), factor);
+    rule.map(1, static_cast<size_t>(dims.rhs_batching[i]), factor).map(result, result_dim++, factor);
+  }
+  for (int64_t dim : dims.lhs_free(lhs.ndim())) {
+    const FactorId factor = rule.factor(size_at(lhs, dim));
+    rule.map(0, static_cast<size_t>(dim), factor).map(result, result_dim++, factor);
+  }
+  for (int64_t dim : dims.rhs_free(rhs.ndim())) {
+    const FactorId factor = rule.factor(size_at(rhs, dim));
+    rule.map(1, static_cast<size_t>(dim), factor).map(result, result_dim++, factor);
+  }
+  const Reducer reducer = lhs.dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;
+  for (size_t i = 0; i < dims.lhs_contracting.size(); ++i) {
+    const FactorId factor = rule.reduction(size_at(lhs, dims.lhs_contracting[i]), reducer);
+    rule.map(0, static_cast<size_t>(dims.lhs_contracting[i]), factor);
+    rule.map(1, static_cast<size_t>(dims.rhs_contracting[i]), factor);
+  }
+  return rule.build();
+}
+
+OpCost cost_dot_general(const OpView& op) {
+  double contracted = 1;
+  for (int64_t dim : dot_dims(op.attrs()).lhs_contracting) {
+    contracted *= static_cast<double>(size_at(op.operand_type(0), dim));
+  }
+  const int64_t bytes = op.operand_type(0).nbytes() + op.operand_type(1).nbytes() + op.result_type().nbytes();
+  return {2 * contracted * static_cast<double>(op.result_type().size()), static_cast<double>(bytes)};
+}
+
+// ---- vjp -----------------------------------------------------------------------------------------------------------
+
+DotDims swapped(const DotDims& dims) {
+  return {dims.rhs_batching, dims.lhs_batching, dims.rhs_contracting, dims.lhs_contracting};
+}
+
+// One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result. Its cotangent is that of
+// the result times y, contracted over the free dims of y. The dims of this product are batching, free dims of x,
+// contracting dims in y's order; they are permuted back to x's order.
+struct OperandSide {
+  TensorType x, y;
+  DotDims dims;  // x is lhs
+  int64_t x_free_begin, y_free_begin;
+};
+
+ValueId operand_cotangent(VjpContext& context, const OperandSide& side, ValueId y) {
+  const DotDims& dims = side.dims;
+  const Dims x_free = dims.lhs_free(side.x.ndim());
+  const Dims y_free = dims.rhs_free(side.y.ndim());
+  const auto batch = static_cast<int64_t>(dims.lhs_batching.size());
+  DotDims product{identity_dims(batch), dims.rhs_batching,
+                  identity_dims(static_cast<int64_t>(y_free.size()), side.y_free_begin), y_free};
+
+  Dims x_dims = joined(dims.lhs_batching, x_free);  // for each dim of the product, the dim of x
+  Dims y_contracting = dims.rhs_contracting;
+  std::sort(y_contracting.begin(), y_contracting.end());
+  for (int64_t dim : y_contracting) {
+    const auto at = std::find(dims.rhs_contracting.begin(), dims.rhs_contracting.end(), dim);
+    x_dims.push_back(dims.lhs_contracting[static_cast<size_t>(at - dims.rhs_contracting.begin())]);
+  }
+  Builder& builder = context.builder();
+  const DType wide = context.op().result_type().dtype;
+  const ValueId factor = build_convert(builder, y, wide);
+  const ValueId value = build_dot(builder, context.cotangent(), factor, product, wide, context.op().attrs());
+  return build_convert(builder, build_transpose(builder, value, inverse_permutation(x_dims)), side.x.dtype);
+}
+
+void vjp_dot_general(VjpContext& context) {
+  const OpView op = context.op();
+  const DotDims dims = dot_dims(op.attrs());
+  const TensorType lhs = op.operand_type(0), rhs = op.operand_type(1);
+  const auto lhs_begin = static_cast<int64_t>(dims.lhs_batching.size());
+  const auto rhs_begin = lhs_begin + static_cast<int64_t>(dims.lhs_free(lhs.ndim()).size());
+  if (context.needs(0)) {
+    context.set(0, operand_cotangent(context, {lhs, rhs, dims, lhs_begin, rhs_begin}, context.operand(1)));
+  }
+  if (context.needs(1)) {
+    context.set(1, operand_cotangent(context, {rhs, lhs, swapped(dims), rhs_begin, lhs_begin}, context.operand(0)));
+  }
+}
+
+// ---- batch ---------------------------------------------------------------------------------------------------------
+
+// If both operands are batched, the new dim is a batching dim. If one is, it is a free dim, so that nothing is
+// repeated, and moves to the front of the result.
+void batch_dot_general(BatchContext& context) {
+  const OpView op = context.op();
+  DotDims dims = dot_dims(op.attrs());
+  const bool lhs = context.is_batched(0), rhs = context.is_batched(1);
+  const auto batch = static_cast<int64_t>(dims.lhs_batching.size());
+  const auto lhs_free = static_cast<int64_t>(dims.lhs_free(op.operand_type(0).ndim()).size());
+  for (Dims* list : {&dims.lhs_batching, &dims.lhs_contracting}) *list = shifted(*list, lhs ? 1 : 0);
+  for (Dims* list : {&dims.rhs_batching, &dims.rhs_contracting}) *list = shifted(*list, rhs ? 1 : 0);
+  int64_t new_dim = lhs ? batch : batch + lhs_free;
+  if (lhs && rhs) {
+    dims.lhs_batching.insert(dims.lhs_batching.begin(), 0);
+    dims.rhs_batching.insert(dims.rhs_batching.begin(), 0);
+    new_dim = 0;
+  }
+  Builder& builder = context.builder();
+  const DType dtype = op.result_type().dtype;
+  const ValueId product = build_dot(builder, context.operand(0), context.operand(1), dims, dtype, op.attrs());
+  context.set_result(0, build_move_to_front(builder, product, new_dim));
+}
+
+constexpr OpDef kDotGeneral{
+    .name = "stablehlo.dot_general",
+    .infer = infer_dot_general,
+    .rule = rule_dot_general,
+    .prepare = prepare_dot_general,
+    .cost = cost_dot_general,
+    .vjp = vjp_dot_general,
+    .batch = batch_dot_general,
+    .verify_runnable = verify_dot_algorithm,
+    .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
+    .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",
+    .traits = {.linear = Linear::kEach, .linear_reducers = reducer_bit(Reducer::kSum)},
+};
+static_assert(kDotGeneral.complete());
+
+constexpr OpDef kDotOps[] = {kDotGeneral};
+
+}  // namespace
+
+std::span<const OpDef> dot_general_ops() { return kDotOps; }
+
+Dims DotDims::lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
+Dims DotDims::rhs_free(int64_t ndim) const { return other_dims(ndim, rhs_batching, rhs_contracting); }
+
+DotDims dot_dims(const Attrs& attrs) {
+  const Attrs fields(attrs.get<StructAttr>("dot_dimension_numbers").fields);
+  const auto list = [&](std::string_view name) {
+    const IntArray* dims = fields.find<IntArray>(name);
+    return dims == nullptr ? Dims{} : *dims;
+  };
+  return {list("lhs_batching_dimensions"), list("rhs_batching_dimensions"), list("lhs_contracting_dimensions"),
+          list("rhs_contracting_dimensions")};
+}
+
+StructAttr dot_attribute(const DotDims& dims) {
+  StructAttr attribute{"stablehlo.dot", {}};
+  const auto add = [&](std::string_view name, const Dims& list) {
+    if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
+  };
+  add("lhs_batching_dimensions", dims.lhs_batching);
+  add("rhs_batching_dimensions", dims.rhs_batching);
+  add("lhs_contracting_dimensions", dims.lhs_contracting);
+  add("rhs_contracting_dimensions", dims.rhs_contracting);
+  return attribute;
+}
+
+ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dims, DType result, Attrs attrs) {
+  attrs.set("dot_dimension_numbers", dot_attribute(dims));
+  const TensorType left = builder.module().type(lhs), right = builder.module().type(rhs);
+  Dims shape;
+  for (int64_t dim : joined(dims.lhs_batching, dims.lhs_free(left.ndim()))) shape.push_back(size_at(left, dim));
+  for (int64_t dim : dims.rhs_free(right.ndim())) shape.push_back(size_at(right, dim));
+  return builder.create(kDotOps[0], {lhs, rhs}, attrs, {builder.context().tensor(result, shape)});
+}
+
+}  // namespace shardwise

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cblas.h>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/contraction/dot_algorithm.h"
+#include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace {
+
+// Our pool is the only source of threads. Once, before any product runs.
+const bool kOneBlasThread = [] {
+  openblas_set_num_threads(1);
+  return true;
+}();
+
+constexpr int64_t kParallelFlops = 1 << 22;  // a product below that runs on one thread
+constexpr int64_t kMaxPieces = 8;            // a product is cut by its shape, so that threads change no bits
+constexpr int64_t kPieceRows = 256;          // each piece packs the other operand anew: 128 rows cost a fifth more
+
+constexpr int64_t kSumGrain = int64_t{1} << 16;
+
+// One operand as a stack of matrices: `rows` are the free dims of lhs or the contracting dims of rhs. Strides in bytes.
+struct Matrices {
+  NdArray owner;
+  Dims batch_shape, batch_strides;
+  int64_t rows, columns, row_stride, column_stride;
+
+  std::byte* at(int64_t batch) const {
+    int64_t offset = 0;
+    for (size_t dim = batch_shape.size(); dim-- > 0;) {
+      offset += batch % batch_shape[dim] * batch_strides[dim];
+      batch /= batch_shape[dim];
+    }
+    return owner.data() + offset;
+  }
+};
+
+// A matrix as BLAS takes it: one of its strides is one item, the other (the leading dim) at least a row or column.
+struct BlasMatrix {
+  CBLAS_TRANSPOSE transpose;
+  int64_t leading;
+};
+
+std::optional<BlasMatrix> blas_form(const Matrices& m, int64_t item) {
+  const bool one_column = m.columns == 1, one_row = m.rows == 1;
+  if ((one_column || m.column_stride == item) && (one_row || m.row_stride >= m.columns * item)) {
+    return BlasMatrix{CblasNoTrans, one_row ? m.columns : m.row_stride / item};
+  }
+  if ((one_row || m.row_stride == item) && (one_column || m.column_stride >= m.rows * item)) {
+    return BlasMatrix{CblasTrans, one_column ? m.rows : m.column_stride / item};
+  }
+  return std::nullopt;
+}
+
+std::optional<Matrices> as_matrices(const NdArray& array, size_t batch_dims, size_t row_dims) {
+  const DimSpan shape = array.shape(), strides = array.strides();
+  const int64_t item = item_size(array.dtype());
+  const size_t columns = batch_dims + row_dims;
+  const auto row_stride =
+      merged_stride(shape.subspan(batch_dims, row_dims), strides.subspan(batch_dims, row_dims), item);
+  const auto column_stride = merged_stride(shape.subspan(columns), strides.subspan(columns), item);
+  if (!row_stride || !column_stride) return std::nullopt;
+  return Matrices{array,
+                  to_dims(shape.first(batch_dims)),
+                  to_dims(strides.first(batch_dims)),
+                  element_count(shape.subspan(batch_dims, row_dims)),
+                  element_count(shape.subspan(columns)),
+                  *row_stride,
+                  *column_stride};
+}
+
+// The operand with its dims in the order batching, rows, columns; copied where BLAS could not read it as it lies.
+Matrices matrices(KernelContext& context, const NdArray& array, DimSpan batching, DimSpan rows, DimSpan columns,
+                  bool row_major) {
+  Dims order = to_dims(batching);
+  order.insert(order.end(), rows.begin(), rows.end());
+  order.insert(order.end(), columns.begin(), columns.end());
+  const NdArray view = permuted(array, order);
+  if (const auto found = as_matrices(view, batching.size(), rows.size())) {
+    const auto form = blas_form(*found, item_size(array.dtype()));
+    if (form && !(row_major && form->transpose == CblasTrans)) return *found;
+  }
+  const NdArray copy = NdArray::empty(array.dtype(), view.shape());
+  copy_array(context, copy, view);
+  return *as_matrices(copy, batching.size(), rows.size());
+}
+
+struct Product {
+  Matrices lhs, rhs;
+  int64_t batch, m, n, k;
+};
+
+// Products of one kind of item; C is row-major, m × n, `ldc` items between its rows.
+void multiply(const Product& product, const float* a, const float* b, float* c, int64_t m, int64_t n) {
+  const BlasMatrix lhs = *blas_form(product.lhs, sizeof(float)), rhs = *blas_form(product.rhs, sizeof(float));
+  cblas_sgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
+              static_cast<blasint>(product.k), 1.0f, a, static_cast<blasint>(lhs.leading), b,
+              static_cast<blasint>(rhs.leading), 0.0f, c, static_cast<blasint>(product.n));
+}
+
+void multiply(const Product& product, const double* a, const double* b, double* c, int64_t m, int64_t n) {
+  const BlasMatrix lhs = *blas_form(product.lhs, sizeof(double)), rhs = *blas_form(product.rhs, sizeof(double));
+  cblas_dgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
+              static_cast<blasint>(product.k), 1.0, a, static_cast<blasint>(lhs.leading), b,
+              static_cast<blasint>(rhs.leading), 0.0, c, static_cast<blasint>(product.n));
+}
+
+// A tag type for booleans, which are bytes of 0 and 1.
+struct Boolean {
+  uint8_t value;
+};
+
+Boolean multiply_add(Boolean c, Boolean a, Boolean b) { return {static_cast<uint8_t>(c.value | (a.value & b.value))}; }
+template <class T>
+T multiply_add(T c, T a, T b) {
+  return static_cast<T>(uint64_t{c} + uint64_t{a} * b);
+}
+
+// Both operands are row-major. Blocks of rows of rhs stay in the cache while all rows of lhs pass.
+template <class T>
+void multiply(const Product& product, const T* a, const T* b, T* c, int64_t m, int64_t n) {
+  constexpr int64_t kBlockK = 64, kBlockN = 1024;
+  const int64_t lda = product.lhs.rows == 1 ? product.k : product.lhs.row_stride / static_cast<int64_t>(sizeof(T));
+  const int64_t ldb = product.rhs.rows == 1 ? n : product.rhs.row_stride / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * product.n, n, T{});
+  for (int64_t n0 = 0; n0 < n; n0 += kBlockN) {
+    const int64_t n1 = std::min(n0 + kBlockN, n);
+    for (int64_t k0 = 0; k0 < product.k; k0 += kBlockK) {
+      const int64_t k1 = std::min(k0 + kBlockK, product.k);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t k = k0; k < k1; ++k) {
+          const T factor = a[i * lda + k];
+          const T* row = b + k * ldb;
+          T* out = c + i * product.n;
+          for (int64_t j = n0; j < n1; ++j) out[j] = multiply_add(out[j], factor, row[j]);
+        }
+      }
+    }
+  }
+}
+
+// Cut into pieces of rows, or of columns where there are more of them.
+template <class T>
+void multiply_all(KernelContext& context, const Product& product, T* result) {
+  const double flops =
+      2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
+  const bool by_rows = product.m >= product.n;
+  const int64_t length = by_rows ? product.m : product.n;
+  const int64_t piece = flops < static_cast<double>(kParallelFlops)
+                            ? length
+                            : std::max(kPieceRows, ceil_div(ceil_div(length, kMaxPieces), 16) * 16);
+  const int64_t pieces = ceil_div(length, piece);
+  const double piece_flops = flops / static_cast<double>(pieces);
+  const auto grain = static_cast<int64_t>(static_cast<double>(kParallelFlops) / 2 / std::max(piece_flops, 1.0)) + 1;
+  const int64_t lhs_step = by_rows ? product.lhs.row_stride : 0, rhs_step = by_rows ? 0 : product.rhs.column_stride;
+  context.parallel_for(product.batch * pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t batch = i / pieces, first = i % pieces * piece;
+      const int64_t count = std::min(piece, length - first);
+      const auto* a = reinterpret_cast<const T*>(product.lhs.at(batch) + first * lhs_step);
+      const auto* b = reinterpret_cast<const T*>(product.rhs.at(batch) + first * rhs_step);
+      T* c = result + batch * product.m * product.n + (by_rows ? first * product.n : first);
+      multiply(product, a, b, c, by_rows ? count : product.m, by_rows ? product.n : count);
+    }
+  });
+}
+
+void multiply_items(KernelContext& context, const Product& product, const NdArray& result) {
+  std::byte* data = result.data();
+  switch (result.dtype()) {
+    case DType::kF32: return multiply_all(context, product, reinterpret_cast<float*>(data));
+    case DType::kF64: return multiply_all(context, product, reinterpret_cast<double*>(data));
+    case DType::kBool: return multiply_all(context, product, reinterpret_cast<Boolean*>(data));
+    default: break;
+  }
+  switch (item_size(result.dtype())) {
+    case 1: return multiply_all(context, product, reinterpret_cast<uint8_t*>(data));
+    case 2: return multiply_all(context, product, reinterpret_cast<uint16_t*>(data));
+    case 4: return multiply_all(context, product, reinterpret_cast<uint32_t*>(data));
+    default: return multiply_all(context, product, reinterpret_cast<uint64_t*>(data));
+  }
+}
+
+// A prepared dot_general.
+struct PreparedDot {
+  DotDims dims;
+  Dims lhs_free, rhs_free;
+  DotAlgorithm algorithm;
+
+  PreparedDot(const OpView& op, const KernelTypes& types)
+      : dims(dot_dims(op.attrs())),
+        lhs_free(dims.lhs_free(types.operands[0].ndim())),
+        rhs_free(dims.rhs_free(types.operands[1].ndim())),
+        algorithm(dot_algorithm(op)) {}
+};
+
+int64_t count_along(const Dims& shape, const Dims& dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= shape[static_cast<size_t>(dim)];
+  return count;
+}
+
+// Whether BLAS can count the rows and columns.
+bool is_countable(const PreparedDot& dot, const KernelTypes& types) {
+  constexpr int64_t kLimit = std::numeric_limits<blasint>::max();
+  const Dims &lhs = types.operands[0].shape, &rhs = types.operands[1].shape;
+  return std::max({count_along(lhs, dot.lhs_free), count_along(rhs, dot.rhs_free),
+                   count_along(lhs, dot.dims.lhs_contracting)}) <= kLimit;
+}
+
+// One product of two operands of the dtype of `result`, which it overwrites.
+void multiply_into(KernelContext& context, const PreparedDot& dot, const NdArray& lhs, const NdArray& rhs,
+                   const NdArray& result) {
+  const DotDims& dims = dot.dims;
+  const bool own_loop = !is_float(result.dtype());
+  Product product{matrices(context, lhs, dims.lhs_batching, dot.lhs_free, dims.lhs_contracting, own_loop),
+                  matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, dot.rhs_free, own_loop),
+                  1,
+                  0,
+                  0,
+                  0};
+  product.m = product.lhs.rows;
+  product.n = product.rhs.columns;
+  product.k = product.lhs.columns;
+  product.batch = result.size() / (product.m * product.n);
+  multiply_items(context, product, result);
+}
+
+// The sum of several products of parts, the leading one last. An infinity or NaN in an operand makes the others NaN:
+// the leading one alone has the result.
+void multiply_parts(KernelContext& context, const PreparedDot& dot, const std::vector<NdArray>& lhs,
+                    const std::vector<NdArray>& rhs, const NdArray& result) {
+  const NdArray part = NdArray::empty(result.dtype(), result.shape());
+  std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
+  const auto* added = reinterpret_cast<const float*>(part.data());
+  auto* sum = reinterpret_cast<float*>(result.data());
+  for (const auto& [left, right] : dot.algorithm.products) {
+    multiply_into(context, dot, lhs[static_cast<size_t>(left)], rhs[static_cast<size_t>(right)], part);
+    const bool is_leading = left + right == 0;
+    context.parallel_for(part.size(), kSumGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum[i] = (is_leading && std::isnan(sum[i]) ? 0 : sum[i]) + added[i];
+    });
+  }
+}
+
+void run_dot(KernelContext& context, const PreparedDot& dot) {
+  const NdArray result = context.allocate_result();
+  if (result.size() == 0) return;
+  if (context.operand(0).size() == 0) {  // nothing to sum
+    std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
+    return;
+  }
+  const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), dot.algorithm);
+  const std::vector<NdArray> rhs = dot_parts(context, context.operand(1), dot.algorithm);
+  const DType dtype = dot.algorithm.accumulation;
+  const NdArray target = dtype == result.dtype() ? result : NdArray::empty(dtype, result.shape());
+  if (dot.algorithm.products.size() == 1) {
+    multiply_into(context, dot, lhs[0], rhs[0], target);
+  } else {
+    multiply_parts(context, dot, lhs, rhs, target);
+  }
+  if (target.data() != result.data()) convert_into(context, result, target);
+}
+
+// An error of the run alone: a program with such a product may be compiled for its cost.
+Kernel fail_when_run(std::string types) {
+  return [types = std::move(types)](KernelContext&) {
+    fail<ShapeError>("stablehlo.dot_general", "the products of free and of contracting sizes must be below 2^31", types,
+                     "shard or split these dims");
+  };
+}
+
+}  // namespace
+
+std::string_view blas_core_name() { return openblas_get_corename(); }
+
+std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& types) {
+  PreparedDot dot(op, types);
+  if (types.results[0].size() != 0 && !is_countable(dot, types)) {
+    const bool is_merged = types.operands[0] != op.operand_type(0) || types.operands[1] != op.operand_type(1);
+    if (is_merged) return std::nullopt;
+    return fail_when_run(str(types.operands[0].text(), " and ", types.operands[1].text()));
+  }
+  return [dot = std::move(dot)](KernelContext& context) { run_dot(context, dot); };
+}
+
+}  // namespace shardwise

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/control/control.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+std::string types_text(const Module& module, const std::vector<ValueId>& values) {
+  return join(values, ", ", [&](ValueId id) { return module.type(id).text(); });
+}
+
+void expect_arguments(const InferContext& op, size_t region) {
+  const std::vector<ValueId>& arguments = op.module().region(op.regions()[region]).arguments;
+  const bool same =
+      arguments.size() == op.operand_count() &&
+      std::ranges::equal(arguments, std::views::iota(size_t{0}, op.operand_count()), [&](ValueId argument, size_t i) {
+        return op.module().value(argument).type == op.operand_type(i);
+      });
+  if (!same) {
+    op.fail_shape(str("region ", region, " must have arguments of the operands' types"),
+                  str(types_text(op.module(), arguments), " for ", op.operand_types_text()), "correct its arguments");
+  }
+}
+
+void infer_while(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_regions(2);
+  expect_arguments(op, 0);
+  expect_arguments(op, 1);
+  const std::vector<ValueId>& condition = op.module().region(op.regions()[0]).results;
+  if (condition.size() != 1 || op.module().type(condition[0]) != TensorType{DType::kBool, {}}) {
+    op.fail_dtype("the condition must return one tensor<i1>", types_text(op.module(), condition), "compare something");
+  }
+  const std::vector<ValueId>& next = op.module().region(op.regions()[1]).results;
+  bool same = next.size() == op.operand_count();
+  for (size_t i = 0; same && i < next.size(); ++i) same = op.module().value(next[i]).type == op.operand_type(i);
+  if (!same) {
+    op.fail_shape("the body must return values of the operands' types",
+                  str(types_text(op.module(), next), " for ", op.operand_types_text()), "correct what it returns");
+  }
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+}
+
+// For case and if: every branch returns the same types.
+void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  if (op.operand(0) != TensorType{selector, {}}) {
+    op.fail_dtype(str("the operand must be ", TensorType{selector, {}}.text()), op.operand(0).text(), "convert it");
+  }
+  if (op.regions().empty()) op.fail_shape("takes at least one region", "none");
+  for (size_t branch = 0; branch < op.regions().size(); ++branch) {
+    const Region& region = op.module().region(op.regions()[branch]);
+    if (!region.arguments.empty()) {
+      op.fail_shape("a branch must have no arguments", str(region.arguments.size(), " in branch ", branch),
+                    "use the values from around it");
+    }
+    std::vector<TypeId> types;
+    for (const ValueId result : region.results) types.push_back(op.module().value(result).type);
+    if (branch == 0) results = types;
+    if (types != results) {
+      op.fail_shape("all branches must return values of the same types",
+                    str(types_text(op.module(), region.results), " in branch ", branch, " for ",
+                        types_text(op.module(), op.module().region(op.regions()[0]).results)),
+                    "convert or reshape them");
+    }
+  }
+}
+
+void infer_case(const InferContext& op, std::vector<TypeId>& results) { infer_branches(op, DType::kI32, results); }
+
+void infer_if(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_regions(2);
+  infer_branches(op, DType::kBool, results);
+}
+
+void infer_barrier(const InferContext& op, std::vector<TypeId>& results) {
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+}
+
+void infer_call(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<Symbol>("callee");
+  results.assign(op.declared().begin(), op.declared().end());
+}
+
+void verify_call(const OpView& op) {
+  const std::string& callee = op.attrs().get<Symbol>("callee").name;
+  const Module& module = op.module();
+  const auto it = std::ranges::find(module.functions, callee, &Function::name);
+  if (it == module.functions.end()) {
+    fail<ShapeError>(op.name(), "the function called must be one of the module", "@" + callee, "define it");
+  }
+  const Region& body = module.region(it->body);
+  const auto same_type = [&](ValueId a, ValueId b) { return module.value(a).type == module.value(b).type; };
+  bool same = std::ranges::equal(op.operands(), body.arguments, same_type) && op.result_count() == body.results.size();
+  for (size_t i = 0; same && i < body.results.size(); ++i) same = same_type(op.result(i), body.results[i]);
+  if (!same) {
+    fail<ShapeError>(op.name(), str("operands and results must have the types of @", callee),
+                     str("(", types_text(module, {op.operands().begin(), op.operands().end()}), ") for (",
+                         types_text(module, body.arguments), ") -> (", types_text(module, body.results), ")"),
+                     "correct the call");
+  }
+}
+
+// ---- regions of one element, of one step, and named functions
+// ----------------------------------------------------------
+
+void infer_map(const InferContext& op, std::vector<TypeId>& results) {
+  if (op.operand_count() == 0) op.fail_shape("must have operands");
+  const Dims& shape = op.operand(0).shape;
+  const auto ndim = static_cast<int64_t>(shape.size());
+  if (op.attr<IntArray>("dimensions") != identity_dims(ndim)) {
+    op.fail_shape("dimensions must be all dims, in order", str(op.attr<IntArray>("dimensions")));
+  }
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    if (op.operand(i).shape != shape) {
+      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
+    }
+  }
+  op.expect_regions(1);
+  const Module& module = op.module();
+  const Region& region = module.region(op.regions()[0]);
+  bool fits = region.arguments.size() == op.operand_count() && region.results.size() == 1 &&
+              module.type(region.results[0]).ndim() == 0;
+  for (size_t i = 0; fits && i < region.arguments.size(); ++i) {
+    fits = module.type(region.arguments[i]) == TensorType{op.operand(i).dtype, {}};
+  }
+  if (!fits) op.fail_dtype("the region must make one scalar from a scalar of each operand", op.operand_types_text());
+  results.push_back(result_or_declared(op, {module.type(region.results[0]).dtype, shape}));
+}
+
+void infer_composite(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<std::string>("name");
+  op.attr<Symbol>("decomposition");
+  infer_declared(op, results);
+}
+
+void infer_scan(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<IntAttr>("dimension");
+  op.expect_regions(1);
+  infer_declared(op, results);
+}
+
+// ---- data flow -----------------------------------------------------------------------------------------------------
+
+void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  const Region& condition = op.module().region(op.regions()[0]);
+  const Region& body = op.module().region(op.regions()[1]);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    edges.push_back({.owner = op.result(i),
+                     .sources = {op.operand(i), body.results[i]},
+                     .targets = {op.result(i), condition.arguments[i], body.arguments[i]}});
+  }
+}
+
+void flow_branches(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    DataFlowEdge edge{.owner = op.result(i), .sources = {}, .targets = {op.result(i)}};
+    for (const RegionId branch : op.regions()) edge.sources.push_back(op.module().region(branch).results[i]);
+    edges.push_back(std::move(edge));
+  }
+}
+
+void flow_barrier(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    edges.push_back({.owner = op.result(i), .sources = {op.operand(i)}, .targets = {op.result(i)}});
+  }
+}
+
+// ---- optimization_barrier ------------------------------------------------------------------------------------------
+
+// Pairs each result with its operand. Propagation follows the edges instead.
+ShardingRule rule_barrier(const OpView& op) {
+  RuleBuilder rule(op);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Dims& shape = op.operand_type(i).shape;
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      const FactorId factor = rule.factor(shape[dim]);
+      rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
+    }
+  }
+  return rule.of_pairs().build();
+}
+
+void partition_barrier(PartitionContext& context) {
+  const OpView op = context.op();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.operand(i));
+  const OpId local = context.builder().create_op(op.def(), operands);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const ValueId result = context.builder().module().result(local, static_cast<uint32_t>(i));
+    context.set_result(i, result, context.operand_layout(i).padding);
+  }
+}
+
+std::optional<Kernel> prepare_barrier(const OpView& op, const KernelTypes&) {
+  return [count = op.operand_count()](KernelContext& context) {
+    for (size_t i = 0; i < count; ++i) context.set_result(i, context.operand(i));
+  };
+}
+
+void vjp_barrier(VjpContext& context) {
+  for (size_t i = 0; i < context.op().operand_count(); ++i) {
+    if (context.needs(i)) context.set(i, context.cotangent(i));
+  }
+}
+
+void batch_barrier(BatchContext& context) {
+  const OpView op = context.op();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  const OpId batched = context.builder().create_op(op.def(), operands);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    context.set_result(i, context.builder().module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+// The function may have side effects, so the call is kept.
+constexpr OpDef call() {
+  OpDef def =
+      region_op(kCallName, infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
+                "The results of a function of the module (MLIR func.call); inlined before anything else.");
+  def.traits.side_effect = true;
+  return def;
+}
+
+constexpr OpDef kControlOps[] = {
+    region_op("stablehlo.while", infer_while, flow_while, nullptr, "custom<while>",
+              "Repeats its body while its condition holds (StableHLO while)."),
+    region_op("stablehlo.case", infer_case, flow_branches, nullptr, {},
+              "The results of the region that an index selects (StableHLO case)."),
+    region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
+              "The results of the first region if true, else of the second (StableHLO if)."),
+    call(),
+    propagation_only_op("stablehlo.map", infer_map, rule_like_first_result, {},
+                        "A region applied to each element (StableHLO map)."),
+    propagation_only_op("stablehlo.composite", infer_composite, no_rule, "$name operands attr-dict `:` functional-type",
+                        "A named op with a function that says what it does (StableHLO composite).",
+                        {.side_effect = true}),
+    propagation_only_op("chlo.scan", infer_scan, no_rule, {}, "A loop over one dim (CHLO scan)."),
+    {.name = "stablehlo.optimization_barrier",
+     .infer = infer_barrier,
+     .rule = rule_barrier,
+     .partition = partition_barrier,
+     .prepare = prepare_barrier,
+     .vjp = vjp_barrier,
+     .batch = batch_barrier,
+     .flow = flow_barrier,
+     .format = "attr-dict operands `:` result-type",
+     .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
+};
+static_assert(all_complete(kControlOps));
+
+}  // namespace
+
+std::span<const OpDef> control_ops() { return kControlOps; }
+
+bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
+
+const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }
+
+OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
+                 std::span<const ValueId> results) {
+  std::vector<TypeId> types;
+  for (const ValueId result : results) types.push_back(builder.module().value(result).type);
+  const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});
+  return builder.create_op(get_op(kCallName), operands, attrs, types);
+}
+
+}  // namespace shardwise

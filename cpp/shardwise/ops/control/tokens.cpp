@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/control/tokens.h"
+
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+const TensorType kToken{DType::kToken, {}};
+
+void expect_token(const InferContext& op, size_t operand) {
+  if (operand >= op.operand_count() || op.operand(operand) != kToken) {
+    op.fail_dtype("the last operand must be a token", op.operand_types_text());
+  }
+}
+
+void infer_after_all(const InferContext& op, std::vector<TypeId>& results) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand(i) != kToken) op.fail_dtype("operands must be tokens", op.operand_types_text());
+  }
+  results.push_back(result_or_declared(op, kToken));
+}
+
+void infer_create_token(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(0);
+  results.push_back(result_or_declared(op, kToken));
+}
+
+// Values and a token go in, a token comes out.
+void infer_sender(const InferContext& op, std::vector<TypeId>& results) {
+  expect_token(op, op.operand_count() - 1);
+  results.push_back(result_or_declared(op, kToken));
+}
+
+// A token goes in, values and a token come out.
+void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  expect_token(op, 0);
+  infer_declared(op, results);
+  if (results.empty() || op.context().type(results.back()) != kToken) {
+    op.fail_dtype("the last result must be a token",
+                  results.empty() ? "none" : op.context().type(results.back()).text());
+  }
+}
+
+constexpr Traits kPure{.tokens = true};
+constexpr Traits kEffect{.side_effect = true, .tokens = true};
+
+constexpr OpDef kTokenOps[] = {
+    propagation_only_op("stablehlo.after_all", infer_after_all, no_rule, "operands attr-dict `:` result-type",
+                        "A token behind several others (StableHLO after_all).", kPure),
+    propagation_only_op("stablehlo.create_token", infer_create_token, no_rule, "attr-dict `:` result-type",
+                        "A token behind nothing (StableHLO create_token).", kPure),
+    propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
+                        kEffect),
+    propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",
+                        kEffect),
+    propagation_only_op("stablehlo.send", infer_sender, no_rule, {}, "Sends over a channel (StableHLO send).", kEffect),
+    propagation_only_op("stablehlo.recv", infer_receiver, no_rule, {}, "Receives from a channel (StableHLO recv).",
+                        kEffect),
+};
+static_assert(all_complete(kTokenOps));
+
+}  // namespace
+
+std::span<const OpDef> token_ops() { return kTokenOps; }
+
+}  // namespace shardwise

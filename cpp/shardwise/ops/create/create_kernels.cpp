@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/create/create.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kIotaGrain = 1 << 16;
+
+template <class T>
+T from_index(int64_t index) {
+  if constexpr (std::is_class_v<T>) {
+    return T(static_cast<float>(index));
+  } else {
+    return static_cast<T>(index);
+  }
+}
+
+// One row in memory, repeated along the other dims by strides of 0.
+void iota(KernelContext& context, const TensorType& type, size_t dim) {
+  const int64_t size = type.shape[dim];
+  const NdArray row = NdArray::empty(type.dtype, {size});
+  dispatch(type.dtype, [&]<class T>() {
+    auto* items = reinterpret_cast<T*>(row.data());
+    context.parallel_for(size, kIotaGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) items[index] = from_index<T>(index);
+    });
+  });
+  Dims strides(type.shape.size(), 0);
+  strides[dim] = row.strides()[0];
+  context.set_result(0, restrided(row, type.shape, std::move(strides)));
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types) {
+  const NdArray& data = op.attrs().get<DenseAttr>("value").data;
+  if (data.shape() != types.results[0].shape) return std::nullopt;
+  return [data](KernelContext& context) { context.set_result(0, data); };
+}
+
+std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types) {
+  return [type = types.results[0], dim = static_cast<size_t>(op.attrs().get_int("iota_dimension"))](
+             KernelContext& context) { iota(context, type, dim); };
+}
+
+}  // namespace shardwise

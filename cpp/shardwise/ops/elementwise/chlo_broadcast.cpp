@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/elementwise/chlo_broadcast.h"
+
+#include <algorithm>
+
+#include "shardwise/ops/elementwise/operand_checks.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+// The result dim of each dim of an operand: the last ones, unless an operand with fewer dims says which.
+Dims broadcast_dims(const Attrs& attrs, int64_t ndim, int64_t result_ndim) {
+  const auto* given = attrs.find<IntArray>("broadcast_dimensions");
+  if (given != nullptr && ndim < result_ndim && static_cast<int64_t>(given->size()) == ndim) return *given;
+  return identity_dims(ndim, result_ndim - ndim);
+}
+
+Dims broadcast_shape(const InferContext& op) {
+  int64_t ndim = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) ndim = std::max(ndim, op.operand(i).ndim());
+  if (op.attrs().find("broadcast_dimensions") != nullptr) {
+    expect_dims(op, "broadcast_dimensions", op.attr<IntArray>("broadcast_dimensions"), ndim);
+  }
+  Dims shape(static_cast<size_t>(ndim), 1);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const TensorType& operand = op.operand(i);
+    const Dims dims = broadcast_dims(op.attrs(), operand.ndim(), ndim);
+    for (size_t dim = 0; dim < dims.size(); ++dim) {
+      int64_t& size = shape[static_cast<size_t>(dims[dim])];
+      if (operand.shape[dim] != 1 && size != 1 && operand.shape[dim] != size) {
+        op.fail_shape("sizes of operands must be equal, or 1", op.operand_types_text(), "reshape one of them first");
+      }
+      if (operand.shape[dim] != 1) size = operand.shape[dim];
+    }
+  }
+  return shape;
+}
+
+enum class BroadcastKind : uint8_t { kSame, kFloats, kIntegers, kComplex, kTruth, kSelect };
+
+template <BroadcastKind Kind>
+void infer_broadcast(const InferContext& op, std::vector<TypeId>& results) {
+  constexpr bool kSelects = Kind == BroadcastKind::kSelect;
+  op.expect_operands(kSelects ? 3 : 2);
+  const DType dtype = op.operand(kSelects ? 1 : 0).dtype;
+  if (kSelects && op.operand(0).dtype != DType::kBool) op.fail_dtype("the predicate must be i1", op.operand(0).text());
+  if (op.operand(op.operand_count() - 1).dtype != dtype) {
+    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
+  }
+  if (Kind == BroadcastKind::kFloats) expect_float(op);
+  if (Kind == BroadcastKind::kIntegers && !is_integer(dtype) && dtype != DType::kBool) {
+    op.fail_dtype("operands must be booleans or integers", op.operand_types_text(), "convert them first");
+  }
+  if (Kind == BroadcastKind::kTruth) op.attr<EnumAttr>("comparison_direction");
+  const DType result = Kind == BroadcastKind::kComplex ? complex_of(op)
+                       : Kind == BroadcastKind::kTruth ? DType::kBool
+                                                       : dtype;
+  results.push_back(result_or_declared(op, {result, broadcast_shape(op)}));
+}
+
+ShardingRule rule_broadcast(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& shape = op.result_type().shape;
+  std::vector<FactorId> factors;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    factors.push_back(rule.factor(shape[dim]));
+    rule.map(rule.result_tensor(0), dim, factors.back());
+  }
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Dims& operand = op.operand_type(i).shape;
+    const Dims dims = broadcast_dims(op.attrs(), op.operand_type(i).ndim(), op.result_type().ndim());
+    for (size_t dim = 0; dim < dims.size(); ++dim) {
+      const auto to = static_cast<size_t>(dims[dim]);
+      if (operand[dim] == shape[to]) rule.map(i, dim, factors[to]);
+    }
+  }
+  return rule.build();
+}
+
+constexpr Traits kElementwise{.elementwise = true};
+constexpr std::string_view kFunctionalFormat = "operands attr-dict `:` functional-type";
+
+template <BroadcastKind Kind = BroadcastKind::kSame>
+constexpr OpDef broadcast(std::string_view name, std::string_view doc) {
+  const std::string_view format = kFunctionalFormat;
+  return propagation_only_op(name, infer_broadcast<Kind>, rule_broadcast, format, doc, kElementwise);
+}
+
+constexpr OpDef kChloBroadcastOps[] = {
+    broadcast("chlo.broadcast_add", "Sum (CHLO broadcast_add)."),
+    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_and", "Logical or bitwise and (CHLO broadcast_and)."),
+    broadcast("chlo.broadcast_atan2", "Angle of the point (y, x) (CHLO broadcast_atan2)."),
+    broadcast<BroadcastKind::kTruth>("chlo.broadcast_compare", "Comparison (CHLO broadcast_compare)."),
+    broadcast<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
+    broadcast("chlo.broadcast_divide", "Quotient (CHLO broadcast_divide)."),
+    broadcast("chlo.broadcast_maximum", "Larger one (CHLO broadcast_maximum)."),
+    broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
+    broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
+    broadcast("chlo.broadcast_next_after", "The next float (CHLO broadcast_next_after)."),
+    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_or", "Logical or bitwise or (CHLO broadcast_or)."),
+    broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
+    broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),
+    broadcast("chlo.broadcast_remainder", "Remainder (CHLO broadcast_remainder)."),
+    broadcast<BroadcastKind::kSelect>("chlo.broadcast_select", "pred ? on_true : on_false (CHLO broadcast_select)."),
+    broadcast("chlo.broadcast_shift_left", "Shift left (CHLO broadcast_shift_left)."),
+    broadcast("chlo.broadcast_shift_right_arithmetic", "Shift right (CHLO broadcast_shift_right_arithmetic)."),
+    broadcast("chlo.broadcast_shift_right_logical", "Shift right (CHLO broadcast_shift_right_logical)."),
+    broadcast("chlo.broadcast_subtract", "Difference (CHLO broadcast_subtract)."),
+    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_xor", "Exclusive or (CHLO broadcast_xor)."),
+    broadcast<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
+};
+static_assert(all_complete(kChloBroadcastOps));
+
+}  // namespace
+
+std::span<const OpDef> chlo_broadcast_ops() { return kChloBroadcastOps; }
+
+}  // namespace shardwise

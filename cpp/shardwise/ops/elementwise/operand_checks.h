@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What elementwise ops without tile code require of their operands.
+#pragma once
+
+#include <vector>
+
+#include "shardwise/base/narrow_float.h"
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+inline void expect_same_types(const InferContext& op) {
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    if (op.operand(i).dtype != op.operand(0).dtype) {
+      op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
+    }
+    if (op.operand(i).shape != op.operand(0).shape) {
+      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
+    }
+  }
+}
+
+inline void expect_float(const InferContext& op) {
+  const DType dtype = op.operand(0).dtype;
+  if (!is_float(dtype)) op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
+}
+
+// Operands and result of one type.
+template <int Count, bool Complex>
+void infer_float(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(Count);
+  if (!Complex || !is_complex(op.operand(0).dtype)) expect_float(op);
+  expect_same_types(op);
+  results.push_back(op.operand_type(0));
+}
+
+// complex<f32> of f32, complex<f64> of f64.
+inline DType complex_of(const InferContext& op) {
+  const DType dtype = op.operand(0).dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF64) {
+    op.fail_dtype("operands must be f32 or f64", op.operand_types_text(), "convert them first");
+  }
+  return dtype == DType::kF32 ? DType::kC64 : DType::kC128;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/indexing/index_checks.h"
+#include "shardwise/ops/indexing/index_values.h"
+#include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+void expect_slices(const InferContext& op, const Indexing& indexing) {
+  const Dims& slice = indexing.slice;
+  expect_length(op, "slice_sizes", slice, static_cast<int64_t>(indexing.operand.size()));
+  for (size_t dim = 0; dim < slice.size(); ++dim) {
+    const auto d = static_cast<int64_t>(dim);
+    const bool single = contains_dim(indexing.dims.collapsed, d) || contains_dim(indexing.dims.operand_batching, d);
+    if (slice[dim] >= 0 && slice[dim] <= (single ? std::min<int64_t>(indexing.operand[dim], 1) : indexing.operand[dim]))
+      continue;
+    op.fail_shape("a slice must not be larger than the operand, and of size 1 in collapsed and batching dims",
+                  str("slice_sizes = ", slice, " for ", op.operand_types_text()), "make the slice smaller");
+  }
+}
+
+// Clamping needs at least one valid index.
+void expect_something_to_read(const InferContext& op, const Indexing& indexing) {
+  if (element_count(indexing.out) == 0) return;
+  for (size_t dim = 0; dim < indexing.slice.size(); ++dim) {
+    if (indexing.slice[dim] > 0) continue;
+    op.fail_shape("a dim that is indexed must have elements", op.operand_types_text(), "gather nothing from it");
+  }
+}
+
+}  // namespace
+
+void infer_gather(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  op.attr<StructAttr>("dimension_numbers");
+  Indexing indexing{
+      gather_dims(op.attrs()), op.operand(0).shape, op.operand(1).shape, {}, op.attr<IntArray>("slice_sizes")};
+  if (!is_integer(op.operand(1).dtype)) {
+    op.fail_dtype("indices must be integers", op.operand_types_text(), "convert them first");
+  }
+  expect_indexing(op, indexing, kGatherListNames);
+  expect_slices(op, indexing);
+  const Dims window = indexing.window_dims(), batch = batch_sizes(indexing);
+  indexing.out.assign(window.size() + batch.size(), 0);
+  const auto ndim = static_cast<int64_t>(indexing.out.size());
+  expect_dims(op, "offset_dims", indexing.dims.offset, ndim);
+  for (size_t i = 0; i < window.size(); ++i) {
+    indexing.out[static_cast<size_t>(indexing.dims.offset[i])] = indexing.slice[static_cast<size_t>(window[i])];
+  }
+  const Dims batch_dims = indexing.batch_dims();
+  for (size_t i = 0; i < batch.size(); ++i) indexing.out[static_cast<size_t>(batch_dims[i])] = batch[i];
+  expect_something_to_read(op, indexing);
+  results.push_back(result_or_declared(op, {op.operand(0).dtype, indexing.out}));
+}
+
+// ---- rule ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Reducer pending_reducer(DType dtype) { return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum; }
+
+void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size_t out_dim, Reducer reducer) {
+  const int64_t size = indexing.operand[dim], slice = indexing.slice[dim];
+  const size_t result = rule.result_tensor(0);
+  if (slice == size) {
+    const FactorId factor = rule.factor(size);
+    rule.map(0, dim, factor).map(result, out_dim, factor);
+  } else if (slice == 1) {
+    // A device reads the row only if it has it, and contributes zero otherwise: a pending sum over the devices.
+    rule.map(0, dim, rule.reduction(size, reducer));
+    rule.map(result, out_dim, rule.need_replication(1));
+  } else {
+    const FactorId factor = rule.need_replication(size, true);
+    rule.map(0, dim, factor).map(result, out_dim, factor);
+  }
+}
+
+}  // namespace
+
+ShardingRule rule_gather(const OpView& op) {
+  RuleBuilder rule(op);
+  const Indexing indexing = gather_indexing(op);
+  const IndexingDims& dims = indexing.dims;
+  const Reducer reducer = pending_reducer(op.result_type().dtype);
+  const Dims window = indexing.window_dims(), indices_dims = indexing.indices_dims();
+  size_t slice_dim = 0, batch_dim = 0;
+  for (size_t out_dim = 0; out_dim < indexing.out.size(); ++out_dim) {
+    if (contains_dim(dims.offset, static_cast<int64_t>(out_dim))) {
+      map_slice_dim(rule, indexing, static_cast<size_t>(window[slice_dim++]), out_dim, reducer);
+      continue;
+    }
+    const int64_t indices_dim = indices_dims[batch_dim++];
+    const FactorId factor = rule.factor(indexing.out[out_dim]);
+    rule.map(1, static_cast<size_t>(indices_dim), factor).map(rule.result_tensor(0), out_dim, factor);
+    for (size_t i = 0; i < dims.indices_batching.size(); ++i) {
+      if (dims.indices_batching[i] == indices_dim) rule.map(0, static_cast<size_t>(dims.operand_batching[i]), factor);
+    }
+  }
+  for (const int64_t dim : dims.collapsed) {
+    const int64_t size = indexing.operand[static_cast<size_t>(dim)];
+    rule.map(0, static_cast<size_t>(dim), size == 1 ? rule.need_replication(size) : rule.reduction(size, reducer));
+  }
+  if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
+    const auto dim = static_cast<size_t>(dims.index_vector_dim);
+    rule.map(1, dim, rule.need_replication(indexing.indices[dim]));
+  }
+  return rule.build();
+}
+
+// ---- partition -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A gather whose operand is sharded along dims of which it reads one row per index.
+class SplitGather {
+ public:
+  SplitGather(PartitionContext& context, Indexing indexing)
+      : context_(context), builder_(context.builder()), indexing_(std::move(indexing)) {
+    const std::vector<DimLayout>& layout = context.operand_layout(0).dims;
+    for (size_t dim = 0; dim < layout.size(); ++dim) {
+      const FactorId factor = context.rule().dim(0, dim)[0];
+      const bool reads_a_row = context.rule().factors()[factor].kind == FactorKind::kReduction;
+      if (reads_a_row && !layout[dim].axes.empty()) split_.push_back(dim);
+    }
+  }
+
+  bool is_split() const { return !split_.empty(); }
+
+  // Computes indices relative to this device's rows, and for each index whether these rows contain it.
+  void localize(ValueId& indices, ValueId& inside) {
+    const IndexingDims& dims = indexing_.dims;
+    Dims limits = start_limits(indexing_);
+    std::vector<ValueId> offsets(limits.size());
+    bool has_component = false;
+    DType dtype = DType::kI32;
+    for (const size_t dim : split_) {
+      const DimLayout& layout = context_.operand_layout(0).dims[dim];
+      const ValueId offset = context_.shard_offset(layout);
+      if (builder_.module().type(offset).dtype == DType::kI64) dtype = DType::kI64;
+      const std::optional<size_t> component = indexing_.component(static_cast<int64_t>(dim));
+      if (component) {
+        offsets[*component] = offset;
+        limits[*component] = layout.block - 1;
+        has_component = true;
+      } else {
+        combine(inside, is_zero(offset));  // without an index component, row 0 is read
+      }
+    }
+    if (!has_component) return;
+    for (const int64_t limit : start_limits(indexing_)) {
+      // The indices are clamped to global limits before they are shifted, so the dtype must hold these limits.
+      if (limit > std::numeric_limits<int32_t>::max()) dtype = DType::kI64;
+    }
+    indices = build_convert(builder_, build_clamped_indices(builder_, indices, indexing_), dtype);
+    for (ValueId& offset : offsets) {
+      offset = offset ? build_convert(builder_, offset, dtype) : build_scalar(builder_, scalar_of(dtype, 0));
+    }
+    indices = build_shifted(builder_, indices, dims, offsets);
+    const ValueId mine = build_inside(builder_, indices, dims, limits);
+    inside = inside ? build_broadcast(builder_, inside, builder_.module().type(mine).shape, {}) : inside;
+    combine(inside, mine);
+  }
+
+ private:
+  ValueId is_zero(ValueId scalar) {
+    return build_compare(builder_, "EQ", scalar, build_zeros(builder_, builder_.module().type(scalar)));
+  }
+  void combine(ValueId& all, ValueId one) { all = all ? builder_.create("stablehlo.and", {all, one}) : one; }
+
+  PartitionContext& context_;
+  Builder& builder_;
+  Indexing indexing_;
+  std::vector<size_t> split_;
+};
+
+Dims local_slice(const Indexing& global, DimSpan local_operand) {
+  Dims slice = global.slice;
+  for (const int64_t dim : global.window_dims()) {
+    const auto d = static_cast<size_t>(dim);
+    if (slice[d] == global.operand[d]) slice[d] = local_operand[d];
+  }
+  return slice;
+}
+
+GatherOptions options_of(const OpView& op) {
+  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
+  return {.indices_are_sorted = sorted != nullptr && *sorted};
+}
+
+}  // namespace
+
+void partition_gather(PartitionContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const Indexing global = gather_indexing(op);
+  SplitGather split(context, global);
+  const ValueId operand = context.operand(0);
+  ValueId indices = context.operand(1), inside;
+  if (split.is_split()) split.localize(indices, inside);
+  const Dims slice = local_slice(global, context.operand_layout(0).local_shape());
+  // Indices relative to a shard are clamped separately, which may change their order.
+  const GatherOptions options = split.is_split() ? GatherOptions{} : options_of(op);
+  ValueId result = build_gather(builder, operand, indices, global.dims, slice, options);
+  if (split.is_split()) {
+    const TensorType type = builder.module().type(result);
+    const bool one_for_all = builder.module().type(inside).ndim() == 0;
+    const ValueId mask = one_for_all ? build_broadcast(builder, inside, type.shape, {})
+                                     : build_out_mask(builder, inside, global, type.shape);
+    // -0, so that adding the other devices' values preserves a zero's sign.
+    const Scalar nothing = exact_neutral(pending_reducer(type.dtype), type.dtype);
+    result = builder.create("stablehlo.select", {mask, result, build_splat(builder, type.shape, nothing)});
+  }
+  context.set_result(0, result, result_padding(context.result_layout(0)));
+}
+
+// ---- vjp and batch -------------------------------------------------------------------------------------------------
+
+void vjp_gather(VjpContext& context) {
+  if (!context.needs(0)) return;
+  Builder& builder = context.builder();
+  const Indexing indexing = gather_indexing(context.op());
+  const ValueId zeros = build_zeros(builder, context.op().operand_type(0));
+  // gather clamps its indices, but scatter drops updates that are out of bounds.
+  const ValueId indices = build_clamped_indices(builder, context.operand(1), indexing);
+  context.set(0, build_scatter(builder, zeros, indices, context.cotangent(), indexing.dims, {Reducer::kSum}));
+}
+
+void batch_gather(BatchContext& context) {
+  const Indexing indexing = gather_indexing(context.op());
+  const bool operand = context.is_batched(0), indices = context.is_batched(1);
+  Dims slice = indexing.slice;
+  if (operand) slice.insert(slice.begin(), indices ? std::min<int64_t>(context.size(), 1) : context.size());
+  const GatherOptions options{.indices_are_sorted = !indices && options_of(context.op()).indices_are_sorted};
+  context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1),
+                                     with_leading_batch(indexing.dims, operand, indices), slice, options));
+}
+
+}  // namespace shardwise

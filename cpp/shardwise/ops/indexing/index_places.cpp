@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/indexing/index_places.h"
+
+#include <cstdlib>
+#include <limits>
+
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+
+IndexVectors::IndexVectors(KernelContext& context, const NdArray& indices, const IndexingDims& dims) {
+  const bool has_vector_dim = dims.index_vector_dim < indices.ndim();
+  Dims order = other_dims(indices.ndim(), DimSpan(&dims.index_vector_dim, 1));
+  for (const int64_t dim : order) batch_shape_.push_back(indices.shape()[static_cast<size_t>(dim)]);
+  if (has_vector_dim) order.push_back(dims.index_vector_dim);
+  count_ = element_count(batch_shape_);
+  components_ = static_cast<int64_t>(dims.index_map.size());
+  const bool may_exceed = indices.dtype() == DType::kU64;
+  array_ = contiguous_array(context, permuted(converted(context, indices, DType::kI64), order));
+  auto* numbers = reinterpret_cast<int64_t*>(array_.data());
+  for (int64_t i = 0; may_exceed && i < array_.size(); ++i) {  // the conversion has made a new array
+    if (numbers[i] < 0) numbers[i] = std::numeric_limits<int64_t>::max();
+  }
+  numbers_ = numbers;
+}
+
+PairedDims PairedDims::merged() const {
+  std::vector<Dim> sorted = dims;
+  std::erase_if(sorted, [](const Dim& dim) { return dim.size == 1; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Dim& a, const Dim& b) { return std::abs(a.second) > std::abs(b.second); });
+  PairedDims result;
+  for (const Dim& dim : sorted) {
+    if (!result.dims.empty()) {
+      Dim& outer = result.dims.back();
+      if (outer.first == dim.first * dim.size && outer.second == dim.second * dim.size) {
+        outer = {outer.size * dim.size, dim.first, dim.second};
+        continue;
+      }
+    }
+    result.dims.push_back(dim);
+  }
+  return result;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the kernels of gather and scatter: index vectors as numbers, and loops over dims with two strides.
+//
+//   IndexVectors starts(context, indices, indexing.dims);     // 64 vectors of one component
+//   starts[3][0]                                              // ids[3, 0], of any integer dtype
+//
+//   PairedDims dims;                                          // dims of a slice in the operand and in the result
+//   dims.add(32, 4, 4);                                       // 32 floats, adjacent in both
+//   for_each_offset(dims, 0, 32, [](int64_t a, int64_t b) {});  // 0 0, 4 4, …, 124 124
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "shardwise/base/ndarray.h"
+#include "shardwise/ops/indexing/indexing.h"
+
+namespace shardwise {
+
+// Row-major over the batch dims. Unsigned numbers beyond int64 become the largest int64, which is always out of bounds.
+class IndexVectors {
+ public:
+  IndexVectors(KernelContext& context, const NdArray& indices, const IndexingDims& dims);
+  int64_t count() const { return count_; }
+  const int64_t* operator[](int64_t vector) const { return numbers_ + vector * components_; }
+  const Dims& batch_shape() const { return batch_shape_; }
+
+ private:
+  NdArray array_;
+  Dims batch_shape_;
+  const int64_t* numbers_ = nullptr;
+  int64_t count_ = 0, components_ = 0;
+};
+
+// Dims, outermost first, with one stride for each of two arrays.
+struct PairedDims {
+  struct Dim {
+    int64_t size, first, second;
+  };
+  std::vector<Dim> dims;
+
+  void add(int64_t size, int64_t first, int64_t second) { dims.push_back({size, first, second}); }
+  int64_t count() const {
+    int64_t product = 1;
+    for (const Dim& dim : dims) product *= dim.size;
+    return product;
+  }
+  // The same elements with fewer dims. The dim with the smallest second stride is innermost.
+  PairedDims merged() const;
+};
+
+// Calls body(first offset, second offset) for elements [begin, end) in row-major order.
+template <class Body>
+void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&& body) {
+  const std::vector<PairedDims::Dim>& dims = paired.dims;
+  if (dims.empty()) {
+    if (begin < end) body(int64_t{0}, int64_t{0});
+    return;
+  }
+  constexpr size_t kMaxDims = 16;
+  int64_t small[kMaxDims];
+  std::vector<int64_t> large(dims.size() > kMaxDims ? dims.size() : 0);
+  int64_t* index = large.empty() ? small : large.data();
+  int64_t first = 0, second = 0, rest = begin;
+  for (size_t d = dims.size(); d-- > 0;) {
+    index[d] = dims[d].size == 0 ? 0 : rest % dims[d].size;
+    rest = dims[d].size == 0 ? 0 : rest / dims[d].size;
+    first += index[d] * dims[d].first;
+    second += index[d] * dims[d].second;
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    body(first, second);
+    for (size_t d = dims.size(); d-- > 0;) {
+      first += dims[d].first;
+      second += dims[d].second;
+      if (++index[d] < dims[d].size) break;
+      index[d] = 0;
+      first -= dims[d].size * dims[d].first;
+      second -= dims[d].size * dims[d].second;
+    }
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/indexing/indexing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
+
+namespace shardwise {
+namespace {
+
+// The names of the fields of IndexingDims in a dimension_numbers attribute, in StableHLO's order.
+struct FieldNames {
+  std::string_view attribute, offset, collapsed, operand_batching, indices_batching, index_map;
+};
+constexpr FieldNames kGatherNames{
+    "stablehlo.gather", "offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims",
+    "start_index_map"};
+constexpr FieldNames kScatterNames{"stablehlo.scatter",
+                                   "update_window_dims",
+                                   "inserted_window_dims",
+                                   "input_batching_dims",
+                                   "scatter_indices_batching_dims",
+                                   "scatter_dims_to_operand_dims"};
+
+IndexingDims read(const StructAttr& attribute, const FieldNames& names) {
+  const Attrs fields(attribute.fields);
+  const auto list = [&](std::string_view name) {
+    const IntArray* dims = fields.find<IntArray>(name);
+    return dims == nullptr ? Dims{} : *dims;
+  };
+  const IntAttr* vector_dim = fields.find<IntAttr>("index_vector_dim");
+  return {list(names.offset),           list(names.collapsed), list(names.operand_batching),
+          list(names.indices_batching), list(names.index_map), vector_dim == nullptr ? 0 : vector_dim->value};
+}
+
+// Empty lists and a zero are left out, as StableHLO prints them.
+StructAttr write(const IndexingDims& dims, const FieldNames& names) {
+  StructAttr attribute{std::string(names.attribute), {}};
+  const auto add = [&](std::string_view name, const Dims& list) {
+    if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
+  };
+  add(names.offset, dims.offset);
+  add(names.collapsed, dims.collapsed);
+  add(names.operand_batching, dims.operand_batching);
+  add(names.indices_batching, dims.indices_batching);
+  add(names.index_map, dims.index_map);
+  if (dims.index_vector_dim != 0) attribute.fields.emplace_back("index_vector_dim", IntAttr{dims.index_vector_dim});
+  return attribute;
+}
+
+constexpr OpDef kGather{
+    .name = "stablehlo.gather",
+    .infer = infer_gather,
+    .rule = rule_gather,
+    .partition = partition_gather,
+    .prepare = prepare_gather,
+    .vjp = vjp_gather,
+    .batch = batch_gather,
+    .doc = "Slices at computed places, which are clamped (StableHLO gather).",
+    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .movement = true},
+};
+static_assert(kGather.complete());
+
+constexpr OpDef kScatter{
+    .name = "stablehlo.scatter",
+    .infer = infer_scatter,
+    .rule = rule_scatter,
+    .partition = partition_scatter,
+    .prepare = prepare_scatter,
+    .vjp = vjp_scatter,
+    .batch = batch_scatter,
+    .doc =
+        "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
+        "scatter).",
+    .traits = {},
+};
+static_assert(kScatter.complete());
+
+constexpr OpDef kIndexingOps[] = {kGather, kScatter};
+
+RegionId replacing_region(Builder& builder, DType dtype) {
+  Module& module = builder.module();
+  const RegionId region = module.add_region();
+  const TypeId scalar = builder.context().tensor(dtype, {});
+  module.add_argument(region, scalar);
+  const ValueId update = module.add_argument(region, scalar);
+  module.region(region).results = {update};
+  return region;
+}
+
+}  // namespace
+
+std::span<const OpDef> indexing_ops() { return kIndexingOps; }
+
+StructAttr gather_attribute(const IndexingDims& dims) { return write(dims, kGatherNames); }
+StructAttr scatter_attribute(const IndexingDims& dims) { return write(dims, kScatterNames); }
+
+IndexingDims gather_dims(const Attrs& attrs) { return read(attrs.get<StructAttr>("dimension_numbers"), kGatherNames); }
+IndexingDims scatter_dims(const Attrs& attrs) {
+  return read(attrs.get<StructAttr>("scatter_dimension_numbers"), kScatterNames);
+}
+
+Dims Indexing::window_dims() const {
+  return other_dims(static_cast<int64_t>(operand.size()), dims.collapsed, dims.operand_batching);
+}
+Dims Indexing::batch_dims() const { return other_dims(static_cast<int64_t>(out.size()), dims.offset); }
+Dims Indexing::indices_dims() const {
+  return other_dims(static_cast<int64_t>(indices.size()), DimSpan(&dims.index_vector_dim, 1));
+}
+std::optional<size_t> Indexing::component(int64_t dim) const {
+  const auto it = std::find(dims.index_map.begin(), dims.index_map.end(), dim);
+  if (it == dims.index_map.end()) return std::nullopt;
+  return static_cast<size_t>(it - dims.index_map.begin());
+}
+
+IndexingDims with_leading_batch(const IndexingDims& dims, bool operand, bool indices) {
+  IndexingDims batched = dims;
+  batched.offset = shifted(dims.offset);
+  if (operand) {
+    batched.collapsed = shifted(dims.collapsed);
+    batched.operand_batching = shifted(dims.operand_batching);
+    batched.index_map = shifted(dims.index_map);
+  }
+  if (indices) {
+    batched.indices_batching = shifted(dims.indices_batching);
+    ++batched.index_vector_dim;
+  }
+  if (operand && indices) {
+    batched.operand_batching.insert(batched.operand_batching.begin(), 0);
+    batched.indices_batching.insert(batched.indices_batching.begin(), 0);
+  } else if (operand) {
+    batched.offset.insert(batched.offset.begin(), 0);
+  }
+  return batched;
+}
+
+namespace {
+
+Indexing gather_indexing(const Attrs& attrs, const Dims& operand, const Dims& indices, const Dims& out) {
+  return {gather_dims(attrs), operand, indices, out, attrs.get<IntArray>("slice_sizes")};
+}
+
+Indexing scatter_indexing(const Attrs& attrs, const Dims& operand, const Dims& indices, const Dims& out) {
+  Indexing indexing{scatter_dims(attrs), operand, indices, out, Dims(operand.size(), 1)};
+  const Dims window = indexing.window_dims();
+  for (size_t i = 0; i < window.size(); ++i) {
+    const auto out_dim = static_cast<size_t>(indexing.dims.offset[i]);
+    indexing.slice[static_cast<size_t>(window[i])] = indexing.out[out_dim];
+  }
+  return indexing;
+}
+
+}  // namespace
+
+Indexing gather_indexing(const OpView& op) {
+  return gather_indexing(op.attrs(), op.operand_type(0).shape, op.operand_type(1).shape, op.result_type().shape);
+}
+
+Indexing gather_indexing(const Attrs& attrs, const KernelTypes& types) {
+  return gather_indexing(attrs, types.operands[0].shape, types.operands[1].shape, types.results[0].shape);
+}
+
+Indexing scatter_indexing(const OpView& op) {
+  const size_t inputs = op.result_count();
+  return scatter_indexing(op.attrs(), op.operand_type(0).shape, op.operand_type(inputs).shape,
+                          op.operand_type(inputs + 1).shape);
+}
+
+Indexing scatter_indexing(const Attrs& attrs, const KernelTypes& types) {
+  const size_t inputs = types.results.size();
+  return scatter_indexing(attrs, types.operands[0].shape, types.operands[inputs].shape,
+                          types.operands[inputs + 1].shape);
+}
+
+Combiner scatter_combiner(const OpView& op) {
+  const Region& region = op.module().region(op.regions()[0]);
+  const size_t inputs = op.result_count();
+  std::optional<Combiner> common;
+  for (size_t i = 0; i < inputs; ++i) {
+    const ValueId old = region.arguments[i], update = region.arguments[inputs + i];
+    Combiner combiner{.replaces = region.results[i] == update};
+    if (!combiner.replaces) {
+      combiner.reducer = value_reducer(op.module(), region.results[i], old, update).value_or(Reducer::kNone);
+    }
+    if (!combiner.known()) return {};
+    if (common && (common->replaces != combiner.replaces || common->reducer != combiner.reducer)) return {};
+    common = combiner;
+  }
+  return common.value_or(Combiner{});
+}
+
+ValueId build_gather(Builder& builder, ValueId operand, ValueId indices, const IndexingDims& dims, DimSpan slice_sizes,
+                     GatherOptions options) {
+  Attrs attrs{{"dimension_numbers", gather_attribute(dims)}};
+  if (options.indices_are_sorted) attrs.set("indices_are_sorted", true);
+  attrs.set("slice_sizes", to_dims(slice_sizes));
+  return builder.create(kIndexingOps[0], {operand, indices}, attrs);
+}
+
+ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueId updates, const IndexingDims& dims,
+                      Combiner combiner, ScatterOptions options) {
+  check_internal(combiner.known(), "a scatter must have a known combiner");
+  const DType dtype = builder.module().type(operand).dtype;
+  const RegionId region =
+      combiner.replaces ? replacing_region(builder, dtype) : build_reducer_region(builder, combiner.reducer, dtype);
+  Attrs attrs;
+  if (options.indices_are_sorted) attrs.set("indices_are_sorted", true);
+  attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
+  if (options.unique_indices) attrs.set("unique_indices", true);
+  const std::array operands{operand, indices, updates};
+  const AttrsId interned = builder.context().intern(std::move(attrs));
+  const OpId op = builder.create_op(kIndexingOps[1], operands, interned, {}, {&region, 1});
+  return builder.module().result(op);
+}
+
+}  // namespace shardwise

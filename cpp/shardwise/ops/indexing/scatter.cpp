@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/indexing/index_checks.h"
+#include "shardwise/ops/indexing/index_values.h"
+#include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/shared/combiner_regions.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+void expect_inputs(const InferContext& op, size_t inputs) {
+  const DType indices = op.operand(inputs).dtype;
+  if (!is_integer(indices)) op.fail_dtype("indices must be integers", op.operand_types_text(), "convert them first");
+  for (size_t i = 0; i < inputs; ++i) {
+    if (op.operand(i).dtype != op.operand(inputs + 1 + i).dtype) {
+      op.fail_dtype("an input and its updates must have the same dtype", op.operand_types_text(),
+                    "convert the updates");
+    }
+    if (!equal(op.operand(i).shape, op.operand(0).shape) ||
+        !equal(op.operand(inputs + 1 + i).shape, op.operand(inputs + 1).shape)) {
+      op.fail_shape("all inputs must have one shape, and all updates", op.operand_types_text(), "broadcast them first");
+    }
+  }
+}
+
+void expect_region(const InferContext& op, size_t inputs) {
+  op.expect_regions(1);
+  const Module& module = op.module();
+  const Region& region = module.region(op.regions()[0]);
+  if (region.arguments.size() != 2 * inputs || region.results.size() != inputs) {
+    op.fail_shape(str("the region must take ", 2 * inputs, " arguments and return ", inputs),
+                  str(region.arguments.size(), " arguments and ", region.results.size(), " results"),
+                  "give it one scalar per input for each side");
+  }
+  for (size_t i = 0; i < region.arguments.size() + inputs; ++i) {
+    const bool result = i >= region.arguments.size();
+    const TensorType& type = module.type(result ? region.results[i - 2 * inputs] : region.arguments[i]);
+    if (type != TensorType{op.operand(i % inputs).dtype, {}}) {
+      op.fail_dtype("the region's arguments and results must be scalars of the inputs' dtypes",
+                    str(type.text(), " for ", op.operand_types_text()), "correct its type");
+    }
+  }
+  expect_elementwise_region(op);
+}
+
+void expect_updates(const InferContext& op, const Indexing& indexing) {
+  const Dims window = indexing.window_dims(), batch = batch_sizes(indexing);
+  const auto ndim = static_cast<int64_t>(indexing.out.size());
+  expect_dims(op, "update_window_dims", indexing.dims.offset, ndim);
+  const Dims batch_dims = indexing.batch_dims();
+  bool fits = batch_dims.size() == batch.size() && indexing.dims.offset.size() == window.size();
+  for (size_t i = 0; fits && i < window.size(); ++i) {
+    fits =
+        indexing.out[static_cast<size_t>(indexing.dims.offset[i])] <= indexing.operand[static_cast<size_t>(window[i])];
+  }
+  for (size_t i = 0; fits && i < batch.size(); ++i) fits = indexing.out[static_cast<size_t>(batch_dims[i])] == batch[i];
+  if (fits) return;
+  op.fail_shape("updates must have the indices' batch dims and windows that are not larger than the input",
+                str("update_window_dims = ", indexing.dims.offset, " for ", op.operand_types_text()),
+                "reshape the updates");
+}
+
+}  // namespace
+
+void infer_scatter(const InferContext& op, std::vector<TypeId>& results) {
+  const size_t inputs = op.operand_count() / 2;
+  if (op.operand_count() % 2 == 0) {
+    op.fail_shape("operands must be one or more inputs, the indices, and as many updates", op.operand_types_text(),
+                  "give one tensor of updates per input");
+  }
+  if (inputs == 0) op.fail_shape("takes inputs, indices and updates", op.operand_types_text());
+  op.attr<StructAttr>("scatter_dimension_numbers");
+  expect_inputs(op, inputs);
+  const Indexing indexing{
+      scatter_dims(op.attrs()), op.operand(0).shape, op.operand(inputs).shape, op.operand(inputs + 1).shape, {}};
+  expect_indexing(op, indexing, kScatterListNames);
+  expect_updates(op, indexing);
+  expect_region(op, inputs);
+  for (size_t i = 0; i < inputs; ++i) results.push_back(result_or_declared(op, op.operand(i), i));
+}
+
+// ---- rule ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Maps factors to all inputs and results, or to all updates.
+class ScatterRule {
+ public:
+  explicit ScatterRule(const OpView& op) : rule_(op), inputs_(op.result_count()) {}
+
+  RuleBuilder& rule() { return rule_; }
+  void map_inputs(int64_t dim, FactorId factor) {
+    for (size_t i = 0; i < inputs_; ++i) {
+      rule_.map(i, static_cast<size_t>(dim), factor);
+      rule_.map(rule_.result_tensor(i), static_cast<size_t>(dim), factor);
+    }
+  }
+  void map_indices(int64_t dim, FactorId factor) { rule_.map(inputs_, static_cast<size_t>(dim), factor); }
+  void map_updates(size_t dim, FactorId factor) {
+    for (size_t i = 0; i < inputs_; ++i) rule_.map(inputs_ + 1 + i, dim, factor);
+  }
+
+ private:
+  RuleBuilder rule_;
+  size_t inputs_;
+};
+
+// The reducer that combines scatters of parts of the updates. None for bitwise reducers of integers, which Shardy does
+// not have.
+std::optional<Reducer> partial_reducer(const OpView& op) {
+  const Reducer reducer = scatter_combiner(op).reducer;
+  const bool of_bits = reducer == Reducer::kAnd || reducer == Reducer::kOr;
+  const bool boolean = op.operand_type(0).dtype == DType::kBool;
+  if (reducer == Reducer::kNone || (of_bits && !boolean)) return std::nullopt;
+  return reducer;
+}
+
+}  // namespace
+
+// A window as large as its dim is clipped if its start is not 0, so a dim with an index component must be whole.
+ShardingRule rule_scatter(const OpView& op) {
+  ScatterRule builder(op);
+  RuleBuilder& rule = builder.rule();
+  const Indexing indexing = scatter_indexing(op);
+  const IndexingDims& dims = indexing.dims;
+  const std::optional<Reducer> reducer = partial_reducer(op);
+  const Dims window = indexing.window_dims(), indices_dims = indexing.indices_dims();
+  size_t window_dim = 0, batch_dim = 0;
+  for (size_t out_dim = 0; out_dim < indexing.out.size(); ++out_dim) {
+    const int64_t size = indexing.out[out_dim];
+    if (contains_dim(dims.offset, static_cast<int64_t>(out_dim))) {
+      const int64_t dim = window[window_dim++];
+      const int64_t whole = indexing.operand[static_cast<size_t>(dim)];
+      if (size == whole) {
+        const bool may_be_cut = size > 1 && indexing.component(dim);
+        const FactorId factor = may_be_cut ? rule.need_replication(size) : rule.factor(size);
+        builder.map_inputs(dim, factor);
+        builder.map_updates(out_dim, factor);
+      } else {
+        builder.map_inputs(dim, rule.need_replication(whole));
+        builder.map_updates(out_dim, rule.need_replication(size));
+      }
+      continue;
+    }
+    const int64_t indices_dim = indices_dims[batch_dim++];
+    const auto paired = std::find(dims.indices_batching.begin(), dims.indices_batching.end(), indices_dim);
+    const bool is_paired = paired != dims.indices_batching.end();
+    // Each device scatters its own updates, and the results combine by the reducer. Without a reducer, order matters.
+    const FactorId factor = is_paired ? rule.factor(size)
+                            : reducer ? rule.reduction(size, *reducer)
+                                      : rule.need_replication(size);
+    if (is_paired) {
+      builder.map_inputs(dims.operand_batching[static_cast<size_t>(paired - dims.indices_batching.begin())], factor);
+    }
+    builder.map_indices(indices_dim, factor);
+    builder.map_updates(out_dim, factor);
+  }
+  for (const int64_t dim : dims.collapsed) {
+    const FactorId factor = rule.factor(indexing.operand[static_cast<size_t>(dim)]);
+    rule.positional(factor);
+    builder.map_inputs(dim, factor);
+  }
+  if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
+    const int64_t size = indexing.indices[static_cast<size_t>(dims.index_vector_dim)];
+    builder.map_indices(dims.index_vector_dim, rule.need_replication(size));
+  }
+  return rule.build();
+}
+
+// ---- partition -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The updates, with neutral elements in the padding of uneven batch dims.
+ValueId padded_updates(PartitionContext& context, size_t operand, std::optional<Reducer> reducer) {
+  ValueId updates = context.operand(operand);
+  const ShardingRule& rule = context.rule();
+  for (size_t f = 0; reducer && f < rule.factors().size(); ++f) {
+    if (rule.factors()[f].kind != FactorKind::kReduction) continue;
+    const Scalar neutral = exact_neutral(*reducer, context.op().operand_type(operand).dtype);
+    updates = context.masked_operand(operand, static_cast<FactorId>(f), neutral);
+  }
+  return updates;
+}
+
+// The signed dtype in which subtracting an offset cannot wrap an out-of-bounds index into the valid range.
+DType local_index_dtype(DType indices, DType offset) {
+  const bool wide = item_size(indices) > 4 || indices == DType::kU32 || offset == DType::kI64;
+  return wide ? DType::kI64 : DType::kI32;
+}
+
+// Appends an index component for an operand dim without one. Its value is the same for all index vectors.
+ValueId with_component(Builder& builder, ValueId indices, IndexingDims& dims, int64_t dim, ValueId start) {
+  const TensorType type = builder.module().type(indices);
+  if (dims.index_vector_dim == type.ndim()) {
+    Dims shape = type.shape;
+    shape.push_back(1);
+    indices = build_reshape(builder, indices, shape);
+  }
+  Dims column = builder.module().type(indices).shape;
+  column[static_cast<size_t>(dims.index_vector_dim)] = 1;
+  dims.index_map.push_back(dim);
+  return build_concatenate(builder, {indices, build_broadcast(builder, start, column, {})}, dims.index_vector_dim);
+}
+
+// Indices relative to this device's rows; scatter drops the others. May extend the index vectors.
+ValueId local_indices(PartitionContext& context, const Indexing& indexing, IndexingDims& dims) {
+  const size_t inputs = context.op().result_count();
+  Builder& builder = context.builder();
+  ValueId indices = context.operand(inputs);
+  const DType own = builder.module().type(indices).dtype;
+  std::vector<std::pair<int64_t, ValueId>> offsets;  // of the sharded dims
+  DType dtype = own;
+  for (const int64_t dim : dims.collapsed) {
+    const DimLayout& layout = context.operand_layout(0).dims[static_cast<size_t>(dim)];
+    if (layout.axes.empty()) continue;
+    const ValueId offset = context.shard_offset(layout);
+    offsets.emplace_back(dim, offset);
+    dtype = local_index_dtype(dtype, builder.module().type(offset).dtype);
+  }
+  if (offsets.empty()) return indices;
+  indices = build_convert(builder, indices, dtype);
+  const ValueId zero = build_scalar(builder, scalar_of(dtype, 0));
+  std::vector<ValueId> by_component(static_cast<size_t>(indexing.components()), zero);
+  bool shifts = false;
+  for (auto& [dim, offset] : offsets) {
+    offset = build_convert(builder, offset, dtype);
+    const std::optional<size_t> component = indexing.component(dim);
+    if (component) by_component[*component] = offset;
+    shifts = shifts || component;
+  }
+  if (shifts) indices = build_shifted(builder, indices, dims, by_component);
+  for (const auto& [dim, offset] : offsets) {
+    if (indexing.component(dim)) continue;
+    const ValueId start = builder.create("stablehlo.subtract", {zero, offset});
+    indices = with_component(builder, indices, dims, dim, start);
+  }
+  return indices;
+}
+
+}  // namespace
+
+void partition_scatter(PartitionContext& context) {
+  const OpView op = context.op();
+  const size_t inputs = op.result_count();
+  Builder& builder = context.builder();
+  const Indexing indexing = scatter_indexing(op);
+  const std::optional<Reducer> reducer = partial_reducer(op);
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < inputs; ++i) {
+    const AxisList& unreduced = context.result_layout(i).unreduced;
+    operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
+  }
+  IndexingDims dims = indexing.dims;
+  operands.push_back(local_indices(context, indexing, dims));
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
+  Attrs attrs = op.attrs();
+  attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
+  attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
+  attrs.erase("unique_indices");
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId local =
+      builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
+  for (size_t i = 0; i < inputs; ++i) {
+    const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
+    context.set_result(i, result, result_padding(context.result_layout(i)));
+  }
+}
+
+// ---- batch ---------------------------------------------------------------------------------------------------------
+
+void batch_scatter(BatchContext& context) {
+  const OpView op = context.op();
+  const size_t inputs = op.result_count();
+  Builder& builder = context.builder();
+  const bool indices = context.is_batched(inputs);
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(context.batched(i));
+  operands.push_back(context.operand(inputs));
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(context.batched(inputs + 1 + i));
+  Attrs attrs = op.attrs();
+  attrs.set("scatter_dimension_numbers", scatter_attribute(with_leading_batch(scatter_dims(attrs), true, indices)));
+  if (indices) attrs.erase("indices_are_sorted");
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId batched =
+      builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
+  for (size_t i = 0; i < inputs; ++i) {
+    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+}  // namespace shardwise

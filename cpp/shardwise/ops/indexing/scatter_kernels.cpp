@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstring>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
+#include "shardwise/base/strided_copy.h"
+#include "shardwise/ops/indexing/scatter_plan.h"
+#include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/ops/shared/region_tiles.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace {
+
+using namespace reduce_loops;
+
+constexpr std::string_view kName = "stablehlo.scatter";
+
+template <class Op>
+struct CombineRun {
+  typename Op::Item* result;
+  const typename Op::Item* updates;
+
+  static typename Op::Item combined(typename Op::Item old, typename Op::Item update) {
+    return Op::store(Op::combine(Op::load(old), Op::load(update)));
+  }
+  void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) const {
+    if (to_stride == 1 && from_stride == 1) {
+      for (int64_t i = 0; i < count; ++i) result[to + i] = combined(result[to + i], updates[from + i]);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      auto& element = result[to + i * to_stride];
+      element = combined(element, updates[from + i * from_stride]);
+    }
+  }
+};
+
+template <class T>
+struct ReplaceRun {
+  T* result;
+  const T* updates;
+
+  void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) const {
+    if (to_stride == 1 && from_stride == 1) {
+      std::memcpy(result + to, updates + from, static_cast<size_t>(count) * sizeof(T));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) result[to + i * to_stride] = updates[from + i * from_stride];
+  }
+};
+
+// One input with its updates, both row-major and of one dtype.
+struct Scattering {
+  KernelContext& context;
+  const ScatterPlan& plan;
+  NdArray result, updates;
+
+  template <class Op>
+  void combine() const {
+    using Item = typename Op::Item;
+    plan.run(context, [&] {
+      return CombineRun<Op>{reinterpret_cast<Item*>(result.data()), reinterpret_cast<const Item*>(updates.data())};
+    });
+  }
+
+  template <class T>
+  void replace() const {
+    plan.run(context, [&] {
+      return ReplaceRun<T>{reinterpret_cast<T*>(result.data()), reinterpret_cast<const T*>(updates.data())};
+    });
+  }
+
+  void replace() const {
+    dispatch_moved(item_size(result.dtype()), [&]<class T>() { replace<T>(); });
+  }
+
+  template <class T>
+  void combine_floats(Reducer reducer) const {
+    switch (reducer) {
+      case Reducer::kSum: return combine<Sum<T>>();
+      case Reducer::kProd: return combine<Product<T>>();
+      case Reducer::kMax: return combine<FloatExtremum<T, true>>();
+      case Reducer::kMin: return combine<FloatExtremum<T, false>>();
+      default: fail<InternalError>(kName, "floats have no bits to combine");
+    }
+  }
+
+  // Sums, products and bits are the same for signed items.
+  template <class T>
+  void combine_bits(Reducer reducer) const {
+    switch (reducer) {
+      case Reducer::kSum: return combine<Sum<T>>();
+      case Reducer::kProd: return combine<Product<T>>();
+      case Reducer::kAnd: return combine<And<T>>();
+      case Reducer::kOr: return combine<Or<T>>();
+      default: fail<InternalError>(kName, "the reducer must be one of bits");
+    }
+  }
+
+  void combine_extremum(bool is_max) const {
+    dispatch(result.dtype(), [&]<class T>() {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        return is_max ? combine<Extremum<T, true>>() : combine<Extremum<T, false>>();
+      } else {
+        fail<InternalError>(kName, "the dtype must be an integer");
+      }
+    });
+  }
+
+  void combine(Reducer reducer) const {
+    if (result.dtype() == DType::kF32) return combine_floats<float>(reducer);
+    if (result.dtype() == DType::kF64) return combine_floats<double>(reducer);
+    if (reducer == Reducer::kMax || reducer == Reducer::kMin) return combine_extremum(reducer == Reducer::kMax);
+    switch (item_size(result.dtype())) {
+      case 1: return combine_bits<uint8_t>(reducer);
+      case 2: return combine_bits<uint16_t>(reducer);
+      case 4: return combine_bits<uint32_t>(reducer);
+      default: return combine_bits<uint64_t>(reducer);
+    }
+  }
+};
+
+void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t inputs, size_t input, Combiner combiner) {
+  const DType dtype = context.operand(input).dtype();
+  const bool narrow = is_float(dtype) && item_size(dtype) < 4;
+  const DType wide = narrow && !combiner.replaces ? DType::kF32 : dtype;  // 16-bit floats are summed in float32
+  NdArray result, target;
+  if (wide == dtype) {
+    target = result = start_result_from(context, input, input);
+  } else {
+    result = context.allocate_result(input);
+    target = converted(context, context.operand(input), wide);
+  }
+  const NdArray updates = contiguous_array(context, converted(context, context.operand(inputs + 1 + input), wide));
+  const Scattering scattering{context, plan, target, updates};
+  combiner.replaces ? scattering.replace() : scattering.combine(combiner.reducer);
+  if (wide != dtype) convert_into(context, result, target);
+}
+
+// Any other region: the window's elements as they are, and the updates, through its tile program.
+class RegionRun {
+ public:
+  RegionRun(const TileProgram& program, std::span<const NdArray> results, std::span<const NdArray> updates)
+      : runner_(program),
+        results_(results),
+        updates_(updates),
+        packed_(2 * results.size()),
+        inputs_of_(packed_.size()),
+        outputs_of_(results.size()) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      packed_[i] = NdArray::empty(results[i].dtype(), {kTileLanes});
+      packed_[results.size() + i] = NdArray::empty(updates[i].dtype(), {kTileLanes});
+    }
+  }
+
+  void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) {
+    for (int64_t first = 0; first < count; first += kTileLanes) {
+      const int64_t lanes = std::min(kTileLanes, count - first);
+      run_lanes(lanes, {to + first * to_stride, to_stride}, {from + first * from_stride, from_stride});
+    }
+  }
+
+ private:
+  struct Side {
+    int64_t offset, stride;
+    bool is_run(int64_t lanes) const { return stride == 1 || lanes == 1; }
+  };
+
+  static std::byte* at(const NdArray& array, int64_t offset) {
+    return array.data() + offset * item_size(array.dtype());
+  }
+
+  // Where `lanes` elements lie side by side: in the array itself, or in a copy.
+  std::byte* packed(size_t slot, const NdArray& array, Side side, int64_t lanes) {
+    if (side.is_run(lanes)) return at(array, side.offset);
+    const int64_t item = item_size(array.dtype()), stride = side.stride * item;
+    copy_strided(item, DimSpan(&lanes, 1), packed_[slot].data(), DimSpan(&item, 1), at(array, side.offset),
+                 DimSpan(&stride, 1));
+    return packed_[slot].data();
+  }
+
+  void run_lanes(int64_t lanes, Side to, Side from) {
+    const size_t inputs = results_.size();
+    for (size_t i = 0; i < inputs; ++i) {
+      inputs_of_[i] = outputs_of_[i] = packed(i, results_[i], to, lanes);
+      inputs_of_[inputs + i] = packed(inputs + i, updates_[i], from, lanes);
+    }
+    runner_.run(inputs_of_, outputs_of_, lanes);
+    for (size_t i = 0; !to.is_run(lanes) && i < inputs; ++i) {
+      const int64_t item = item_size(results_[i].dtype()), stride = to.stride * item;
+      copy_strided(item, DimSpan(&lanes, 1), at(results_[i], to.offset), DimSpan(&stride, 1), packed_[i].data(),
+                   DimSpan(&item, 1));
+    }
+  }
+
+  TileRunner runner_;
+  std::span<const NdArray> results_, updates_;
+  std::vector<NdArray> packed_;
+  std::vector<const void*> inputs_of_;
+  std::vector<void*> outputs_of_;
+};
+
+void scatter_by_region(KernelContext& context, const ScatterPlan& plan, size_t inputs, const TileProgram& program) {
+  std::vector<NdArray> results, updates;
+  for (size_t i = 0; i < inputs; ++i) {
+    results.push_back(start_result_from(context, i, i));
+    updates.push_back(contiguous_array(context, context.operand(inputs + 1 + i)));
+  }
+  plan.run(context, [&] { return RegionRun(program, results, updates); });
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types) {
+  const Combiner combiner = scatter_combiner(op);
+  Indexing indexing = scatter_indexing(op.attrs(), types);
+  const size_t inputs = types.results.size();
+  if (!combiner.known()) {
+    return [indexing = std::move(indexing), inputs,
+            program = region_tiles(op.module(), op.regions()[0])](KernelContext& context) {
+      scatter_by_region(context, ScatterPlan(context, indexing, inputs), inputs, program);
+    };
+  }
+  return [indexing = std::move(indexing), inputs, combiner](KernelContext& context) {
+    const ScatterPlan plan(context, indexing, inputs);
+    for (size_t i = 0; i < inputs; ++i) scatter_input(context, plan, inputs, i, combiner);
+  };
+}
+
+}  // namespace shardwise

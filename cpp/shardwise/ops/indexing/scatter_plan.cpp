@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/indexing/scatter_plan.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kWorthSplitting = 1 << 15;  // elements
+
+}  // namespace
+
+ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_t inputs)
+    : indexing_(indexing), starts_(context, context.operand(inputs), indexing_.dims) {
+  const Dims out_strides = row_major_strides(indexing_.out, 1), strides = row_major_strides(indexing_.operand, 1);
+  const Dims window = indexing_.window_dims();
+  for (size_t i = 0; i < window.size(); ++i) {
+    const auto dim = static_cast<size_t>(window[i]);
+    const int64_t size = indexing_.slice[dim];
+    const std::optional<size_t> component = size > 1 ? indexing_.component(window[i]) : std::nullopt;
+    box_.add(size, out_strides[static_cast<size_t>(indexing_.dims.offset[i])], strides[dim]);
+    box_components_.push_back(component ? static_cast<int>(*component) : -1);
+    may_cut_ = may_cut_ || component;
+  }
+  if (!may_cut_) box_ = box_.merged();
+  from_.resize(static_cast<size_t>(starts_.count()));
+  to_.resize(from_.size());
+  context.parallel_for(starts_.count(), 1 << 12,
+                       [&](int64_t begin, int64_t end) { place(begin, end, out_strides, strides); });
+  worth_splitting_ = starts_.count() * box_.count() >= kWorthSplitting;
+  if (!may_cut_) {
+    for (const int64_t to : to_) span_ = std::max(span_, to + 1);
+  }
+  by_rows_ = span_ > 1;
+  for (size_t d = 0; !by_rows_ && d < box_.dims.size(); ++d) {
+    const bool fixed = !may_cut_ || box_components_[d] < 0;
+    if (fixed && (split_ < 0 || box_.dims[d].size > box_.dims[static_cast<size_t>(split_)].size))
+      split_ = static_cast<int>(d);
+  }
+  worth_splitting_ = worth_splitting_ && (by_rows_ || split_ >= 0);
+}
+
+void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, const Dims& strides) {
+  const IndexingDims& dims = indexing_.dims;
+  const Dims out_dims = indexing_.batch_dims(), indices_dims = indexing_.indices_dims();
+  PairedDims batch;
+  for (size_t i = 0; i < out_dims.size(); ++i) {
+    int64_t to = 0;  // of a batching dim: its stride in the result
+    for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
+      if (dims.indices_batching[k] == indices_dims[i]) to = strides[static_cast<size_t>(dims.operand_batching[k])];
+    }
+    batch.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
+  }
+  int64_t place = begin;
+  for_each_offset(batch, begin, end, [&](int64_t from, int64_t to) {
+    const int64_t* start = starts_[place];
+    bool inside = true;
+    for (size_t k = 0; k < dims.index_map.size(); ++k) {
+      const auto dim = static_cast<size_t>(dims.index_map[k]);
+      inside = inside && start[k] > -std::max<int64_t>(indexing_.slice[dim], 1) && start[k] < indexing_.operand[dim];
+      if (inside) to += start[k] * strides[dim];
+    }
+    from_[static_cast<size_t>(place)] = from;
+    to_[static_cast<size_t>(place)] = inside ? to : kDropped;
+    ++place;
+  });
+}
+
+void ScatterPlan::cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to) const {
+  for (size_t d = 0; d < box.dims.size(); ++d) {
+    if (box_components_[d] < 0) continue;
+    const auto component = static_cast<size_t>(box_components_[d]);
+    const int64_t start = starts_[place][component];
+    const int64_t whole = indexing_.operand[static_cast<size_t>(indexing_.dims.index_map[component])];
+    PairedDims::Dim& dim = box.dims[d];
+    const int64_t low = std::max<int64_t>(0, -start), high = std::min(dim.size, whole - start);
+    dim.size = high - low;
+    from += low * dim.first;
+    to += low * dim.second;
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/layout/broadcast.h"
+
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+void infer_broadcast(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  Dims shape = op.attr<IntArray>("broadcast_sizes");
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; })) {
+    op.fail_shape("broadcast_sizes must not be negative", str(shape));
+  }
+  shape.insert(shape.end(), op.operand(0).shape.begin(), op.operand(0).shape.end());
+  results.push_back(result_or_declared(op, {op.operand(0).dtype, shape}));
+}
+
+ShardingRule rule_broadcast(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& shape = op.result_type().shape;
+  const size_t added = shape.size() - op.operand_type(0).shape.size();
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const FactorId factor = rule.factor(shape[dim]);
+    if (dim >= added) rule.map(0, dim - added, factor);
+    rule.map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+constexpr OpDef kBroadcastOps[] = {
+    propagation_only_op("stablehlo.broadcast", infer_broadcast, rule_broadcast,
+                        "operands `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type",
+                        "Repeats a tensor along new leading dims (StableHLO broadcast)."),
+};
+static_assert(all_complete(kBroadcastOps));
+
+}  // namespace
+
+std::span<const OpDef> broadcast_ops() { return kBroadcastOps; }
+
+}  // namespace shardwise

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/layout/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
+
+// Runs the same op on the local operand, with the local result type declared.
+void partition_movement(PartitionContext& context) {
+  const OpView op = context.op();
+  const ValueId operand = context.operand(0);
+  const TypeId type = context.local_result_type(0);
+  const ValueId local = context.builder().create(op.def(), {operand}, op.attrs(), {type});
+  context.set_result(0, local, moved_padding(context));
+}
+
+// ---- transpose -----------------------------------------------------------------------------------------------------
+
+void infer_transpose(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const Dims& permutation = op.attr<IntArray>("permutation");
+  const TensorType& operand = op.operand(0);
+  expect_length(op, "permutation", permutation, operand.ndim());
+  expect_dims(op, "permutation", permutation, operand.ndim());
+  TensorType result{operand.dtype, {}};
+  for (int64_t dim : permutation) result.shape.push_back(operand.shape[static_cast<size_t>(dim)]);
+  results.push_back(result_or_declared(op, result));
+}
+
+ShardingRule rule_transpose(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& permutation = dims_attr(op, "permutation");
+  for (size_t dim = 0; dim < permutation.size(); ++dim) {
+    const FactorId factor = rule.factor(op.result_type().shape[dim]);
+    rule.map(0, static_cast<size_t>(permutation[dim]), factor).map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+void vjp_transpose(VjpContext& context) {
+  const Dims inverse = inverse_permutation(dims_attr(context.op(), "permutation"));
+  context.set(0, build_transpose(context.builder(), context.cotangent(), inverse));
+}
+
+void batch_transpose(BatchContext& context) {
+  const Dims permutation = with_leading(0, shifted(dims_attr(context.op(), "permutation")));
+  context.set_result(0, build_transpose(context.builder(), context.operand(0), permutation));
+}
+
+// ---- reshape -------------------------------------------------------------------------------------------------------
+
+void infer_reshape(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const TensorType& operand = op.operand(0);
+  const TensorType& result = op.declared_result();
+  if (operand.dtype != result.dtype) {
+    op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", result.text()),
+                  "convert first");
+  }
+  if (operand.size() != result.size()) {
+    op.fail_shape("operand and result must have the same number of elements",
+                  str(operand.text(), " (", operand.size(), ") and ", result.text(), " (", result.size(), ")"),
+                  "choose sizes with the same product");
+  }
+  results.push_back(op.declared()[0]);
+}
+
+// One side of the walk over the factors of a reshape: the rest of its current dim, and the product of its factors so
+// far.
+struct ReshapeSide {
+  RuleBuilder& rule;
+  size_t tensor;
+  const Dims& shape;
+  size_t dim = 0;
+  int64_t left = 1;
+  int64_t product = 1;
+  size_t next = 0;
+
+  bool done() const { return left == 1 && next == shape.size(); }
+  void advance() {  // dims of size 1 get their own factor immediately
+    while (left == 1 && next < shape.size()) {
+      dim = next++;
+      left = shape[dim];
+      if (left == 1) rule.map(tensor, dim, rule.factor(1));
+    }
+  }
+  void take(int64_t size, FactorId factor) {
+    rule.map(tensor, dim, factor);
+    left /= size;
+    product *= size;
+  }
+  void take_private(int64_t size) { take(size, rule.factor(size)); }
+};
+
+// The side that is behind takes the factor that makes both products equal. If that does not divide, it takes what the
+// two dims cannot share.
+void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
+  const int64_t ratio = ahead.product / behind.product;
+  if (ahead.product % behind.product == 0 && behind.left % ratio == 0) return behind.take_private(ratio);
+  const int64_t shared = std::gcd(behind.left, ahead.left);
+  behind.take_private(behind.left > shared ? behind.left / shared : behind.left);
+}
+
+ShardingRule rule_reshape(const OpView& op) {
+  // Without elements, the products of the two sides need not match.
+  if (op.operand_type(0).size() == 0) return {};
+  RuleBuilder rule(op);
+  ReshapeSide in{rule, 0, op.operand_type(0).shape};
+  ReshapeSide out{rule, rule.result_tensor(0), op.result_type().shape};
+  for (;;) {
+    in.advance();
+    out.advance();
+    if (in.done() && out.done()) return rule.build();
+    if (in.product < out.product) {
+      catch_up(in, out);
+    } else if (out.product < in.product) {
+      catch_up(out, in);
+    } else if (const int64_t shared = std::gcd(in.left, out.left); shared > 1) {
+      const FactorId factor = rule.factor(shared);
+      in.take(shared, factor);
+      out.take(shared, factor);
+    } else {
+      in.take_private(in.left);
+      out.take_private(out.left);
+    }
+  }
+}
+
+void vjp_reshape(VjpContext& context) {
+  const Dims shape = context.op().operand_type(0).shape;
+  context.set(0, build_reshape(context.builder(), context.cotangent(), shape));
+}
+
+void batch_reshape(BatchContext& context) {
+  const Dims shape = with_leading(context.size(), context.op().result_type().shape);
+  context.set_result(0, build_reshape(context.builder(), context.operand(0), shape));
+}
+
+// ---- broadcast_in_dim ----------------------------------------------------------------------------------------------
+
+void infer_broadcast_in_dim(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const Dims& dims = op.attr<IntArray>("broadcast_dimensions");
+  const TensorType& operand = op.operand(0);
+  const TensorType& result = op.declared_result();
+  expect_length(op, "broadcast_dimensions", dims, operand.ndim());
+  expect_dims(op, "broadcast_dimensions", dims, result.ndim());
+  if (operand.dtype != result.dtype) {
+    op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", result.text()),
+                  "convert first");
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t size = operand.shape[i];
+    if (size == 1 || size == result.shape[static_cast<size_t>(dims[i])]) continue;
+    op.fail_shape(str("dim ", i, " of the operand must have size 1 or that of dim ", dims[i], " of the result"),
+                  str(operand.text(), " to ", result.text(), " with broadcast_dimensions = ", dims),
+                  "only dims of size 1 are repeated");
+  }
+  results.push_back(op.declared()[0]);
+}
+
+ShardingRule rule_broadcast_in_dim(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& dims = dims_attr(op, "broadcast_dimensions");
+  const Dims& operand = op.operand_type(0).shape;
+  const Dims& result = op.result_type().shape;
+  for (size_t dim = 0; dim < result.size(); ++dim) {
+    const auto source = std::find(dims.begin(), dims.end(), static_cast<int64_t>(dim));
+    const auto from = static_cast<size_t>(source - dims.begin());
+    const bool mapped = source != dims.end();
+    const bool repeated = mapped && operand[from] != result[dim];
+    // A repeated dim of size 1 is not tied to the result's dim: every device needs its one element.
+    if (repeated) rule.map(0, from, rule.factor(1));
+    const FactorId factor = rule.factor(result[dim]);
+    if (mapped && !repeated) rule.map(0, from, factor);
+    rule.map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+// The padding of an uneven repeated dim repeats the operand too. It is garbage only because the operand's own padding
+// may be repeated there.
+void partition_broadcast_in_dim(PartitionContext& context) {
+  const OpView op = context.op();
+  const ValueId local =
+      context.builder().create(op.def(), {context.operand(0)}, op.attrs(), {context.local_result_type(0)});
+  Padding padding = result_padding(context.result_layout(0));
+  const std::optional<Scalar> fill = splat_value(op.module(), op.operand(0));
+  const Padding& given = context.operand_layout(0).padding;
+  const bool same = given.kind == Padding::Kind::kNone || (given.kind == Padding::Kind::kFill && given.fill == fill);
+  if (padding.kind != Padding::Kind::kNone && fill && same) padding = {Padding::Kind::kFill, *fill};
+  context.set_result(0, local, padding);
+}
+
+void vjp_broadcast_in_dim(VjpContext& context) {
+  const Dims dims = dims_attr(context.op(), "broadcast_dimensions");
+  const Dims operand = context.op().operand_type(0).shape;
+  const Dims result = context.op().result_type().shape;
+  Dims kept;  // result dims that were not repeated, in the operand's order
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (operand[i] == result[static_cast<size_t>(dims[i])]) kept.push_back(dims[i]);
+  }
+  // Each operand element was used once per repetition, so the cotangents of all repetitions add up.
+  const Dims summed = other_dims(static_cast<int64_t>(result.size()), kept);
+  Builder& builder = context.builder();
+  const ValueId sum = build_reduce(builder, context.cotangent(), {}, Reducer::kSum, summed);
+  Dims ascending = kept;
+  std::sort(ascending.begin(), ascending.end());
+  Dims permutation;
+  for (int64_t dim : kept) {
+    permutation.push_back(std::find(ascending.begin(), ascending.end(), dim) - ascending.begin());
+  }
+  context.set(0, build_reshape(builder, build_transpose(builder, sum, permutation), operand));
+}
+
+void batch_broadcast_in_dim(BatchContext& context) {
+  const Dims dims = with_leading(0, shifted(dims_attr(context.op(), "broadcast_dimensions")));
+  const Dims shape = with_leading(context.size(), context.op().result_type().shape);
+  context.set_result(0, build_broadcast(context.builder(), context.operand(0), shape, dims));
+}
+
+// ---- reverse -------------------------------------------------------------------------------------------------------
+
+void infer_reverse(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  expect_dims(op, "dimensions", op.attr<IntArray>("dimensions"), op.operand(0).ndim());
+  results.push_back(result_or_declared(op, op.operand(0)));
+}
+
+ShardingRule rule_reverse(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& reversed = dims_attr(op, "dimensions");
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const bool moves = contains_dim(reversed, static_cast<int64_t>(dim));
+    const FactorId factor = moves ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
+    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+void partition_reverse(PartitionContext& context) {
+  for (int64_t dim : dims_attr(context.op(), "dimensions")) {
+    check_internal(context.operand_layout(0).dims[static_cast<size_t>(dim)].axes.empty(),
+                   "a reversed dim must be whole on every device");
+  }
+  partition_movement(context);
+}
+
+void vjp_reverse(VjpContext& context) {
+  const Dims dims = dims_attr(context.op(), "dimensions");
+  context.set(0, build_reverse(context.builder(), context.cotangent(), dims));
+}
+
+void batch_reverse(BatchContext& context) {
+  const Dims dims = shifted(dims_attr(context.op(), "dimensions"));
+  context.set_result(0, build_reverse(context.builder(), context.operand(0), dims));
+}
+
+// ---- the family ----------------------------------------------------------------------------------------------------
+
+constexpr Traits movement(Precedence precedence, bool constant_preserving = false) {
+  return {.linear = Linear::kFirst,
+          .linear_reducers = kAllReducers,
+          .precedence = precedence,
+          .constant_preserving = constant_preserving,
+          .movement = true};
+}
+
+constexpr OpDef kTranspose{
+    .name = "stablehlo.transpose",
+    .infer = infer_transpose,
+    .rule = rule_transpose,
+    .partition = partition_movement,
+    .prepare = prepare_transpose,
+    .vjp = vjp_transpose,
+    .batch = batch_transpose,
+    .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
+    .doc = "Permutes the dims (StableHLO transpose).",
+    .traits = movement(Precedence::kEarly),
+};
+static_assert(kTranspose.complete());
+
+constexpr OpDef kReshape{
+    .name = "stablehlo.reshape",
+    .infer = infer_reshape,
+    .rule = rule_reshape,
+    .partition = partition_movement,
+    .prepare = prepare_reshape,
+    .vjp = vjp_reshape,
+    .batch = batch_reshape,
+    .format = "operands attr-dict `:` functional-type",
+    .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
+    .traits = movement(Precedence::kEarly, true),
+};
+static_assert(kReshape.complete());
+
+constexpr OpDef kBroadcastInDim{
+    .name = "stablehlo.broadcast_in_dim",
+    .infer = infer_broadcast_in_dim,
+    .rule = rule_broadcast_in_dim,
+    .partition = partition_broadcast_in_dim,
+    .prepare = prepare_broadcast_in_dim,
+    .vjp = vjp_broadcast_in_dim,
+    .batch = batch_broadcast_in_dim,
+    .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
+    .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
+    .traits = movement(Precedence::kBackwardFirst, true),
+};
+static_assert(kBroadcastInDim.complete());
+
+constexpr OpDef kReverse{
+    .name = "stablehlo.reverse",
+    .infer = infer_reverse,
+    .rule = rule_reverse,
+    .partition = partition_reverse,
+    .prepare = prepare_reverse,
+    .vjp = vjp_reverse,
+    .batch = batch_reverse,
+    .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
+    .doc = "Reverses the order along dims (StableHLO reverse).",
+    .traits = movement(Precedence::kInTurn),
+};
+static_assert(kReverse.complete());
+
+constexpr OpDef kLayoutOps[] = {kTranspose, kReshape, kBroadcastInDim, kReverse};
+
+}  // namespace
+
+std::span<const OpDef> layout_ops() { return kLayoutOps; }
+
+}  // namespace shardwise

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that rearrange the elements of one tensor: transpose, reshape, broadcast_in_dim, reverse. Their kernels return
+// views; only a reshape that no strides can express copies.
+//
+//   %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>   ([j, i])->([i, j])
+//   %1 = stablehlo.reshape %x : (tensor<4x8xf32>) -> tensor<32xf32>                     ([i, j])->([ij])
+//   %2 = stablehlo.broadcast_in_dim %r, dims = [1] : (tensor<8xf32>) -> tensor<4x8xf32> ([j])->([i, j])
+//   %3 = stablehlo.reverse %x, dims = [0] : tensor<4x8xf32>                  ([i, j])->([i, j]) permutation={i}
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> layout_ops();
+
+std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_reshape(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_reverse(const OpView& op, const KernelTypes& types);
+
+}  // namespace shardwise

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stablehlo.fft: Fourier transforms over the last one to three dims; the dims before are a batch.
+//
+//   %1 = stablehlo.fft %0, type = RFFT, length = [8] : (tensor<2x8xf32>) -> tensor<2x5xcomplex<f32>>
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> fft_ops();
+
+}  // namespace shardwise

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/reduce/reduce.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/reduce/reduce_product_vjp.h"
+#include "shardwise/ops/reduce/reduce_region_partition.h"
+#include "shardwise/ops/reduce/reduce_region_vjp.h"
+#include "shardwise/ops/shared/combiner_regions.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+const Dims& reduced_dims(const OpView& op) { return op.attrs().get<IntArray>("dimensions"); }
+
+Dims kept_dims(const OpView& op) { return other_dims(op.operand_type(0).ndim(), reduced_dims(op)); }
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+void infer_reduce(const InferContext& op, std::vector<TypeId>& results) {
+  const size_t inputs = expect_reduction(op);
+  expect_elementwise_region(op);
+  const Dims& dims = op.attr<IntArray>("dimensions");
+  const Dims& shape = op.operand(0).shape;
+  expect_dims(op, "dimensions", dims, op.operand(0).ndim());
+  for (size_t i = 0; i < inputs; ++i) {
+    TensorType result{op.operand(i).dtype, {}};
+    for (int64_t dim : other_dims(op.operand(0).ndim(), dims)) result.shape.push_back(shape[static_cast<size_t>(dim)]);
+    results.push_back(result_or_declared(op, result, i));
+  }
+}
+
+// ---- rule and partition --------------------------------------------------------------------------------------------
+
+ShardingRule rule_reduce(const OpView& op) {
+  RuleBuilder rule(op);
+  const size_t inputs = op.result_count();
+  const Dims& dims = reduced_dims(op);
+  const Dims& shape = op.operand_type(0).shape;
+  const std::optional<Reducer> reducer = op_reducer(op);
+  size_t result_dim = 0;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const bool reduced = contains_dim(dims, static_cast<int64_t>(dim));
+    const FactorId factor =
+        reduced ? rule.reduction(shape[dim], reducer.value_or(Reducer::kNone)) : rule.factor(shape[dim]);
+    // No collective combines by an arbitrary region, so partition_exchanged_reduce sends the partial results itself.
+    if (reduced && !reducer) rule.exchanged(factor);
+    for (size_t i = 0; i < inputs; ++i) {
+      rule.map(i, dim, factor);
+      if (!reduced) rule.map(rule.result_tensor(i), result_dim, factor);
+    }
+    result_dim += reduced ? 0 : 1;
+  }
+  return rule.build();
+}
+
+void partition_reduce(PartitionContext& context) {
+  const OpView op = context.op();
+  const Dims dims = reduced_dims(op);
+  const std::optional<Reducer> reducer = op_reducer(op);
+  if (!reducer) return partition_exchanged_reduce(context);
+  const Scalar neutral = neutral_element(*reducer, op.operand_type(0).dtype);
+  ValueId operand = context.operand(0);
+  for (int64_t dim : dims)
+    operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
+  const ValueId init = counted_once(context, 1, context.result_layout(0).unreduced, *reducer);
+  const ValueId local = build_reduce(context.builder(), operand, init, *reducer, dims);
+  context.set_result(0, local, result_padding(context.result_layout(0)));
+}
+
+// ---- vjp -----------------------------------------------------------------------------------------------------------
+
+ValueId repeat_over_reduced(VjpContext& context, ValueId value) {
+  const Dims shape = context.op().operand_type(0).shape;
+  return build_broadcast(context.builder(), value, shape, kept_dims(context.op()));
+}
+
+// The gradient goes to the elements that equal the maximum, and ties share it evenly. The init value counts as an
+// element.
+void vjp_extremum(VjpContext& context, Reducer reducer) {
+  Builder& builder = context.builder();
+  const OpView op = context.op();
+  const Dims dims = reduced_dims(op);
+  const ValueId hit =
+      build_equal_as_number(builder, context.operand(0), repeat_over_reduced(context, context.result()));
+  ValueId count = build_reduce(builder, hit, {}, Reducer::kSum, dims);
+  const std::optional<Scalar> init = splat_value(op.module(), op.operand(1));
+  ValueId init_hit;
+  // A neutral init value cannot be the maximum, so it needs no share.
+  if (!init || !is_neutral(reducer, *init) || context.needs(1)) {
+    const ValueId repeated = build_broadcast(builder, context.operand(1), op.result_type().shape, {});
+    init_hit = build_equal_as_number(builder, repeated, context.result());
+    count = builder.create("stablehlo.add", {count, init_hit});
+  }
+  const ValueId share = builder.create("stablehlo.divide", {context.cotangent(), count});
+  if (context.needs(0)) {
+    context.set(0, builder.create("stablehlo.multiply", {hit, repeat_over_reduced(context, share)}));
+  }
+  if (context.needs(1)) {
+    const ValueId part = builder.create("stablehlo.multiply", {init_hit, share});
+    const Dims all = identity_dims(builder.module().type(part).ndim());
+    context.set(1, build_reduce(builder, part, {}, Reducer::kSum, all));
+  }
+}
+
+void vjp_sum(VjpContext& context) {
+  if (context.needs(0)) context.set(0, repeat_over_reduced(context, context.cotangent()));
+  if (!context.needs(1)) return;
+  const ValueId cotangent = context.cotangent();
+  const Dims all = identity_dims(context.builder().module().type(cotangent).ndim());
+  context.set(1, build_reduce(context.builder(), cotangent, {}, Reducer::kSum, all));
+}
+
+void vjp_reduce(VjpContext& context) {
+  const std::optional<Reducer> reducer = op_reducer(context.op());
+  if (!reducer) return vjp_reduce_region(context);
+  switch (*reducer) {
+    case Reducer::kSum: return vjp_sum(context);
+    case Reducer::kMax: return vjp_extremum(context, Reducer::kMax);
+    case Reducer::kMin: return vjp_extremum(context, Reducer::kMin);
+    case Reducer::kProd: return vjp_product(context, reduced_dims(context.op()));
+    default: return not_differentiable(context);  // and, or: of integers
+  }
+}
+
+// A batched init value cannot be the scalar init of the batched op, so it is combined with the results.
+void batch_reduce(BatchContext& context) {
+  const OpView op = context.op();
+  const std::optional<Reducer> known = op_reducer(op);
+  if (!known) return batch_reduce_region(context);
+  const Reducer reducer = *known;
+  Builder& builder = context.builder();
+  const Dims dims = shifted(reduced_dims(op));
+  if (!context.is_batched(1)) {
+    context.set_result(0, build_reduce(builder, context.operand(0), context.operand(1), reducer, dims));
+    return;
+  }
+  const Dims shape = with_leading(context.size(), op.result_type().shape);
+  const ValueId reduced = build_reduce(builder, context.batched(0), {}, reducer, dims);
+  const ValueId init = build_broadcast(builder, context.operand(1), shape, Dims{0});
+  context.set_result(0, builder.create(reducer_op_name(reducer), {init, reduced}));
+}
+
+// A sum distributes over a pending sum, a maximum over a pending maximum. The caller compares the reducer of the
+// pending operand with that of the rule.
+constexpr OpDef kReduce{
+    .name = "stablehlo.reduce",
+    .infer = infer_reduce,
+    .rule = rule_reduce,
+    .partition = partition_reduce,
+    .prepare = prepare_reduce,
+    .vjp = vjp_reduce,
+    .batch = batch_reduce,
+    .format = "custom<reduce>",
+    .doc = "Combines the elements along dims (StableHLO reduce).",
+    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers},
+};
+static_assert(kReduce.complete());
+
+constexpr OpDef kReduceOps[] = {kReduce};
+
+}  // namespace
+
+std::span<const OpDef> reduce_ops() { return kReduceOps; }
+
+}  // namespace shardwise

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdlib>
+
+#include "shardwise/ops/reduce/reduce_argument_loops.h"
+#include "shardwise/ops/reduce/reduce_region_kernels.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace reduce_loops {
+
+// Few results side by side do not fill the vector units: then each is found on its own.
+bool ArgumentPlan::along() const {
+  if (kept.empty() || kept.back().size < 4) return true;
+  return std::abs(reduced.value_stride) <= std::abs(kept.back().value_stride);
+}
+
+}  // namespace reduce_loops
+
+namespace {
+
+using reduce_loops::ArgumentDim;
+using reduce_loops::ArgumentPlan;
+
+bool nests(const ArgumentDim& outer, const ArgumentDim& inner) {
+  return outer.value_stride == inner.value_stride * inner.size &&
+         outer.index_stride == inner.index_stride * inner.size &&
+         outer.result_stride == inner.result_stride * inner.size;
+}
+
+ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t reduced, const TileProgram& extreme) {
+  ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1, &extreme};
+  std::vector<ArgumentDim> kept;
+  for (size_t d = static_cast<size_t>(values.ndim()); d-- > 0;) {
+    const ArgumentDim dim{values.shape()[d], values.strides()[d], indices.strides()[d], plan.kept_count};
+    if (d == reduced) {
+      plan.reduced = dim;
+      continue;
+    }
+    plan.kept_count *= dim.size;
+    if (dim.size != 1) kept.insert(kept.begin(), dim);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const ArgumentDim& a, const ArgumentDim& b) {
+    return std::abs(a.value_stride) > std::abs(b.value_stride);
+  });
+  for (const ArgumentDim& dim : kept) {
+    if (!plan.kept.empty() && nests(plan.kept.back(), dim)) {
+      const int64_t size = plan.kept.back().size * dim.size;
+      plan.kept.back() = dim;
+      plan.kept.back().size = size;
+    } else {
+      plan.kept.push_back(dim);
+    }
+  }
+  return plan;
+}
+
+TileProgram extreme_of_two(Reducer reducer, DType dtype) {
+  TileBuilder tiles;
+  const uint32_t a = tiles.input(dtype), b = tiles.input(dtype);
+  tiles.output(tiles.emit(reducer == Reducer::kMax ? TileCode::kMaximum : TileCode::kMinimum, {a, b}, dtype));
+  return std::move(tiles).build();
+}
+
+DType computed_in(DType dtype) {
+  if (dtype == DType::kBool) return DType::kU8;
+  return is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype;
+}
+
+NdArray without_dim(const NdArray& array, size_t dim) {
+  Dims shape = array.shape(), strides = array.strides();
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dim));
+  return restrided(array, std::move(shape), std::move(strides));
+}
+
+// A prepared reduction of (value, index) pairs.
+struct PreparedArguments {
+  Reducer reducer;
+  Dims dims;  // descending
+  TileProgram extreme;
+};
+
+// Counting the init values once per dim is counting them once: a pair combined with itself is itself.
+void reduce_arguments(KernelContext& context, const PreparedArguments& prepared) {
+  const Dims& dims = prepared.dims;
+  const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype), index = context.operand(1).dtype();
+  NdArray values = converted(context, context.operand(0), wide);
+  NdArray indices = context.operand(1);
+  const NdArray init = converted(context, context.operand(2), wide);
+  const NdArray value_result = context.allocate_result(0), index_result = context.allocate_result(1);
+  const ParallelFor run = pool_of(context);
+  for (const int64_t dim : dims) {
+    const auto d = static_cast<size_t>(dim);
+    const bool last = dim == dims.back();
+    const Dims shape = without_dim(values, d).shape();
+    const NdArray next_values = last && wide == dtype ? value_result : NdArray::empty(wide, shape);
+    const NdArray next_indices = last ? index_result : NdArray::empty(index, shape);
+    const ArgumentPlan plan = make_plan(values, indices, d, prepared.extreme);
+    const reduce_loops::ArgumentResults results{init.data(), context.operand(3).data(), next_values.data(),
+                                                next_indices.data()};
+    const auto reduce = is_float(wide) ? reduce_loops::reduce_float_arguments : reduce_loops::reduce_integer_arguments;
+    if (plan.kept_count > 0) reduce(plan, prepared.reducer, wide, index, results, run);
+    values = next_values;
+    indices = next_indices;
+  }
+  if (dims.empty() || wide != dtype) convert_into(context, value_result, values);
+  if (dims.empty()) copy_array(context, index_result, indices);
+}
+
+}  // namespace
+
+bool has_argument_kernel(DType index) { return index == DType::kI32 || index == DType::kI64 || index == DType::kU32; }
+
+std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer) {
+  Dims dims = op.attrs().get<IntArray>("dimensions");
+  std::sort(dims.begin(), dims.end(), std::greater<>());
+  TileProgram extreme = extreme_of_two(reducer, computed_in(types.operands[0].dtype));
+  return [prepared = PreparedArguments{reducer, std::move(dims), std::move(extreme)}](KernelContext& context) {
+    reduce_arguments(context, prepared);
+  };
+}
+
+}  // namespace shardwise

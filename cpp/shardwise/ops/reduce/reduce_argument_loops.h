@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of argmax and argmin over one dim. Only reduce_argument_kernels*.cpp include this.
+//
+//   along memory    the values of one result are adjacent: the tile evaluator finds the largest of up to 2,048 values;
+//                   indices are read only if it reaches the best value so far
+//   across memory   values of neighboring results are adjacent: row by row, 512 results at once
+//
+// Rows are combined in order, so that the first NaN wins whatever the indices are. Long rows are cut into pieces of
+// kPieceItems elements, which threads share; the pieces are combined in order.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/base/dtype.h"
+#include "shardwise/mesh/sharding.h"
+#include "shardwise/ops/reduce/reduce_loops.h"
+#include "shardwise/tile/program.h"
+
+namespace shardwise::reduce_loops {
+
+inline constexpr int64_t kArgumentChunk = 2048;
+inline constexpr int64_t kFewest = 128;    // fewer values are compared one by one
+inline constexpr int64_t kScanLanes = 32;  // more than GCC unrolls, because unrolling prevents vectorization
+
+// One operand or result per entry: values, indices. The results' strides are in elements.
+struct ArgumentDim {
+  int64_t size;
+  int64_t value_stride, index_stride, result_stride;
+};
+
+struct ArgumentPlan {
+  const std::byte* values;
+  const std::byte* indices;
+  std::vector<ArgumentDim> kept;  // by falling stride of the values
+  ArgumentDim reduced;
+  int64_t kept_count;
+  const TileProgram* extreme;  // maximum or minimum of two values
+  bool along() const;          // else across
+};
+
+struct ArgumentResults {
+  const std::byte* init_value;
+  const std::byte* init_index;
+  std::byte* values;  // row-major
+  std::byte* indices;
+};
+
+template <class T>
+T load_as(const std::byte* from) {
+  T item;
+  std::memcpy(&item, from, sizeof(T));
+  return item;
+}
+
+// The items at `from`, contiguous: in place, or copied to `buffer`.
+template <class T>
+const std::byte* side_by_side(const std::byte* from, int64_t stride, int64_t count, T* buffer) {
+  if (stride == static_cast<int64_t>(sizeof(T))) return from;
+  for (int64_t k = 0; k < count; ++k) buffer[k] = load_as<T>(from + k * stride);
+  return reinterpret_cast<const std::byte*>(buffer);
+}
+
+template <class V, class I, bool kMax>
+class ArgumentReduction {
+ public:
+  ArgumentReduction(const ArgumentPlan& plan, const ArgumentResults& results, const RunPieces& run)
+      : plan_(plan), results_(results), run_(run), extreme_(*plan.extreme), across_(!plan.along()) {
+    const int64_t row = across_ ? plan.kept.back().size : 1;
+    segments_ = ceil_div(row, kSegment);
+    width_ = across_ ? std::min(row, kSegment) : 1;
+    units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
+    piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
+    pieces_ = std::max<int64_t>(ceil_div(plan.reduced.size, piece_), 1);
+  }
+
+  void run() {
+    const int64_t items = std::max<int64_t>(width_ * std::min(piece_, plan_.reduced.size), 1);
+    const int64_t grain = std::max<int64_t>(kPieceItems / items, 1);
+    if (pieces_ == 1) {
+      return run_(units_, grain, [&](int64_t begin, int64_t end) {
+        V values[kSegment];
+        I indices[kSegment];
+        for (int64_t unit = begin; unit < end; ++unit) {
+          start(unit_width(unit), values, indices);
+          if (plan_.reduced.size > 0) combine_piece(unit, 0, true, values, indices);
+          write(unit, values, indices);
+        }
+      });
+    }
+    std::vector<V> values(static_cast<size_t>(units_ * pieces_ * width_));
+    std::vector<I> indices(values.size());
+    run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        combine_piece(i / pieces_, i % pieces_, false, values.data() + i * width_, indices.data() + i * width_);
+      }
+    });
+    for (int64_t unit = 0; unit < units_; ++unit) {
+      V total[kSegment];
+      I index[kSegment];
+      start(unit_width(unit), total, index);
+      for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) {
+        combine_rows(unit_width(unit), values.data() + i * width_, indices.data() + i * width_, total, index);
+      }
+      write(unit, total, index);
+    }
+  }
+
+ private:
+  static bool better(V a, V b) { return kMax ? a > b : a < b; }
+  static bool is_nan(V value) { return value != value; }
+
+  // The region itself, with (value, index) on the left and (right_value, right_index) on the right.
+  static void combine(V& value, I& index, V right_value, I right_index) {
+    const bool keep = better(value, right_value) | is_nan(value);
+    const I of_equal = std::min(index, right_index);
+    const I other = value == right_value ? of_equal : right_index;
+    index = keep ? index : other;
+    value = keep ? value : right_value;
+  }
+  static void combine_rows(int64_t width, const V* right_values, const I* right_indices, V* values, I* indices) {
+    for (int64_t k = 0; k < width; ++k) combine(values[k], indices[k], right_values[k], right_indices[k]);
+  }
+
+  int64_t unit_width(int64_t unit) const {
+    return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
+  }
+  // Offsets of the first kept element of a unit.
+  ArgumentDim place(int64_t unit) const {
+    int64_t rest = across_ ? unit / segments_ * plan_.kept.back().size + unit % segments_ * kSegment : unit;
+    ArgumentDim place{1, 0, 0, 0};
+    for (size_t d = plan_.kept.size(); d-- > 0;) {
+      const ArgumentDim& dim = plan_.kept[d];
+      const int64_t position = rest % dim.size;
+      rest /= dim.size;
+      place.value_stride += position * dim.value_stride;
+      place.index_stride += position * dim.index_stride;
+      place.result_stride += position * dim.result_stride;
+    }
+    return place;
+  }
+
+  void start(int64_t width, V* values, I* indices) const {
+    std::fill_n(values, width, load_as<V>(results_.init_value));
+    std::fill_n(indices, width, load_as<I>(results_.init_index));
+  }
+  void write(int64_t unit, const V* values, const I* indices) const {
+    const int64_t first = place(unit).result_stride;
+    const int64_t step = across_ ? plan_.kept.back().result_stride : 1;
+    for (int64_t k = 0; k < unit_width(unit); ++k) {
+      reinterpret_cast<V*>(results_.values)[first + k * step] = values[k];
+      reinterpret_cast<I*>(results_.indices)[first + k * step] = indices[k];
+    }
+  }
+
+  // Combines one piece of a unit's rows into `values` and `indices`, or replaces them.
+  void combine_piece(int64_t unit, int64_t piece, bool onto, V* values, I* indices) const {
+    const ArgumentDim first = place(unit);
+    int64_t begin = piece * piece_;
+    const int64_t end = std::min(begin + piece_, plan_.reduced.size);
+    const std::byte* value = plan_.values + first.value_stride + begin * plan_.reduced.value_stride;
+    const std::byte* index = plan_.indices + first.index_stride + begin * plan_.reduced.index_stride;
+    if (!onto) {
+      for (int64_t k = 0; k < unit_width(unit); ++k) {
+        values[k] = load_as<V>(value + (across_ ? k * plan_.kept.back().value_stride : 0));
+        indices[k] = load_as<I>(index + (across_ ? k * plan_.kept.back().index_stride : 0));
+      }
+      ++begin;
+      value += plan_.reduced.value_stride;
+      index += plan_.reduced.index_stride;
+    }
+    if (across_) {
+      combine_across(value, index, unit_width(unit), end - begin, values, indices);
+    } else {
+      combine_along(value, index, end - begin, *values, *indices);
+    }
+  }
+
+  void combine_across(const std::byte* value, const std::byte* index, int64_t width, int64_t rows, V* values,
+                      I* indices) const {
+    V value_buffer[kSegment];
+    I index_buffer[kSegment];
+    const ArgumentDim& inner = plan_.kept.back();
+    for (; rows > 0; --rows) {
+      const std::byte* right = side_by_side<V>(value, inner.value_stride, width, value_buffer);
+      if (inner.index_stride == 0) {
+        const I same = load_as<I>(index);
+        for (int64_t k = 0; k < width; ++k) combine(values[k], indices[k], at(right, k), same);
+      } else {
+        const std::byte* right_index = side_by_side<I>(index, inner.index_stride, width, index_buffer);
+        for (int64_t k = 0; k < width; ++k) {
+          combine(values[k], indices[k], at(right, k), load_as<I>(right_index + k * static_cast<int64_t>(sizeof(I))));
+        }
+      }
+      value += plan_.reduced.value_stride;
+      index += plan_.reduced.index_stride;
+    }
+  }
+
+  // A NaN on the left wins over everything that follows.
+  void combine_along(const std::byte* value, const std::byte* index, int64_t count, V& best, I& best_index) const {
+    V buffer[kArgumentChunk];
+    while (count > 0 && !is_nan(best)) {
+      const int64_t size = std::min(count, kArgumentChunk);
+      const std::byte* chunk = side_by_side<V>(value, plan_.reduced.value_stride, size, buffer);
+      const V top = extreme_of(chunk, size);
+      if (is_nan(top)) {
+        int64_t k = 0;
+        while (!is_nan(at(chunk, k))) ++k;
+        best = at(chunk, k);
+        best_index = load_as<I>(index + k * plan_.reduced.index_stride);
+        return;
+      }
+      if (!better(best, top)) take_equal(chunk, index, size, top, best, best_index);
+      count -= size;
+      value += size * plan_.reduced.value_stride;
+      index += size * plan_.reduced.index_stride;
+    }
+  }
+
+  static V at(const std::byte* chunk, int64_t k) { return load_as<V>(chunk + k * static_cast<int64_t>(sizeof(V))); }
+
+  // The best of the values, or a NaN if there is one. While there are many, combines their halves.
+  V extreme_of(const std::byte* chunk, int64_t size) const {
+    alignas(64) V halves[kArgumentChunk / 2];
+    V top = at(chunk, 0);
+    const auto take = [&](V value) { top = is_nan(value) || better(value, top) ? value : top; };
+    if (size >= kFewest) {
+      TileRunner runner(extreme_, size / 2);
+      while (size >= kFewest) {
+        if (size % 2 == 1 && !is_nan(top)) take(at(chunk, size - 1));
+        size /= 2;
+        const void* inputs[] = {chunk, chunk + size * static_cast<int64_t>(sizeof(V))};
+        void* output = halves;
+        runner.run(inputs, {&output, 1}, size);
+        chunk = reinterpret_cast<const std::byte*>(halves);
+      }
+    }
+    for (int64_t k = 0; k < size && !is_nan(top); ++k) take(at(chunk, k));
+    return top;
+  }
+
+  // `top` is the chunk's extreme, and at least as good as `best`. Among equal values (-0 and +0), the last one is kept.
+  void take_equal(const std::byte* chunk, const std::byte* index, int64_t size, V top, V& best, I& best_index) const {
+    if (best != top) best_index = std::numeric_limits<I>::max();
+    for (int64_t begin = 0; begin < size; begin += kScanLanes) {
+      const int64_t end = std::min(begin + kScanLanes, size);
+      if (end - begin == kScanLanes && !has(chunk + begin * static_cast<int64_t>(sizeof(V)), top)) continue;
+      for (int64_t k = begin; k < end; ++k) {
+        if (at(chunk, k) != top) continue;
+        best = at(chunk, k);
+        best_index = std::min(best_index, load_as<I>(index + k * plan_.reduced.index_stride));
+      }
+    }
+  }
+
+  // Whether one of kScanLanes values is `top`. The sum of matches is as wide as the values, which vectorizes.
+  static bool has(const std::byte* chunk, V top) {
+    V hits[kScanLanes];
+    for (int64_t lane = 0; lane < kScanLanes; ++lane) hits[lane] = at(chunk, lane) == top ? V{1} : V{0};
+    for (int64_t half = kScanLanes / 2; half > 0; half /= 2) {
+      for (int64_t lane = 0; lane < half; ++lane) hits[lane] = static_cast<V>(hits[lane] + hits[lane + half]);
+    }
+    return hits[0] != V{0};
+  }
+
+  const ArgumentPlan& plan_;
+  const ArgumentResults& results_;
+  const RunPieces& run_;
+  const TileProgram& extreme_;
+  bool across_;
+  int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
+};
+
+template <class V, class I>
+void reduce_argument(const ArgumentPlan& plan, Reducer reducer, const ArgumentResults& results, const RunPieces& run) {
+  if (reducer == Reducer::kMax) return ArgumentReduction<V, I, true>(plan, results, run).run();
+  ArgumentReduction<V, I, false>(plan, results, run).run();
+}
+
+template <class V>
+void reduce_argument(const ArgumentPlan& plan, Reducer reducer, DType index, const ArgumentResults& results,
+                     const RunPieces& run) {
+  switch (index) {
+    case DType::kI32: return reduce_argument<V, int32_t>(plan, reducer, results, run);
+    case DType::kI64: return reduce_argument<V, int64_t>(plan, reducer, results, run);
+    default: return reduce_argument<V, uint32_t>(plan, reducer, results, run);
+  }
+}
+
+// For float32 and float64, and for integers. Indices are int32, int64 or uint32.
+void reduce_float_arguments(const ArgumentPlan& plan, Reducer reducer, DType value, DType index,
+                            const ArgumentResults& results, const RunPieces& run);
+void reduce_integer_arguments(const ArgumentPlan& plan, Reducer reducer, DType value, DType index,
+                              const ArgumentResults& results, const RunPieces& run);
+
+}  // namespace shardwise::reduce_loops

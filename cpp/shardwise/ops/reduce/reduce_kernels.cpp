@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/reduce/reduce_kernels.h"
+
+#include <cstdlib>
+
+#include "shardwise/ops/reduce/reduce.h"
+#include "shardwise/ops/reduce/reduce_region_kernels.h"
+#include "shardwise/ops/shared/combiner_regions.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace reduce_loops {
+
+int64_t offset_of(std::span<const LoopDim> dims, int64_t index) {
+  int64_t offset = 0;
+  for (size_t dim = dims.size(); dim-- > 0;) {
+    if (dim == 0) return offset + index * dims[0].stride;
+    offset += index % dims[dim].size * dims[dim].stride;
+    index /= dims[dim].size;
+  }
+  return offset;
+}
+
+int64_t position_of(const Plan& plan, int64_t index) {
+  int64_t position = 0;
+  for (size_t dim = plan.kept.size(); dim-- > 0;) {
+    position += index % plan.kept[dim].size * plan.kept_position[dim];
+    index /= plan.kept[dim].size;
+  }
+  return position;
+}
+
+// Few kept elements side by side do not fill the vector units: then each is reduced on its own.
+bool Plan::along() const {
+  if (kept.empty() || kept.back().size < 4) return true;
+  return !reduced.empty() && std::abs(reduced.back().stride) <= std::abs(kept.back().stride);
+}
+
+}  // namespace reduce_loops
+
+namespace {
+
+using reduce_loops::LoopDim;
+using reduce_loops::Plan;
+
+struct PlannedDim {
+  LoopDim loop;
+  int64_t position;
+};
+
+bool nests(const PlannedDim& outer, const PlannedDim& inner) {
+  return outer.loop.stride == inner.loop.stride * inner.loop.size && outer.position == inner.position * inner.loop.size;
+}
+
+std::vector<PlannedDim> normalised(std::vector<PlannedDim> dims) {
+  std::erase_if(dims, [](const PlannedDim& dim) { return dim.loop.size == 1; });
+  std::stable_sort(dims.begin(), dims.end(), [](const PlannedDim& a, const PlannedDim& b) {
+    return std::abs(a.loop.stride) > std::abs(b.loop.stride);
+  });
+  std::vector<PlannedDim> merged;
+  for (const PlannedDim& dim : dims) {
+    if (!merged.empty() && nests(merged.back(), dim)) {
+      merged.back() = {{merged.back().loop.size * dim.loop.size, dim.loop.stride}, dim.position};
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  return merged;
+}
+
+Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
+  const Dims kept_dims = other_dims(operand.ndim(), reduced_dims);
+  Plan plan{operand.data(), {}, {}, {}, 1, 1};
+  std::vector<PlannedDim> kept, reduced;
+  for (size_t i = kept_dims.size(); i-- > 0;) {
+    const auto dim = static_cast<size_t>(kept_dims[i]);
+    kept.insert(kept.begin(), {{operand.shape()[dim], operand.strides()[dim]}, plan.kept_count});
+    plan.kept_count *= operand.shape()[dim];
+  }
+  for (int64_t entry : reduced_dims) {
+    const auto dim = static_cast<size_t>(entry);
+    reduced.push_back({{operand.shape()[dim], operand.strides()[dim]}, 0});
+    plan.reduced_count *= operand.shape()[dim];
+  }
+  for (const PlannedDim& dim : normalised(std::move(kept))) {
+    plan.kept.push_back(dim.loop);
+    plan.kept_position.push_back(dim.position);
+  }
+  for (const PlannedDim& dim : normalised(std::move(reduced))) plan.reduced.push_back(dim.loop);
+  return plan;
+}
+
+DType computed_in(DType dtype) { return is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype; }
+
+void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
+  const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
+  const NdArray operand = converted(context, context.operand(0), wide);
+  const NdArray init = converted(context, context.operand(1), wide);
+  const NdArray result = context.allocate_result();
+  const NdArray target = wide == dtype ? result : NdArray::empty(wide, result.shape());
+  const Plan plan = make_plan(operand, dims);
+  const auto reduce_items = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
+  reduce_items(plan, reducer, wide, init.data(), target.data(),
+               [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+                 context.parallel_for(count, grain, body);
+               });
+  if (wide != dtype) convert_into(context, result, target);
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types) {
+  const Module& module = op.module();
+  const RegionId region = op.regions()[0];
+  const Dims& dims = op.attrs().get<IntArray>("dimensions");
+  if (types.results.size() == 1) {
+    if (const std::optional<Reducer> reducer = region_reducer(module, region)) {
+      return [reducer = *reducer, dims](KernelContext& context) { reduce(context, reducer, dims); };
+    }
+  }
+  const std::optional<Reducer> pairs = region_argument_reducer(module, region);
+  const bool known = pairs && has_argument_kernel(types.operands[1].dtype);
+  return known && !dims.empty() ? prepare_reduce_arguments(op, types, *pairs) : prepare_reduce_region(op, types);
+}
+
+}  // namespace shardwise

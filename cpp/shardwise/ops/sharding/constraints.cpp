@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/sharding/constraints.h"
+
+#include "shardwise/ir/rewrite/rewrite.h"
+
+namespace shardwise {
+namespace {
+
+void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  results.push_back(op.operand_type(0));
+}
+
+ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
+
+ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
+  Module& module = builder.module();
+  verify(sharding, module.type(operand).shape);
+  module.declare_mesh(sharding.mesh);
+  const ValueId result = builder.create(name, {operand});
+  module.value(result).sharding = builder.context().intern(sharding);
+  return result;
+}
+
+// The cotangent of an annotated value gets its sharding, but not its pending reduction.
+void vjp_annotation(VjpContext& context) {
+  const OpView op = context.op();
+  const ShardingId id = op.module().value(op.result()).sharding;
+  if (!id) return context.set(0, context.cotangent());
+  TensorSharding sharding = context.builder().context().sharding(id);
+  sharding.unreduced.clear();
+  sharding.reducer = Reducer::kNone;
+  context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
+}
+
+// The annotation does not cover the new leading dim, so it stays open.
+void batch_annotation(BatchContext& context) {
+  const OpView op = context.op();
+  const ShardingId id = op.module().value(op.result()).sharding;
+  if (!id) return context.set_result(0, context.batched(0));
+  TensorSharding sharding = op.module().context().sharding(id);
+  sharding.dims.insert(sharding.dims.begin(), DimSharding{.axes = {}, .open = true, .priority = {}});
+  context.set_result(0, create_annotation(context.builder(), op.name(), context.batched(0), sharding));
+}
+
+constexpr OpDef annotation(std::string_view name, Traits traits, std::string_view doc) {
+  return OpDef{.name = name,
+               .infer = infer_identity,
+               .rule = rule_identity,
+               .prepare = prepare_identity,
+               .vjp = vjp_annotation,
+               .batch = batch_annotation,
+               .format = "operands sharding($sharding) attr-dict `:` result-type",
+               .doc = doc,
+               .traits = traits};
+}
+
+constexpr OpDef kConstraintOps[] = {
+    annotation("sdy.sharding_constraint", {.constraint = true},
+               "The identity whose result has the user's sharding (Shardy sharding_constraint)."),
+    annotation("sdy.reshard", {.reshard = true}, "The identity that changes a value's sharding (Shardy reshard)."),
+};
+static_assert(kConstraintOps[0].complete() && kConstraintOps[1].complete());
+
+}  // namespace
+
+std::span<const OpDef> constraint_ops() { return kConstraintOps; }
+
+ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
+  return create_annotation(builder, kConstraintOps[0].name, operand, sharding);
+}
+
+void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
+  const OpId op = module.value(value).op;
+  const RegionId region = op ? module.op(op).parent : module.value(value).region;
+  if (!op && !module.region(region).op) {
+    verify(sharding, module.type(value).shape);
+    module.declare_mesh(sharding.mesh);
+    module.value(value).sharding = module.context().intern(sharding);
+    return;
+  }
+  Rewrite rewrite(module);
+  const ValueId constrained = rewrite.insert(rewrite.behind(value), rewrite.loc(value), [&](Builder& builder) {
+    return create_sharding_constraint(builder, value, sharding);
+  });
+  rewrite.replace(value, constrained, module.value(constrained).op);
+}
+
+ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {
+  return create_annotation(builder, kConstraintOps[1].name, operand, sharding);
+}
+
+}  // namespace shardwise

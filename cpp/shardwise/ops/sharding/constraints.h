@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Identity ops that carry a sharding: a user's constraint (`sdy.sharding_constraint`), and a change of sharding that
+// `assign` inserts (`sdy.reshard`). The sharding is a column of the result value.
+//
+//   %1 = sdy.sharding_constraint %0 <@mesh, [{"data"}, {?}]> : tensor<8x4xf32>
+#pragma once
+
+#include <span>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+std::span<const OpDef> constraint_ops();
+
+ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
+// Annotates an existing value. An argument of a function gets the sharding. The result of an op gets a constraint,
+// which takes over all its uses.
+void annotate(Module& module, ValueId value, const TensorSharding& sharding);
+ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding);
+
+}  // namespace shardwise

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/sharding/manual_computation.h"
+
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/sharding/manual_computation_verify.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+void infer_region(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_regions(1);
+  const Region& region = op.module().region(op.regions()[0]);
+  if (region.arguments.size() != op.operand_count() || region.results.size() != op.declared().size()) {
+    op.fail_shape("the region must have an argument for each operand and return a value for each result",
+                  str(region.arguments.size(), " arguments for ", op.operand_count(), " operands, ",
+                      region.results.size(), " values for ", op.declared().size(), " results"));
+  }
+  results.assign(op.declared().begin(), op.declared().end());
+}
+
+void infer_named(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<std::string>("name");
+  infer_region(op, results);
+  const Region& region = op.module().region(op.regions()[0]);
+  for (size_t i = 0; i < region.arguments.size(); ++i) {
+    if (op.module().value(region.arguments[i]).type == op.operand_type(i)) continue;
+    op.fail_shape(str("argument ", i, " of the region must have the type of its operand"),
+                  str(op.module().type(region.arguments[i]).text(), " for ", op.operand(i).text()));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (op.module().value(region.results[i]).type == results[i]) continue;
+    op.fail_shape(str("value ", i, " that the region returns must have the type of its result"),
+                  str(op.module().type(region.results[i]).text(), " for ", op.context().type(results[i]).text()));
+  }
+}
+
+void infer_manual(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<AxesAttr>("manual_axes");
+  infer_region(op, results);
+}
+
+void flow_region(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  const Region& region = op.module().region(op.regions()[0]);
+  for (size_t i = 0; i < region.arguments.size(); ++i) {
+    edges.push_back({.owner = region.arguments[i], .sources = {op.operand(i)}, .targets = {region.arguments[i]}});
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    edges.push_back({.owner = op.result(i), .sources = {region.results[i]}, .targets = {op.result(i)}});
+  }
+}
+
+void flow_manual(const OpView& op, std::vector<DataFlowEdge>& edges) {
+  const size_t first = edges.size();
+  flow_region(op, edges);
+  const auto& names = op.attrs().get<AxesAttr>("manual_axes").axes;
+  for (size_t i = first; i < edges.size(); ++i) {
+    DataFlowEdge& edge = edges[i];
+    edge.target_inside = !op.module().value(edge.owner).op;
+    edge.outside = op.module().value(edge.owner).sharding;
+    if (!edge.outside) continue;
+    const Mesh& mesh = *op.module().context().sharding(edge.outside).mesh;
+    for (const RawAxisRef& name : names) {
+      if (const std::optional<int> axis = mesh.find_axis(name.name)) edge.manual_axes.push_back(full_axis(mesh, *axis));
+    }
+  }
+}
+
+bool is_manual(const AxisRef& ref, const AxisList& manual_axes) {
+  return std::ranges::any_of(manual_axes, [&](const AxisRef& axis) { return axis.axis == ref.axis; });
+}
+
+constexpr OpDef named_computation() {
+  OpDef def =
+      region_op("sdy.named_computation", infer_named, flow_region, verify_isolated, "custom<named_computation>($name)",
+                "A region with a name, such as an inlined function (Shardy named_computation).");
+  def.traits.constant_preserving = true;
+  return def;
+}
+
+constexpr OpDef kManualComputationOps[] = {
+    region_op("sdy.manual_computation", infer_manual, flow_manual, verify_manual_computation,
+              "custom<manual_computation>($manual_axes)",
+              "A region that sees local shapes along its manual axes (Shardy manual_computation)."),
+    named_computation(),
+};
+static_assert(all_complete(kManualComputationOps));
+
+}  // namespace
+
+std::span<const OpDef> manual_computation_ops() { return kManualComputationOps; }
+
+TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes) {
+  TensorSharding inside = outside;
+  // Inside, shapes are local along manual axes, so these axes no longer shard anything.
+  const auto drop = [&](AxisList& axes) {
+    std::erase_if(axes, [&](const AxisRef& ref) { return is_manual(ref, manual_axes); });
+  };
+  for (DimSharding& dim : inside.dims) drop(dim.axes);
+  drop(inside.replicated);
+  return inside;
+}
+
+TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
+                                 const AxisList& manual_axes) {
+  TensorSharding outside = inside;
+  for (size_t d = 0; d < outside.dims.size(); ++d) {
+    AxisList axes;
+    for (const AxisRef& ref : declared.dims[d].axes) {
+      if (is_manual(ref, manual_axes)) axes.push_back(ref);
+    }
+    axes.insert(axes.end(), outside.dims[d].axes.begin(), outside.dims[d].axes.end());
+    outside.dims[d].axes = std::move(axes);
+  }
+  for (const AxisRef& ref : declared.replicated) {
+    if (is_manual(ref, manual_axes)) outside.replicated.push_back(ref);
+  }
+  std::sort(outside.replicated.begin(), outside.replicated.end());
+  return outside;
+}
+
+bool is_named_computation(const Module& module, OpId id) { return module.op(id).def == &kManualComputationOps[1]; }
+
+OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
+                              RegionId body) {
+  std::vector<TypeId> types;
+  for (const ValueId result : builder.module().region(body).results) {
+    types.push_back(builder.module().value(result).type);
+  }
+  const AttrsId attrs = builder.context().intern(Attrs{{"name", name}});
+  return builder.create_op(kManualComputationOps[1], operands, attrs, types, {&body, 1});
+}
+
+}  // namespace shardwise

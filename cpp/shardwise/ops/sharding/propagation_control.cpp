@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/sharding/propagation_control.h"
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+namespace {
+
+void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  results.push_back(op.operand_type(0));
+}
+
+void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& results) {
+  infer_identity(op, results);
+  const int64_t direction = op.attr<IntAttr>("allowed_direction").value;
+  if (direction < 0 || direction > 2) {
+    op.fail_shape("allowed_direction must be NONE, FORWARD or BACKWARD", direction == 3 ? "BOTH" : str(direction),
+                  "leave the barrier out for BOTH");
+  }
+}
+
+ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
+void vjp_identity(VjpContext& context) { context.set(0, context.cotangent()); }
+void batch_identity(BatchContext& context) {
+  const OpView op = context.op();
+  const ValueId operand = context.batched(0);
+  const OpId batched = context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
+  context.set_result(0, context.builder().module().result(batched));
+}
+
+void infer_group(const InferContext& op, std::vector<TypeId>&) {
+  op.expect_operands(1);
+  if (op.attr<IntAttr>("group_id").value < 0) {
+    op.fail_shape("group_id must be at least 0", str(op.attr<IntAttr>("group_id").value));
+  }
+}
+std::optional<Kernel> prepare_nothing(const OpView&, const KernelTypes&) {
+  return [](KernelContext&) {};
+}
+void batch_group(BatchContext& context) {
+  const OpView op = context.op();
+  const ValueId operand = context.batched(0);
+  context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
+}
+
+constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view format, std::string_view doc,
+                         Traits traits) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule_identity,
+               .prepare = prepare_identity,
+               .vjp = vjp_identity,
+               .batch = batch_identity,
+               .format = format,
+               .doc = doc,
+               .traits = traits};
+}
+
+constexpr OpDef kPropagationControlOps[] = {
+    identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
+             "Stands for all values that an op with regions hands on as one (Shardy data_flow_edge).",
+             {.side_effect = true, .data_flow_edge = true}),
+    identity("sdy.propagation_barrier", infer_propagation_barrier,
+             "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",
+             "The identity that shardings pass in one direction only, or in none (Shardy propagation_barrier).",
+             {.barrier = true, .constant_preserving = true}),
+    {.name = "sdy.sharding_group",
+     .infer = infer_group,
+     .rule = no_rule,
+     .prepare = prepare_nothing,
+     .vjp = not_differentiable,
+     .batch = batch_group,
+     .no_vjp_reason = "it has no result",
+     .format = "operands `group_id=` $group_id attr-dict `:` operand-type",
+     .doc = "Its operand is sharded like all values of the same group (Shardy sharding_group).",
+     .traits = {.side_effect = true, .sharding_group = true}},
+};
+static_assert(all_complete(kPropagationControlOps));
+
+}  // namespace
+
+std::span<const OpDef> propagation_control_ops() { return kPropagationControlOps; }
+
+ValueId create_data_flow_edge(Builder& builder, ValueId owner) {
+  return builder.create(kPropagationControlOps[0], {owner});
+}
+
+}  // namespace shardwise

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the sharding rule of an op already implies (declared in ir/op_def.h):
+//
+//   partition_by_rule   masks the padding of uneven dims that carry a reduction factor with the neutral element of its
+//                       reducer, then runs the same op on the local operands:
+//                         custom_sum over 17 columns on 4 devices:   select(column < 17, x, 0), custom_sum
+//   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+
+namespace shardwise {
+namespace {
+
+bool is_uneven_along(const LocalLayout& layout, const ShardingRule& rule, size_t tensor, FactorId factor) {
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
+    if (!layout.dims[d].uneven()) continue;
+    for (const FactorId id : rule.dim(tensor, d)) {
+      if (id == factor) return true;
+    }
+  }
+  return false;
+}
+
+ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
+  const ShardingRule& rule = context.rule();
+  ValueId value = context.operand(operand);
+  if (rule.empty()) return value;
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    const auto id = static_cast<FactorId>(f);
+    const Factor& factor = rule.factors()[f];
+    if (factor.kind != FactorKind::kReduction) continue;
+    // Only reductions read padding; elementwise ops may compute garbage there.
+    if (!is_uneven_along(context.operand_layout(operand), rule, operand, id)) continue;
+    const Scalar neutral = neutral_element(factor.reducer, context.op().operand_type(operand).dtype);
+    value = context.masked_operand(operand, id, neutral);
+  }
+  return value;
+}
+
+}  // namespace
+
+void partition_by_rule(PartitionContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(masked_for_reductions(context, i));
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
+  GraphCopy copy(op.module(), builder.module());
+  std::vector<RegionId> regions;
+  for (const RegionId region : op.regions()) regions.push_back(copy.region(region));
+  const OpId local = builder.create_op(op.def(), operands, op.module().op(op.id()).attrs, types, regions);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
+    context.set_result(i, result, result_padding(context.result_layout(i)));
+  }
+}
+
+OpCost cost_by_rule(const OpView& op) {
+  OpCost cost;
+  for (size_t i = 0; i < op.operand_count(); ++i) cost.bytes += static_cast<double>(op.operand_type(i).nbytes());
+  for (size_t i = 0; i < op.result_count(); ++i) cost.bytes += static_cast<double>(op.result_type(i).nbytes());
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  if (rule.empty()) {
+    for (size_t i = 0; i < op.result_count(); ++i) cost.flops += static_cast<double>(op.result_type(i).size());
+    return cost;
+  }
+  cost.flops = 1;
+  bool contracts = false;
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    const Factor& factor = rule.factors()[f];
+    cost.flops *= static_cast<double>(factor.size);
+    size_t carriers = 0;
+    for (size_t t = 0; t < rule.operand_count(); ++t) carriers += rule.has_factor(t, static_cast<FactorId>(f)) ? 1 : 0;
+    // Two operands share the reduced factor, so each element costs a multiplication and an addition.
+    contracts = contracts || (factor.kind == FactorKind::kReduction && carriers > 1);
+  }
+  if (contracts) cost.flops *= 2;
+  return cost;
+}
+
+}  // namespace shardwise

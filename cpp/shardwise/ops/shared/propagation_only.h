@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that are parsed and propagated, but have no kernel yet.
+//
+//   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
+//                                                   "Lower or upper factor of … (StableHLO cholesky).");
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn rule, std::string_view format,
+                                    std::string_view doc, Traits traits = {}) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule,
+               .prepare = propagation_only,
+               .vjp = propagation_only,
+               .batch = propagation_only,
+               .format = format,
+               .doc = doc,
+               .traits = traits};
+}
+
+// An op that runs regions or a function: propagated along its edges, and not run itself.
+constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
+                          std::string_view doc) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = no_rule,
+               .prepare = propagation_only,
+               .vjp = propagation_only,
+               .batch = propagation_only,
+               .flow = flow,
+               .verify = verify,
+               .format = format,
+               .doc = doc};
+}
+
+template <size_t Count>
+constexpr bool all_complete(const OpDef (&ops)[Count]) {
+  for (const OpDef& def : ops) {
+    if (!def.complete()) return false;
+  }
+  return true;
+}
+
+inline ShardingRule rule_like_first_result(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+
+// Takes the declared types of a text, for ops whose operands do not imply them.
+inline void infer_declared(const InferContext& op, std::vector<TypeId>& results) {
+  results.assign(op.declared().begin(), op.declared().end());
+}
+
+// For an op whose shape is an operand: the declared type, of the first operand's dtype. `Count` operands.
+template <int Count>
+void infer_shape_operand(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(Count);
+  const TensorType& result = op.declared_result();
+  if (result.dtype != op.operand(0).dtype) {
+    op.fail_dtype("operand and result must have the same dtype", str(op.operand_types_text(), " -> ", result.text()),
+                  "convert first");
+  }
+  results.push_back(op.declared()[0]);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/shared/reducers.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+Scalar lowest(DType dtype) {
+  if (is_float(dtype)) return Scalar::of_float(dtype, -std::numeric_limits<double>::infinity());
+  if (!is_signed_integer(dtype)) return scalar_of(dtype, 0);
+  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::min() >> (64 - 8 * item_size(dtype)));
+}
+
+Scalar highest(DType dtype) {
+  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::infinity());
+  if (dtype == DType::kBool) return scalar_of(dtype, 1);
+  const auto unused = 64 - 8 * item_size(dtype);
+  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, std::numeric_limits<uint64_t>::max() >> unused);
+  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::max() >> unused);
+}
+
+Scalar all_bits(DType dtype) { return is_signed_integer(dtype) ? Scalar::of_int(dtype, -1) : highest(dtype); }
+
+struct ReducerName {
+  Reducer reducer;
+  std::string_view op;
+};
+constexpr ReducerName kReducerNames[] = {
+    {Reducer::kSum, "stablehlo.add"},     {Reducer::kProd, "stablehlo.multiply"}, {Reducer::kMax, "stablehlo.maximum"},
+    {Reducer::kMin, "stablehlo.minimum"}, {Reducer::kAnd, "stablehlo.and"},       {Reducer::kOr, "stablehlo.or"},
+};
+
+Reducer on_booleans(Reducer reducer) {
+  if (reducer == Reducer::kSum || reducer == Reducer::kMax) return Reducer::kOr;
+  if (reducer == Reducer::kProd || reducer == Reducer::kMin) return Reducer::kAnd;
+  return reducer;
+}
+
+}  // namespace
+
+std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
+  const Region& region = module.region(id);
+  if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
+  return value_reducer(module, region.results[0], region.arguments[0], region.arguments[1]);
+}
+
+std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second) {
+  if (!module.value(value).op) return std::nullopt;
+  const OpView op(module, module.value(value).op);
+  if (op.operand_count() != 2 || op.result_count() != 1) return std::nullopt;
+  const bool straight = op.operand(0) == first && op.operand(1) == second;
+  const bool swapped = op.operand(0) == second && op.operand(1) == first;
+  if (!straight && !swapped) return std::nullopt;
+  for (const ReducerName& entry : kReducerNames) {
+    if (entry.op != op.name()) continue;
+    return op.result_type().dtype == DType::kBool ? on_booleans(entry.reducer) : entry.reducer;
+  }
+  return std::nullopt;
+}
+
+std::optional<Reducer> op_reducer(const OpView& op) {
+  return op.result_count() == 1 ? region_reducer(op.module(), op.regions()[0]) : std::nullopt;
+}
+
+Reducer required_reducer(const OpView& op) {
+  const std::optional<Reducer> reducer = op_reducer(op);
+  if (!reducer) {
+    fail<ShapeError>(op.name(), "the region must be one of add, multiply, maximum, minimum, and, or of its arguments",
+                     str("another region over ", op.result_count(), " operand(s)"),
+                     "write it as several reductions by one of these");
+  }
+  return *reducer;
+}
+
+Scalar neutral_element(Reducer reducer, DType dtype) {
+  switch (reducer) {
+    case Reducer::kSum: return scalar_of(dtype, 0);
+    case Reducer::kProd: return scalar_of(dtype, 1);
+    case Reducer::kMax: return lowest(dtype);
+    case Reducer::kMin: return highest(dtype);
+    case Reducer::kAnd: return all_bits(dtype);
+    case Reducer::kOr: return scalar_of(dtype, 0);
+    case Reducer::kNone: break;
+  }
+  fail<InternalError>("neutral_element", "the reducer must be one");
+}
+
+Scalar exact_neutral(Reducer reducer, DType dtype) {
+  if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);
+  return neutral_element(reducer, dtype);
+}
+
+bool is_neutral(Reducer reducer, Scalar value) {
+  if (reducer == Reducer::kSum && is_float(value.dtype)) return value.real == 0;
+  return value == neutral_element(reducer, value.dtype);
+}
+
+bool is_idempotent(Reducer reducer) { return reducer != Reducer::kSum && reducer != Reducer::kProd; }
+
+std::string_view reducer_op_name(Reducer reducer) {
+  const auto* entry = std::find_if(std::begin(kReducerNames), std::end(kReducerNames),
+                                   [&](const ReducerName& candidate) { return candidate.reducer == reducer; });
+  check_internal(entry != std::end(kReducerNames), "the reducer must be one");
+  return entry->op;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/shared/scalars.h"
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+Scalar scalar_of(DType dtype, int64_t value) {
+  if (is_float(dtype)) return Scalar::of_float(dtype, static_cast<double>(value));
+  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(value));
+  return Scalar::of_int(dtype, value);
+}
+
+std::optional<Scalar> splat_value(const Module& module, ValueId value) {
+  OpId id = module.value(value).op;
+  while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
+    id = module.value(module.operands(id)[0]).op;
+  }
+  if (!id || module.op(id).def->name != "stablehlo.constant") return std::nullopt;
+  const NdArray& data = module.attrs(id).get<DenseAttr>("value").data;
+  if (data.size() == 0 || !data.is_splat()) return std::nullopt;
+  return data.scalar_at(0);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/slicing/slicing.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
+
+void check_whole(const LocalLayout& layout, size_t dim) {
+  check_internal(layout.dims[dim].axes.empty(), "a dim that is cut or joined must be whole on every device");
+}
+
+// ---- slice ---------------------------------------------------------------------------------------------------------
+
+void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  const TensorType& operand = op.operand(0);
+  const Dims& start = op.attr<IntArray>("start_indices");
+  const Dims& limit = op.attr<IntArray>("limit_indices");
+  const Dims& strides = op.attr<IntArray>("strides");
+  expect_length(op, "start_indices", start, operand.ndim());
+  expect_length(op, "limit_indices", limit, operand.ndim());
+  expect_length(op, "strides", strides, operand.ndim());
+  TensorType result{operand.dtype, {}};
+  for (size_t dim = 0; dim < start.size(); ++dim) {
+    if (start[dim] < 0 || start[dim] > limit[dim] || limit[dim] > operand.shape[dim] || strides[dim] < 1) {
+      op.fail_shape("0 <= start <= limit <= size and stride >= 1 must hold for every dim",
+                    str(start[dim], ":", limit[dim], ":", strides[dim], " on dim ", dim, " of ", operand.text()),
+                    "clip the range to the dim; reverse for a negative stride");
+    }
+    result.shape.push_back(slice_size(start[dim], limit[dim], strides[dim], operand.shape[dim]));
+  }
+  results.push_back(result_or_declared(op, result));
+}
+
+ShardingRule rule_slice(const OpView& op) {
+  RuleBuilder rule(op);
+  const Dims& from = op.operand_type(0).shape;
+  const Dims& to = op.result_type().shape;
+  for (size_t dim = 0; dim < from.size(); ++dim) {
+    const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.permutation(from[dim]);
+    // A sliced dim moves elements between devices, which conservative propagation avoids.
+    if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
+    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+void partition_slice(PartitionContext& context) {
+  const OpView op = context.op();
+  Dims start = dims_attr(op, "start_indices"), limit = dims_attr(op, "limit_indices"),
+       strides = dims_attr(op, "strides");
+  const LocalLayout& layout = context.operand_layout(0);
+  for (size_t dim = 0; dim < start.size(); ++dim) {
+    // A full dim passes through, so the local slice is the device's whole block.
+    if (op.operand_type(0).shape[dim] == op.result_type().shape[dim]) {
+      start[dim] = 0;
+      limit[dim] = layout.dims[dim].block;
+      strides[dim] = 1;
+    } else {
+      check_whole(layout, dim);
+    }
+  }
+  const ValueId local = build_slice(context.builder(), context.operand(0), start, limit, strides);
+  context.set_result(0, local, moved_padding(context));
+}
+
+void vjp_slice(VjpContext& context) {
+  const OpView op = context.op();
+  const Dims low = dims_attr(op, "start_indices");
+  const Dims strides = dims_attr(op, "strides");
+  const TensorType operand = op.operand_type(0);
+  const Dims shape = op.result_type().shape;
+  Dims high(shape.size()), interior(shape.size());
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    // The cotangent of a strided slice is spread by interior padding.
+    interior[dim] = shape[dim] > 1 ? strides[dim] - 1 : 0;
+    const int64_t covered = shape[dim] == 0 ? 0 : (shape[dim] - 1) * strides[dim] + 1;
+    high[dim] = operand.shape[dim] - low[dim] - covered;
+  }
+  Builder& builder = context.builder();
+  const ValueId zero = build_scalar(builder, scalar_of(operand.dtype, 0));
+  context.set(0, build_pad(builder, context.cotangent(), zero, low, high, interior));
+}
+
+void batch_slice(BatchContext& context) {
+  const OpView op = context.op();
+  const Dims start = with_leading(0, dims_attr(op, "start_indices"));
+  const Dims limit = with_leading(context.size(), dims_attr(op, "limit_indices"));
+  const Dims strides = with_leading(1, dims_attr(op, "strides"));
+  context.set_result(0, build_slice(context.builder(), context.operand(0), start, limit, strides));
+}
+
+// ---- pad -----------------------------------------------------------------------------------------------------------
+
+struct PadSpec {
+  Dims low, high, interior;
+  bool changes(size_t dim, int64_t size) const {
+    return low[dim] != 0 || high[dim] != 0 || (interior[dim] != 0 && size > 1);
+  }
+};
+
+PadSpec pad_spec(const OpView& op) {
+  return {dims_attr(op, "edge_padding_low"), dims_attr(op, "edge_padding_high"), dims_attr(op, "interior_padding")};
+}
+
+void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  const TensorType& operand = op.operand(0);
+  const Dims& low = op.attr<IntArray>("edge_padding_low");
+  const Dims& high = op.attr<IntArray>("edge_padding_high");
+  const Dims& interior = op.attr<IntArray>("interior_padding");
+  expect_length(op, "edge_padding_low", low, operand.ndim());
+  expect_length(op, "edge_padding_high", high, operand.ndim());
+  expect_length(op, "interior_padding", interior, operand.ndim());
+  expect_scalar(op, 1, operand.dtype);
+  TensorType result{operand.dtype, {}};
+  for (size_t dim = 0; dim < low.size(); ++dim) {
+    const int64_t size = operand.shape[dim];
+    const auto is_huge = [](int64_t count) { return count <= -kMaxElements || count >= kMaxElements; };
+    if (is_huge(low[dim]) || is_huge(high[dim]) || interior[dim] >= kMaxElements / std::max<int64_t>(size, 1)) {
+      op.fail_shape("padding must add less than 2^56 elements to a dim",
+                    str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim));
+    }
+    const int64_t padded = low[dim] + size + std::max<int64_t>(size - 1, 0) * interior[dim] + high[dim];
+    if (interior[dim] < 0 || padded < 0) {
+      op.fail_shape("interior padding and the padded size must not be negative",
+                    str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim, " of ",
+                        operand.text(), ", which gives size ", padded),
+                    "cut off fewer elements");
+    }
+    result.shape.push_back(padded);
+  }
+  results.push_back(result_or_declared(op, result));
+}
+
+// Padding that shifts (low 1, high -1) moves elements although the size stays the same. Shardy's rule compares sizes
+// only, and misses it.
+ShardingRule rule_pad(const OpView& op) {
+  RuleBuilder rule(op);
+  const PadSpec spec = pad_spec(op);
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const bool changes = spec.changes(dim, shape[dim]);
+    const FactorId factor = changes ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
+    if (shape[dim] != op.result_type().shape[dim]) rule.caution(factor, Caution::kBlock);
+    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+  }
+  return rule.build();
+}
+
+void partition_pad(PartitionContext& context) {
+  const OpView op = context.op();
+  PadSpec spec = pad_spec(op);
+  for (size_t dim = 0; dim < spec.low.size(); ++dim) {
+    if (spec.changes(dim, op.operand_type(0).shape[dim])) {
+      check_whole(context.operand_layout(0), dim);
+    } else {
+      spec.interior[dim] = 0;  // has no effect on a dim of size 1, but would on a larger block
+    }
+  }
+  const ValueId local =
+      build_pad(context.builder(), context.operand(0), context.operand(1), spec.low, spec.high, spec.interior);
+  context.set_result(0, local, result_padding(context.result_layout(0)));
+}
+
+void vjp_pad(VjpContext& context) {
+  Builder& builder = context.builder();
+  const OpView op = context.op();
+  const PadSpec spec = pad_spec(op);
+  const TensorType result = op.result_type();
+  if (context.needs(0)) context.set(0, build_unpad(builder, context.cotangent(), spec.low, spec.high, spec.interior));
+  if (!context.needs(1)) return;
+  // The padding value's gradient sums the cotangents of all padding, which a mask padded the same way selects.
+  const ValueId inside = build_splat(builder, op.operand_type(0).shape, scalar_of(DType::kBool, 0));
+  const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
+  const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
+  const ValueId part =
+      builder.create("stablehlo.select", {is_padding, context.cotangent(), build_zeros(builder, result)});
+  context.set(1, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
+}
+
+// A batched padding value differs per example, so padding is selected by a mask that is padded the same way.
+void batch_pad(BatchContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  PadSpec spec = pad_spec(op);
+  for (Dims* list : {&spec.low, &spec.high, &spec.interior}) list->insert(list->begin(), 0);
+  if (!context.is_batched(1)) {
+    context.set_result(0,
+                       build_pad(builder, context.operand(0), context.operand(1), spec.low, spec.high, spec.interior));
+    return;
+  }
+  const ValueId operand = context.batched(0);
+  const TensorType type = builder.module().type(operand);
+  const ValueId zero = build_scalar(builder, scalar_of(type.dtype, 0));
+  const ValueId padded = build_pad(builder, operand, zero, spec.low, spec.high, spec.interior);
+  const ValueId inside = build_splat(builder, type.shape, scalar_of(DType::kBool, 0));
+  const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
+  const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
+  const Dims shape = builder.module().type(padded).shape;
+  const ValueId values = build_broadcast(builder, context.operand(1), shape, Dims{0});
+  context.set_result(0, builder.create("stablehlo.select", {is_padding, values, padded}));
+}
+
+// ---- concatenate ---------------------------------------------------------------------------------------------------
+
+void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
+  if (op.operand_count() == 0) op.fail_shape("takes at least one operand", "none");
+  TensorType result = op.operand(0);
+  const auto dim = static_cast<size_t>(expect_dim(op, "dimension", result.ndim()));
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    const TensorType& operand = op.operand(i);
+    if (operand.dtype != result.dtype) {
+      op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert them first");
+    }
+    bool fits = operand.ndim() == result.ndim();
+    for (size_t d = 0; fits && d < result.shape.size(); ++d) fits = d == dim || operand.shape[d] == result.shape[d];
+    if (!fits) {
+      op.fail_shape(str("operands must have the same shape apart from dim ", dim), op.operand_types_text(),
+                    "reshape or broadcast them first");
+    }
+    // Capped, so that many operands cannot overflow the sum; result_or_declared rejects the cap.
+    result.shape[dim] = std::min(result.shape[dim] + operand.shape[dim], kMaxElements);
+  }
+  results.push_back(result_or_declared(op, result));
+}
+
+// Concatenated slices exchange data with neighbors only (as in Shardy); other operands must be whole along the dim.
+ShardingRule rule_concatenate(const OpView& op) {
+  RuleBuilder rule(op);
+  bool of_slices = true;
+  for (size_t i = 0; i < op.operand_count(); ++i) of_slices = of_slices && op.maker(i) == "stablehlo.slice";
+  const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
+  const Dims& shape = op.result_type().shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const FactorKind exchange = of_slices ? FactorKind::kPermutation : FactorKind::kNeedReplication;
+    const FactorId factor = rule.factor(shape[dim], dim == joined ? exchange : FactorKind::kPassThrough);
+    if (dim == joined) rule.caution(factor, Caution::kDrop);
+    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
+  }
+  return rule.build();
+}
+
+void partition_concatenate(PartitionContext& context) {
+  const OpView op = context.op();
+  const int64_t dim = op.attrs().get_int("dimension");
+  check_whole(context.result_layout(0), static_cast<size_t>(dim));
+  std::vector<ValueId> operands;
+  Padding padding = moved_padding(context);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    operands.push_back(context.operand(i));
+    // The fill of the result's padding is known only if all operands agree.
+    if (padding.kind == Padding::Kind::kFill && !(context.operand_layout(i).padding == padding)) {
+      padding = {Padding::Kind::kGarbage, {}};
+    }
+  }
+  context.set_result(0, build_concatenate(context.builder(), operands, dim), padding);
+}
+
+void vjp_concatenate(VjpContext& context) {
+  const OpView op = context.op();
+  const auto dim = static_cast<size_t>(op.attrs().get_int("dimension"));
+  const ValueId cotangent = context.cotangent();
+  Dims start = Dims(op.result_type().shape.size(), 0);
+  Dims limit = op.result_type().shape;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    limit[dim] = start[dim] + op.operand_type(i).shape[dim];
+    if (context.needs(i)) {
+      context.set(i, build_slice(context.builder(), cotangent, start, limit, Dims(start.size(), 1)));
+    }
+    start[dim] = limit[dim];
+  }
+}
+
+void batch_concatenate(BatchContext& context) {
+  const OpView op = context.op();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  context.set_result(0, build_concatenate(context.builder(), operands, op.attrs().get_int("dimension") + 1));
+}
+
+// ---- the family ----------------------------------------------------------------------------------------------------
+
+constexpr OpDef kSlice{
+    .name = "stablehlo.slice",
+    .infer = infer_slice,
+    .rule = rule_slice,
+    .partition = partition_slice,
+    .prepare = prepare_slice,
+    .vjp = vjp_slice,
+    .batch = batch_slice,
+    .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
+    .doc = "A range with a stride of every dim (StableHLO slice).",
+    .traits = {.linear = Linear::kFirst,
+               .linear_reducers = kAllReducers,
+               .constant_preserving = true,
+               .movement = true},
+};
+static_assert(kSlice.complete());
+
+constexpr OpDef kPad{
+    .name = "stablehlo.pad",
+    .infer = infer_pad,
+    .rule = rule_pad,
+    .partition = partition_pad,
+    .prepare = prepare_pad,
+    .vjp = vjp_pad,
+    .batch = batch_pad,
+    .format =
+        "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
+        "$interior_padding attr-dict `:` functional-type",
+    .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
+    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true},
+};
+static_assert(kPad.complete());
+
+constexpr OpDef kConcatenate{
+    .name = "stablehlo.concatenate",
+    .infer = infer_concatenate,
+    .rule = rule_concatenate,
+    .partition = partition_concatenate,
+    .prepare = prepare_concatenate,
+    .vjp = vjp_concatenate,
+    .batch = batch_concatenate,
+    .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
+    .doc = "Tensors one after another along a dim (StableHLO concatenate).",
+    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true, .rule_sees_makers = true},
+};
+static_assert(kConcatenate.complete());
+
+constexpr OpDef kSlicingOps[] = {kSlice, kPad, kConcatenate};
+
+}  // namespace
+
+std::span<const OpDef> slicing_ops() { return kSlicingOps; }
+
+// A stride beyond the end is as good as one up to it, and cannot overflow.
+int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size) {
+  return ceil_div(limit - start, std::min(stride, size + 1));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/window/cumulative_kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ops/shared/reduce_operations.h"
+
+namespace shardwise {
+namespace {
+
+using reduce_loops::And;
+using reduce_loops::Extremum;
+using reduce_loops::FloatExtremum;
+using reduce_loops::Or;
+using reduce_loops::Product;
+using reduce_loops::Sum;
+
+constexpr int64_t kSegment = 256;  // neighbouring elements of a row that run side by side
+constexpr int64_t kRows = 16;      // rows that do, where the dim itself lies along memory
+constexpr int64_t kGrainItems = 1 << 15;
+
+// Running values of up to kWidth elements side by side.
+template <class Op, int64_t kWidth>
+struct Running {
+  using Item = typename Op::Item;
+  typename Op::Value values[kWidth];
+
+  void start(Item init) { std::fill_n(values, kWidth, Op::load(init)); }
+  Item step(int64_t lane, Item item) {
+    values[lane] = Op::combine(values[lane], Op::load(item));
+    return Op::store(values[lane]);
+  }
+};
+
+template <int64_t kWidth>
+struct Running<Sum<float>, kWidth> {
+  using Item = float;
+  double values[kWidth];
+
+  void start(float init) { std::fill_n(values, kWidth, static_cast<double>(init)); }
+  float step(int64_t lane, float item) {
+    values[lane] += static_cast<double>(item);
+    return static_cast<float>(values[lane]);
+  }
+};
+
+// What an addition cut off (Knuth's two-sum) is added up apart. It is NaN once the sum is not finite, and then unused.
+template <int64_t kWidth>
+struct Running<Sum<double>, kWidth> {
+  using Item = double;
+  double sums[kWidth], rests[kWidth];
+
+  void start(double init) {
+    std::fill_n(sums, kWidth, init);
+    std::fill_n(rests, kWidth, 0.0);
+  }
+  double step(int64_t lane, double item) {
+    const double before = sums[lane], sum = before + item, added = sum - before;
+    rests[lane] += (before - (sum - added)) + (item - added);
+    sums[lane] = sum;
+    const double whole = sum + rests[lane];
+    return whole == whole ? whole : sum;
+  }
+};
+
+// (outer, count, inner) in row-major order, scanned along the middle.
+struct ScanShape {
+  int64_t outer = 1, count = 1, inner = 1;
+  bool reverse = false;
+};
+
+// `width` neighbours, `lane_stride` items apart, over all rows.
+template <class Running>
+void scan_lanes(const ScanShape& shape, const typename Running::Item* from, typename Running::Item* to,
+                typename Running::Item init, int64_t width, int64_t lane_stride) {
+  Running running;
+  running.start(init);
+  for (int64_t k = 0; k < shape.count; ++k) {
+    const int64_t row = (shape.reverse ? shape.count - 1 - k : k) * shape.inner;
+    if (lane_stride == 1) {
+      for (int64_t lane = 0; lane < width; ++lane) to[row + lane] = running.step(lane, from[row + lane]);
+    } else {
+      for (int64_t lane = 0; lane < width; ++lane) {
+        const int64_t place = row + lane * lane_stride;
+        to[place] = running.step(lane, from[place]);
+      }
+    }
+  }
+}
+
+template <class Op>
+void scan_items(KernelContext& context, const ScanShape& shape, const std::byte* from_bytes, std::byte* to_bytes,
+                const std::byte* init_bytes) {
+  using Item = typename Op::Item;
+  const auto* from = reinterpret_cast<const Item*>(from_bytes);
+  auto* to = reinterpret_cast<Item*>(to_bytes);
+  Item init;
+  std::memcpy(&init, init_bytes, sizeof(init));
+  const bool along = shape.inner == 1;  // memory: then whole rows run side by side
+  const int64_t lanes = along ? shape.outer : shape.inner;
+  const int64_t most = along ? kRows : kSegment;
+  const int64_t segments = ceil_div(lanes, most), units = along ? segments : shape.outer * segments;
+  const int64_t lane_stride = along ? shape.count : 1;
+  const int64_t grain = std::max<int64_t>(kGrainItems / (shape.count * std::min(most, lanes)), 1);
+  context.parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit % segments * most, width = std::min(most, lanes - first);
+      const int64_t start = unit / segments * shape.count * shape.inner + first * lane_stride;
+      if (width == 1) {
+        scan_lanes<Running<Op, 1>>(shape, from + start, to + start, init, 1, 1);
+      } else {
+        scan_lanes<Running<Op, kSegment>>(shape, from + start, to + start, init, width, lane_stride);
+      }
+    }
+  });
+}
+
+using ScanFn = void (*)(KernelContext&, const ScanShape&, const std::byte*, std::byte*, const std::byte*);
+
+template <class T>
+ScanFn scan_of_floats(Reducer reducer) {
+  switch (reducer) {
+    case Reducer::kSum: return scan_items<Sum<T>>;
+    case Reducer::kProd: return scan_items<Product<T>>;
+    case Reducer::kMax: return scan_items<FloatExtremum<T, true>>;
+    case Reducer::kMin: return scan_items<FloatExtremum<T, false>>;
+    default:
+      fail<DTypeError>("stablehlo.reduce_window", "and, or take integers or booleans", "floats", "compare first");
+  }
+}
+
+// The same for signed items, which would overflow.
+template <class T>
+ScanFn scan_of_bits(Reducer reducer) {
+  switch (reducer) {
+    case Reducer::kSum: return scan_items<Sum<T>>;
+    case Reducer::kProd: return scan_items<Product<T>>;
+    case Reducer::kAnd: return scan_items<And<T>>;
+    default: return scan_items<Or<T>>;
+  }
+}
+
+ScanFn scan_of(DType dtype, Reducer reducer) {
+  if (dtype == DType::kF32) return scan_of_floats<float>(reducer);
+  if (dtype == DType::kF64) return scan_of_floats<double>(reducer);
+  if (reducer == Reducer::kMax || reducer == Reducer::kMin) {
+    return dispatch(dtype, [&]<class T>() -> ScanFn {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        return reducer == Reducer::kMax ? scan_items<Extremum<T, true>> : scan_items<Extremum<T, false>>;
+      } else {
+        fail<InternalError>("stablehlo.reduce_window", "the dtype must be an integer");
+      }
+    });
+  }
+  switch (item_size(dtype)) {
+    case 1: return scan_of_bits<uint8_t>(reducer);
+    case 2: return scan_of_bits<uint16_t>(reducer);
+    case 4: return scan_of_bits<uint32_t>(reducer);
+    default: return scan_of_bits<uint64_t>(reducer);
+  }
+}
+
+}  // namespace
+
+void scan(KernelContext& context, const NdArray& from, const NdArray& to, size_t dim, Prefix prefix, Reducer reducer,
+          const NdArray& init) {
+  if (from.size() == 0) return;
+  const DimSpan sizes = from.shape();
+  const ScanShape shape{.outer = element_count(sizes.first(dim)),
+                        .count = sizes[dim],
+                        .inner = element_count(sizes.subspan(dim + 1)),
+                        .reverse = prefix == Prefix::kReverse};
+  scan_of(from.dtype(), reducer)(context, shape, from.data(), to.data(), init.data());
+}
+
+}  // namespace shardwise

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/window/cumulative_partition.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/reduce_window.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/ops/shared/windows.h"
+
+namespace shardwise {
+namespace {
+
+// The slice [start, limit) of one dim.
+ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit) {
+  Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
+  starts[dim] = start;
+  limits[dim] = limit;
+  return build_slice(builder, value, starts, limits, Dims(limits.size(), 1));
+}
+
+// The exclusive scan of the totals of one dim's shards.
+class TotalsScan {
+ public:
+  TotalsScan(PartitionContext& context, Reducer reducer, size_t dim, Prefix prefix)
+      : context_(context),
+        builder_(context.builder()),
+        reducer_(reducer),
+        dim_(dim),
+        layout_(context.result_layout(0).dims[dim]),
+        prefix_(prefix) {}
+
+  // `totals` and the result have one row along the dim.
+  ValueId run(ValueId totals) {
+    const TensorType type = builder_.module().type(totals);
+    neutral_ = neutral_element(reducer_, type.dtype);
+    const int64_t columns = ceil_div(type.size(), layout_.shards);
+    return 2 * columns < type.size() ? by_columns(totals, columns) : by_gathering(totals);
+  }
+
+ private:
+  ValueId explained(ValueId collective) {
+    context_.explain(collective, str("totals of reduce_window along dim ", dim_));
+    return collective;
+  }
+
+  ValueId by_gathering(ValueId totals) {
+    std::vector<AxisList> gather(builder_.module().type(totals).shape.size());
+    gather[dim_] = layout_.axes;
+    const ValueId all = explained(create_all_gather(builder_, context_.mesh(), totals, gather));
+    const Dims shape = builder_.module().type(all).shape;
+    const auto dim = static_cast<int64_t>(dim_);
+    const Dims row{layout_.shards};
+    const ValueId own = build_broadcast(builder_, context_.axis_index(layout_.axes), row, {});
+    const ValueId index = build_iota(builder_, builder_.module().type(own).dtype, row, 0);
+    const char* direction = prefix_ == Prefix::kForward ? "LT" : "GT";
+    const ValueId before = build_compare(builder_, direction, index, own);
+    const ValueId mask = build_broadcast(builder_, before, shape, Dims{dim});
+    const ValueId masked = builder_.create("stablehlo.select", {mask, all, build_splat(builder_, shape, neutral_)});
+    const ValueId reduced = build_reduce(builder_, masked, {}, reducer_, Dims{dim});
+    return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
+  }
+
+  // Pads and slices even when that changes nothing, so that the program is the same text for every number of devices.
+  ValueId by_columns(ValueId totals, int64_t columns) {
+    const TensorType type = builder_.module().type(totals);
+    const int64_t count = type.size(), whole = columns * layout_.shards;
+    const ValueId zero = build_scalar(builder_, scalar_of(type.dtype, 0));
+    const ValueId row = build_reshape(builder_, totals, Dims{1, count});
+    const ValueId padded = builder_.create("stablehlo.pad", {row, zero},
+                                           Attrs{{"edge_padding_low", Dims{0, 0}},
+                                                 {"edge_padding_high", Dims{0, whole - count}},
+                                                 {"interior_padding", Dims{0, 0}}});
+    const ValueId all = exchanged(padded, 0, 1);
+    const ValueId scanned = build_prefix(builder_, without_own(all), reducer_, 0, prefix_);
+    const ValueId back = exchanged(scanned, 1, 0);
+    const ValueId own = builder_.create(
+        "stablehlo.slice", {back},
+        Attrs{{"start_indices", Dims{0, 0}}, {"limit_indices", Dims{1, count}}, {"strides", Dims{1, 1}}});
+    return build_reshape(builder_, own, type.shape);
+  }
+
+  ValueId exchanged(ValueId value, int64_t from_dim, int64_t to_dim) {
+    const AllToAllMove move{layout_.axes, from_dim, to_dim};
+    return explained(create_all_to_all(builder_, context_.mesh(), value, {&move, 1}));
+  }
+
+  // Replaces each row by the one before it, which makes the scan exclusive.
+  ValueId without_own(ValueId rows) {
+    const TensorType type = builder_.module().type(rows);
+    const ValueId first = build_splat(builder_, Dims{1, type.shape[1]}, neutral_);
+    if (prefix_ == Prefix::kForward) {
+      return build_concatenate(builder_, {first, part(builder_, rows, 0, 0, type.shape[0] - 1)}, 0);
+    }
+    return build_concatenate(builder_, {part(builder_, rows, 0, 1, type.shape[0]), first}, 0);
+  }
+
+  PartitionContext& context_;
+  Builder& builder_;
+  Reducer reducer_;
+  size_t dim_;
+  const DimLayout& layout_;
+  Prefix prefix_;
+  Scalar neutral_;
+};
+
+// Sums and products count the init value once for each padding element, so it can be combined with the rows only if it
+// is neutral. Otherwise its contribution is computed separately. It depends on the position in the windowed dims alone,
+// and each device takes its slice.
+ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window) {
+  Builder& builder = context.builder();
+  const LocalLayout& layout = context.result_layout(0);
+  const auto ndim = layout.dims.size();
+  Dims from = context.op().operand_type(0).shape, local = layout.local_shape(), high(ndim, 0);
+  const Dims none(ndim, 0);
+  std::vector<ValueId> starts(ndim);
+  for (size_t dim = 0; dim < ndim; ++dim) {
+    const DimLayout& side = layout.dims[dim];
+    if (window.is_trivial(dim)) from[dim] = local[dim] = 1;
+    const bool own = !window.is_trivial(dim) && !side.axes.empty();
+    if (own) high[dim] = side.block * side.shards - side.size;
+    starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
+                      : build_scalar(builder, scalar_of(DType::kI64, 0));
+  }
+  const ValueId init = context.operand(1);
+  const ValueId share = build_init_share(builder, init, reducer, window, from);
+  const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
+  return build_broadcast(builder, slice, layout.local_shape(), identity_dims(static_cast<int64_t>(ndim)));
+}
+
+}  // namespace
+
+void partition_cumulative(PartitionContext& context, const Window& window) {
+  Builder& builder = context.builder();
+  const OpView op = context.op();
+  const Reducer reducer = required_reducer(op);
+  const Scalar neutral = neutral_element(reducer, op.operand_type(0).dtype);
+  const LocalLayout& layout = context.result_layout(0);
+  Window local = window;
+  Dims sharded;
+  ValueId operand = context.operand(0);
+  for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    if (window.is_trivial(dim) || layout.dims[dim].axes.empty()) continue;
+    const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
+    check_internal(prefix != Prefix::kNone, "a sharded window must have the prefix form");
+    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral);
+    local.set_prefix(dim, layout.dims[dim].block, prefix);
+    sharded.push_back(static_cast<int64_t>(dim));
+  }
+  const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
+  const bool apart = !is_idempotent(reducer) && !(known && is_neutral(reducer, *known));
+  ValueId value = build_reduce_window(builder, operand, apart ? ValueId{} : context.operand(1), reducer, local);
+  for (int64_t entry : sharded) {
+    const auto dim = static_cast<size_t>(entry);
+    const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
+    const int64_t block = layout.dims[dim].block;
+    const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;
+    const Dims shape = builder.module().type(value).shape;
+    if (element_count(shape) == 0) break;
+    const ValueId before = TotalsScan(context, reducer, dim, prefix).run(part(builder, value, dim, last, last + 1));
+    const ValueId repeated = build_broadcast(builder, before, shape, identity_dims(static_cast<int64_t>(shape.size())));
+    value = builder.create(reducer_op_name(reducer), {repeated, value});
+  }
+  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window), value});
+  context.set_result(0, value, result_padding(layout));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/window/reduce_window.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce_window.h"
+#include "shardwise/ops/shared/combiner_regions.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/ops/shared/windows.h"
+#include "shardwise/ops/window/cumulative_partition.h"
+
+namespace shardwise {
+namespace {
+
+// ---- infer ---------------------------------------------------------------------------------------------------------
+
+void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
+  const size_t inputs = expect_reduction(op);
+  if (!region_reducer(op.module(), op.regions()[0])) expect_elementwise_region(op);
+  const Dims sizes = infer_windows(op, op.attrs(), op.operand(0).shape);
+  for (size_t i = 0; i < inputs; ++i) results.push_back(result_or_declared(op, {op.operand(i).dtype, sizes}, i));
+}
+
+// ---- rule and partition --------------------------------------------------------------------------------------------
+
+ShardingRule rule_reduce_window(const OpView& op) {
+  RuleBuilder rule(op);
+  const Window window = Window::of(op);
+  const Dims& from = op.operand_type(0).shape;
+  const Dims& to = op.result_type().shape;
+  const bool known = op_reducer(op).has_value();
+  for (size_t dim = 0; dim < to.size(); ++dim) {
+    const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
+    // A base dilation alone does not count, because Shardy ignores it.
+    const bool moves =
+        window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
+    if (moves) rule.caution(factor, Caution::kBlock);
+    // partition_cumulative exchanges the totals of the shards, so the dim may stay sharded.
+    if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
+    for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
+  }
+  return rule.build();
+}
+
+void partition_reduce_window(PartitionContext& context) {
+  const Window window = Window::of(context.op());
+  const LocalLayout& layout = context.result_layout(0);
+  for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    if (!window.is_trivial(dim) && !layout.dims[dim].axes.empty()) return partition_cumulative(context, window);
+  }
+  partition_by_rule(context);
+}
+
+OpCost cost_reduce_window(const OpView& op) {
+  OpCost cost = cost_by_rule(op);
+  const Window window = Window::of(op);
+  cost.flops = static_cast<double>(op.result_count()) * static_cast<double>(op.result_type().size());
+  for (size_t dim = 0; dim < window.sizes.size(); ++dim) {
+    // A cumulative op reuses the previous window, so its cost does not grow with the window.
+    const bool linear = window.prefix(dim, op.operand_type(0).shape[dim]) != Prefix::kNone && op_reducer(op);
+    if (!linear) cost.flops *= static_cast<double>(window.sizes[dim]);
+  }
+  return cost;
+}
+
+// ---- batch ---------------------------------------------------------------------------------------------------------
+
+Window with_leading_dim(Window window) {
+  for (Dims* list : {&window.sizes, &window.strides, &window.base_dilations, &window.dilations}) {
+    list->insert(list->begin(), 1);
+  }
+  for (Dims* list : {&window.low, &window.high}) list->insert(list->begin(), 0);
+  return window;
+}
+
+// An init value per example cannot be the op's scalar: its share is computed from ones of it (of a sum, how often it
+// is counted times the value), which vmap batches like any other ops.
+void batch_init(BatchContext& context, Reducer reducer, const Window& window) {
+  Builder& builder = context.builder();
+  const TensorType result = context.op().result_type();
+  const Dims shape = with_leading(context.size(), result.shape);
+  const ValueId neutral = build_reduce_window(builder, context.batched(0), {}, reducer, window);
+  const ValueId value = build_broadcast(builder, context.operand(1), shape, Dims{0});
+  ValueId share = value;
+  if (!is_idempotent(reducer)) {
+    const ValueId one = build_scalar(builder, scalar_of(result.dtype, 1));
+    const Dims from = context.op().operand_type(0).shape;
+    const ValueId count = build_init_share(builder, one, Reducer::kSum, Window::of(context.op()), from);
+    const ValueId counts = build_broadcast(builder, count, shape, identity_dims(result.ndim(), 1));
+    share = builder.create(reducer == Reducer::kSum ? "stablehlo.multiply" : "stablehlo.power", {value, counts});
+  }
+  context.set_result(0, builder.create(reducer_op_name(reducer), {neutral, share}));
+}
+
+void batch_reduce_window(BatchContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const Window window = with_leading_dim(Window::of(op));
+  const size_t inputs = op.result_count();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(context.batched(i));
+  for (size_t i = inputs; i < 2 * inputs; ++i) {
+    if (context.is_batched(i)) return batch_init(context, required_reducer(op), window);
+    operands.push_back(context.operand(i));
+  }
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId batched =
+      builder.create_op(op.def(), operands, builder.context().intern(window_attrs(window)), {}, {&region, 1});
+  for (size_t i = 0; i < inputs; ++i) {
+    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+// ---- the family ----------------------------------------------------------------------------------------------------
+
+constexpr OpDef kReduceWindow{
+    .name = "stablehlo.reduce_window",
+    .infer = infer_reduce_window,
+    .rule = rule_reduce_window,
+    .partition = partition_reduce_window,
+    .prepare = prepare_reduce_window,
+    .cost = cost_reduce_window,
+    .vjp = vjp_reduce_window,
+    .batch = batch_reduce_window,
+    .doc =
+        "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window).",
+};
+static_assert(kReduceWindow.complete());
+
+constexpr OpDef kWindowOps[] = {kReduceWindow};
+
+}  // namespace
+
+std::span<const OpDef> reduce_window_ops() { return kWindowOps; }
+
+}  // namespace shardwise

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a module is printed.
+#pragma once
+
+namespace shardwise {
+
+struct PrintOptions {
+  bool locations = false;  // loc(...) behind every op and argument
+  bool generic = false;    // all ops in MLIR's generic form
+};
+
+}  // namespace shardwise

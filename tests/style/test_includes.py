@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No two C++ files include each other in a circle, and families of ops include only what all families share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.style.source_tree import CORE, cpp_files, includes, relative
+
+# Circles that are still there: their stems, and the reason. Nothing else may be in a circle, also not with them.
+CIRCLES = {
+    ("ir/builder", "ir/context", "ir/module", "ir/op_def", "ir/rule_attribute", "ir/sharding_rule"): (
+        "the graph finds the OpDef of its ops, whose hooks take the graph and a Builder"
+    ),
+    ("runtime/executor", "runtime/program_run"): "an executable starts runs, and a run reads its executable",
+    ("compiler/pipeline", "compiler/program_form"): "a form names the passes that give it, and passes their forms",
+}
+# A family that uses another one's code beyond what builds ops.
+FAMILIES = {
+    ("window/reduce_window_kernels", "slicing/slicing"): "pads its operand by the kernel of pad",
+    ("sharding/manual_computation_verify", "control/control"): "looks into the functions that a region calls",
+}
+SHARED = ("build", "shared")
+
+
+def include_graph(root: Path) -> dict[str, list[str]]:
+    """For each stem (a header with its source) the stems that it includes."""
+    graph: dict[str, list[str]] = {}
+    for path in cpp_files(root):
+        stem = str(path.relative_to(root).with_suffix(""))
+        found = [name.removeprefix("shardwise/").removesuffix(".h") for name in includes(path) if name.endswith(".h")]
+        graph.setdefault(stem, []).extend(name for name in found if name != stem)
+    return {stem: [name for name in found if name in graph] for stem, found in graph.items()}
+
+
+def find_circle(graph: dict[str, list[str]]) -> list[str] | None:
+    """The first circle of a depth-first walk: [a, b, …, a]."""
+    done: set[str] = set()
+    for start in sorted(graph):
+        path: list[str] = []
+        stack = [(start, iter(graph[start]))] if start not in done else []
+        while stack:
+            stem, rest = stack[-1]
+            if len(path) < len(stack):
+                path.append(stem)
+            following = next(rest, None)
+            if following is None:
+                done.add(stem)
+                stack.pop()
+                path.pop()
+            elif following in path:
+                return [*path[path.index(following) :], following]
+            elif following not in done:
+                stack.append((following, iter(graph[following])))
+    return None
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        (tmp_path / f"{name}.h").write_text(f"int {name}();\n")
+        (tmp_path / f"{name}.cpp").write_text(f'#include "shardwise/{name}.h"\n#include "shardwise/{other}.h"\n')
+    assert find_circle(include_graph(tmp_path)) == ["a", "b", "c", "a"]
+    (tmp_path / "c.cpp").write_text('#include "shardwise/c.h"\n')
+    assert find_circle(include_graph(tmp_path)) is None
+
+
+def test_no_files_include_each_other_in_a_circle() -> None:
+    graph = include_graph(CORE)
+    for stems in CIRCLES:
+        for stem in stems:
+            graph[stem] = [name for name in graph[stem] if name not in stems]
+    circle = find_circle(graph)
+    assert circle is None, " -> ".join(circle)
+
+
+@pytest.mark.parametrize("stems", sorted(CIRCLES))
+def test_an_exception_is_still_a_circle(stems: tuple[str, ...]) -> None:
+    graph = include_graph(CORE)
+    inside = {stem: [name for name in graph[stem] if name in stems] for stem in stems}
+    for stem in stems:
+        reached: set[str] = set()
+        frontier = [stem]
+        while frontier:
+            found = [name for name in inside[frontier.pop()] if name not in reached]
+            reached.update(found)
+            frontier += found
+        assert stem in reached, f"{stem} is in no circle any more; take it off the list"
+
+
+def test_families_of_ops_include_only_what_they_share() -> None:
+    wrong = []
+    unused = set(FAMILIES)
+    for stem, found in include_graph(CORE).items():
+        if stem.count("/") < 2 or not stem.startswith("ops/"):  # ops/registry lists all families
+            continue
+        family = stem.split("/")[1]
+        for name in found:
+            other = name.split("/")[1] if name.startswith("ops/") else family
+            pair = (stem.removeprefix("ops/"), name.removeprefix("ops/"))
+            unused.discard(pair)
+            if family not in SHARED and other not in (family, *SHARED) and pair not in FAMILIES:
+                wrong.append(f"{stem} includes {name}")
+            if family == "shared" and other != "shared":
+                wrong.append(f"{stem} includes {name}")
+            if family == "build" and other not in SHARED:
+                wrong.append(f"{stem} includes {name}")
+    assert not wrong
+    assert not unused
+
+
+def test_no_folder_is_crowded() -> None:
+    folders = {path.parent for path in cpp_files(CORE)}
+    counts = {relative(folder): sum(path.is_file() for path in folder.iterdir()) for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > 45} == {}
