@@ -84,7 +84,7 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
 // The annotated value's; where an op says how others are sharded, its results'.
 std::string name_of(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   if (annotation.op) return shown_name(module, annotation.op);
-  const ValueId value = annotation.holder.value;
+  const ValueId value = annotation.tensor.value;
   if (!value) return {};
   const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
   const bool says_it = owner && !is_called_region(module, provenance, owner);
@@ -188,7 +188,7 @@ py::list edges_of(const Propagated& program) {
   AxisHistory history(module, program.provenance);
   py::list rows;
   for (const AxisEdge& edge : axis_edges(history, module)) {
-    const std::vector<Holder> tensors = history.tensors(edge.op, edge.result);
+    const std::vector<TensorRef> tensors = history.tensors(edge.op, edge.result);
     const bool is_edge = edge.op && history.edge_of(edge.op) != nullptr;
     const size_t operands = is_edge || !edge.op ? tensors.size() - 1 : module.operands(edge.op).size();
     const auto place = [&](size_t tensor) {
@@ -206,9 +206,9 @@ py::list edges_of(const Propagated& program) {
   return rows;
 }
 
-py::dict explain_value(const Explained& program, Inquiry& inquiry, ValueId value, bool counterfactual) {
+py::dict explain_value(const Explained& program, ExplanationContext& context, ValueId value, bool counterfactual) {
   const Module& module = program.propagated;
-  const Explanation explanation = explain(inquiry, value);
+  const Explanation explanation = explain(context, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   const OpId op = module.value(value).op;
   Rows rows(program);
@@ -228,15 +228,15 @@ py::dict explain_value(const Explained& program, Inquiry& inquiry, ValueId value
 }  // namespace
 
 py::dict explain_value(const Explained& program, ValueId value, bool counterfactual) {
-  Inquiry inquiry(program.propagated, program.provenance);
-  return explain_value(program, inquiry, value, counterfactual);
+  ExplanationContext context(program.propagated, program.provenance);
+  return explain_value(program, context, value, counterfactual);
 }
 
 py::list explain_query(const Explained& program, const std::string& query, bool counterfactual) {
   py::list found;
-  Inquiry inquiry(program.propagated, program.provenance);
+  ExplanationContext context(program.propagated, program.provenance);
   for (const NamedValue& named : find_values(program.propagated, program.provenance, query)) {
-    py::dict row = explain_value(program, inquiry, named.value, counterfactual);
+    py::dict row = explain_value(program, context, named.value, counterfactual);
     const bool is_made = is_made_constraint(program.propagated, program.provenance, named.value);
     if (!is_made && row["name"].cast<std::string>().empty()) row["name"] = named.name;
     found.append(row);
@@ -246,9 +246,9 @@ py::list explain_query(const Explained& program, const std::string& query, bool 
 
 py::list explain_all(const Explained& program) {
   py::list rows;
-  Inquiry inquiry(program.propagated, program.provenance);
+  ExplanationContext context(program.propagated, program.provenance);
   for (const ValueId value : values_of_main(program.propagated)) {
-    py::dict row = explain_value(program, inquiry, value, false);
+    py::dict row = explain_value(program, context, value, false);
     row["number"] = value.index;
     rows.append(row);
   }

@@ -23,16 +23,17 @@
 namespace shardwise {
 
 // What has a sharding: a value, or result `result` of main as the caller sees it.
-struct Holder {
+struct TensorRef {
   ValueId value = {};
   uint32_t result = 0;
-  friend bool operator==(const Holder&, const Holder&) = default;
+  friend bool operator==(const TensorRef&, const TensorRef&) = default;
 };
+inline TensorRef changed_by(const PropagationStep& step) { return {step.value, step.value ? 0 : step.tensor}; }
 
 // Who had some digits of an axis before a visit brought them to a dim.
 struct AxisSource {
   AxisRef axis;
-  Holder holder;
+  TensorRef from;
   size_t dim = 0;
   size_t tensor = 0;  // of the op
   FactorId factor = 0;
@@ -59,14 +60,13 @@ class AxisHistory {
   size_t now() const { return steps().size(); }  // behind all steps
   const Provenance& provenance() const { return provenance_; }
 
-  ShardingId initial(const Holder& holder) const;
+  ShardingId initial(const TensorRef& tensor) const;
   // The sharding just before step `time`.
-  ShardingId at(const Holder& holder, size_t time) const;
+  ShardingId at(const TensorRef& tensor, size_t time) const;
   bool has(ShardingId id, size_t dim, const AxisRef& axis) const;
-  // The step before `time` that gave the holder `axis` on `dim`; now() when it had it from the start.
-  size_t arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const;
-  // The user's priority in whose turn step `s` was; a step has room for the small ones only.
-  int64_t priority(size_t s) const;
+  // The step before `time` that gave the tensor `axis` on `dim`; now() when it had it from the start.
+  size_t arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const;
+  int64_t priority(size_t s) const { return provenance_.priorities[steps()[s].turn]; }  // a user's
   // The first step of the visit that step `s` belongs to.
   size_t visit_begin(size_t s) const;
   // Who had the digits of `axis` that step `s` left on `dim`.
@@ -74,17 +74,18 @@ class AxisHistory {
 
   // The tensors of an op, or of the tie between result `result` of main and the value returned there; empty for an op
   // without a rule.
-  std::vector<Holder> tensors(OpId op, uint32_t result = 0) const;
-  // What `op` saw of its tensors just before step `time`.
+  std::vector<TensorRef> tensors(OpId op, uint32_t result = 0) const;
+  const ShardingRule& rule(OpId op, uint32_t result = 0);
+  // The shardings of the tensors just before step `time`, as the op sees them.
+  std::vector<ShardingId> seen_by(OpId op, size_t time, uint32_t result = 0) const;
+  // A sharding of `tensor` as the op sees it, which knows no manual axes of the region around it.
+  ShardingId seen_by(OpId op, const TensorRef& tensor, ShardingId id) const;
+  // The same shardings, through the op's rule.
   const FactorProjection& project(OpId op, size_t time, uint32_t result = 0);
   const DataFlowEdge* edge_of(OpId op) const;
 
  private:
-  int64_t released_at(const PropagationStep& step) const;
-  const std::vector<size_t>& steps_of(const Holder& holder) const;
-  const ShardingRule& rule(OpId op, uint32_t result);
-  // A sharding of the holder as `op` sees it, which knows no manual axes of the region around it.
-  ShardingId seen_by(OpId op, const Holder& holder, ShardingId id) const;
+  const std::vector<size_t>& steps_of(const TensorRef& tensor) const;
   std::optional<AxisSource> source_of(const AxisRef& digits, size_t target, FactorId factor, const AxisList& grown);
   std::optional<AxisSource> source_in_dim(const AxisRef& digits, size_t target, std::span<const FactorId> factors);
 
@@ -93,13 +94,9 @@ class AxisHistory {
   std::unordered_map<uint32_t, std::vector<size_t>> by_value_, by_result_;
   std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, said to be sharded as outside
   IdentityRules identities_;
-  std::vector<std::pair<size_t, int64_t>> large_turns_;  // of priorities that steps have no room for: where they begin
   FactorProjection projection_, grown_;
-  std::vector<Holder> tensors_;  // of the projection
+  std::vector<TensorRef> tensors_;  // of the projection
 };
-
-// The dim of a tensor that a factor belongs to.
-size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor);
 
 std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module);
 
