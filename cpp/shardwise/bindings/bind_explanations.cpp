@@ -18,6 +18,7 @@
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
+#include "shardwise/propagation/axis_edges.h"
 #include "shardwise/propagation/program_shardings.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"
@@ -81,14 +82,14 @@ std::shared_ptr<Propagated> propagate_annotated(const Module& module, uint32_t i
   return propagate_program(annotated, strategy, usual_passes(), conservative, false);
 }
 
-// The annotated value's; where an op says how others are sharded, its results'.
+// The name of the annotated value; for an annotation by an op, of the op's results.
 std::string name_of(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   if (annotation.op) return shown_name(module, annotation.op);
   const ValueId value = annotation.tensor.value;
   if (!value) return {};
   const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
-  const bool says_it = owner && !is_called_region(module, provenance, owner);
-  return says_it ? shown_name(module, owner) : shown_name(module, value);
+  const bool owner_annotates = owner && !is_called_region(module, provenance, owner);
+  return owner_annotates ? shown_name(module, owner) : shown_name(module, value);
 }
 
 py::dict annotation_dict(const Module& module, const Provenance& provenance, const Annotation& annotation) {

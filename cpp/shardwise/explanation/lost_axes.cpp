@@ -96,8 +96,18 @@ LostAxis LostAxisFinder::lost_axis(const AxisQuestion& question, const Mesh& mes
 
 // What the tensor itself refuses goes before what its op refuses on account of further tensors.
 void LostAxisFinder::explain(const AxisQuestion& question, const Mesh& mesh, LostAxis& lost) {
+  const auto has = [&](size_t tensor, FactorId factor, const AxisRef& axis) {
+    const FactorSharding& known = *projection_.find(tensor, factor);
+    return overlaps(known.axes, axis) || overlaps(known.overflow, axis);
+  };
   AxisObserver seen = context_.replay().observe(question, history_.now(), kLastRound, true);
-  if (seen.verdict == Verdict::kTaken) seen = context_.replay().observe(question, history_.now(), kLastRound);
+  const bool before_it = seen.refused != question.axis && has(question.tensor, question.factor, seen.refused);
+  if (seen.verdict == Verdict::kTaken || before_it) {
+    seen = context_.replay().observe(question, history_.now(), kLastRound);
+    // The op was passed by where the visit would still bring the other axis.
+    const auto& [tensor, factor, axis] = seen.blocker;
+    if (seen.verdict == Verdict::kOtherFactor && !has(tensor, factor, axis)) seen.verdict = Verdict::kTaken;
+  }
   switch (seen.verdict) {
     case Verdict::kDisagreement:
     case Verdict::kOtherAxes: return explain_disagreement(question, lost);
@@ -140,7 +150,7 @@ void LostAxisFinder::explain_refusal(const AxisQuestion& question, const AxisObs
   } else if (seen.verdict == Verdict::kDirection) {
     lost.reason = direction_text(participation(OpView(module_, question.op), kLastRound).direction);
   } else if (seen.verdict == Verdict::kReplicated) {
-    lost.closed_by = annotation_with_axis_kept(tensor);
+    if (history_.initial(tensors_[tensor])) lost.closed_by = tracer_.annotation_of(tensors_[tensor]);
   } else if (seen.verdict == Verdict::kClosedDim) {
     lost.closed_by = closing_annotation(tensor, dim);
   } else if (seen.verdict == Verdict::kOtherFactor) {
@@ -213,6 +223,9 @@ std::string LostAxisFinder::precedence(const AxisQuestion& question, size_t dim,
     if (step.op == question.op && seen.verdict == Verdict::kOtherFactor) {
       std::string order = order_text(seen.blocking_source, seen.source, projection_.operand_count());
       if (!order.empty()) return order;
+    } else if (step.op == question.op &&
+               (seen.verdict == Verdict::kDisagreement || seen.verdict == Verdict::kResultCannot)) {
+      return std::string(verdict_text(seen.verdict).rule);
     }
   }
   return str("the first to come stays: it came in round ", int{step.round});
@@ -234,11 +247,6 @@ std::string LostAxisFinder::precedence_of_later(const AxisQuestion& question, si
   }
   if (theirs.round == PropagationStep::kByPriority || theirs.round == mine.round) return {};
   return str("round ", int{mine.round}, " goes before round ", int{theirs.round});
-}
-
-std::optional<Annotation> LostAxisFinder::annotation_with_axis_kept(size_t tensor) const {
-  if (history_.initial(tensors_[tensor])) return tracer_.annotation_of(tensors_[tensor]);
-  return std::nullopt;
 }
 
 std::optional<Annotation> LostAxisFinder::closing_annotation(size_t tensor, size_t dim) {

@@ -51,7 +51,6 @@ class LostAxisFinder {
   void add_winner(size_t tensor, FactorId factor, const AxisRef& axis, LostAxis& lost);
   std::string precedence(const AxisQuestion& question, size_t dim, const AxisRef& winner);
   std::string precedence_of_later(const AxisQuestion& question, size_t won);
-  std::optional<Annotation> annotation_with_axis_kept(size_t tensor) const;
   std::optional<Annotation> closing_annotation(size_t tensor, size_t dim);
   std::vector<CarriedDim> carried_dims(const CarriedDim& at, OpId op, size_t own, std::vector<LostAxis>& lost);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a user asks for values of a program, and what explanations call them: by name, by the op that made them, or by
+// Queries for values of a program, and the names that explanations show: by name, by the op that defines them, or by
 // the line of source.
 //
 //   h = np.tanh(x @ w)          # train.py:31
 //
-//   find_values(module, provenance, "h")                the value stored to h; also names given by sw.name
+//   find_values(module, provenance, "h")                the value assigned to h; also names given by sw.name
 //   find_values(module, provenance, "dot_general")      the results of all these ops; "dot_general[0]": of the first
-//   find_values(module, provenance, "train.py:31")      all that the line made
+//   find_values(module, provenance, "train.py:31")      all values of the line
 //
 // A text names its values itself, and each of its functions for itself (ParseOptions::name_values):
 //
@@ -31,23 +31,23 @@ struct NamedValue {
   std::string name;  // the first of its names, or ""
 };
 
-// In the order of the program, main first; none where the query fits nothing. A name goes before an op or a line.
+// In the order of the program, main first; empty if nothing matches. Names take precedence over ops and lines.
 std::vector<NamedValue> find_values(const Module& module, const Provenance& provenance, const std::string& query);
-// What a name may stand for, in full, where functions of the text use it for several values; else nothing.
+// The full names of a name that several functions of the text use; else empty.
 std::vector<std::string> meanings(const Module& module, const std::string& query);
 
 std::vector<std::string> value_names(const Module& module);                             // sorted
 std::vector<std::string> op_names(const Module& module, const Provenance& provenance);  // of main, sorted
 
-// "stablehlo.tanh"; a call that stands in the program as a region is "func.call".
+// "stablehlo.tanh"; "func.call" for a call that is represented as a region.
 std::string shown_op(const Module& module, const Provenance& provenance, OpId op);
 bool is_called_region(const Module& module, const Provenance& provenance, OpId op);
 
-// Whether propagation put it behind a member of a group whose members disagree: nobody wrote it, and the name in its
-// location is the member's.
+// Whether propagation created it for a member of a group whose members disagree. The name in its location is the
+// member's.
 bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value);
 
-// Arguments and results of main; those of regions behind those of their op.
+// Arguments and results of main; those of regions follow those of their op.
 std::vector<ValueId> values_of_main(const Module& module);
 
 }  // namespace shardwise

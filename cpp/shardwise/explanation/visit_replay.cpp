@@ -22,7 +22,16 @@ AxisObserver VisitReplay::observe(const AxisQuestion& question, size_t time, int
 
 void VisitReplay::verify() {
   const auto& steps = history_.steps();
-  for (size_t s = history_.provenance().visits_begin; s < steps.size(); ++s) {
+  // The first steps write down constraints, groups and edges: they are no visits.
+  const auto starts = [&](const PropagationStep& step) {
+    if (!step.op) return false;
+    const Traits& traits = module_.op(step.op).def->traits;
+    return traits.constraint || traits.sharding_group || traits.data_flow_edge ||
+           module_.op(step.op).def->flow != nullptr;
+  };
+  size_t s = 0;
+  while (s < steps.size() && starts(steps[s])) ++s;
+  for (; s < steps.size(); ++s) {
     if (steps[s].first && steps[s].round != PropagationStep::kByPriority) verify_visit(s);
   }
 }

@@ -37,7 +37,6 @@ struct PropagationStep {
 
 struct Provenance {
   std::vector<PropagationStep> steps;                // in order of time
-  size_t visits_begin = 0;                           // the steps before are of constraints and groups, not of visits
   std::vector<int64_t> priorities{0};                // a user's, in the order of their turns (user_priorities.h)
   std::vector<std::pair<OpId, DataFlowEdge>> edges;  // what the steps of data-flow edges connected; in the order of ops
   bool edges_are_sunk = false;              // their ops are gone: what was found out about an edge is said of the owner

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the steps of propagation say about one axis: when it came to a dim, from which tensor of which op, along which
-// factor. The shardings of that moment are projected through the rule of that op again.
+// Answers from the recorded steps of propagation: when an axis came to a dim, from which tensor of which op, along
+// which factor.
 //
 //   AxisHistory history(module, provenance);
 //   size_t step = history.arrival({tanh_result}, 0, data, history.now());     // the visit of tanh
 //   history.sources(step, 0, data)       // {"data", of its operand, dim 0, along factor i}
-//
-//   axis_edges(history)                  // the same for all axes of all values, in the order of visits:
-//                                        // step 0  dot_general  "data": operand 0 -> result 0
 #pragma once
 
 #include <optional>
@@ -22,7 +19,7 @@
 
 namespace shardwise {
 
-// What has a sharding: a value, or result `result` of main as the caller sees it.
+// A tensor with a sharding: a value, or result `result` of main as the caller sees it.
 struct TensorRef {
   ValueId value = {};
   uint32_t result = 0;
@@ -30,26 +27,14 @@ struct TensorRef {
 };
 inline TensorRef changed_by(const PropagationStep& step) { return {step.value, step.value ? 0 : step.tensor}; }
 
-// Who had some digits of an axis before a visit brought them to a dim.
+// A tensor that had some digits of an axis before a visit brought them to a dim.
 struct AxisSource {
   AxisRef axis;
-  TensorRef from;
+  TensorRef from = {};
   size_t dim = 0;
   size_t tensor = 0;  // of the op
   FactorId factor = 0;
   bool own = false;  // the dim had these digits before
-};
-
-// One axis that a visit handed from one tensor of an op to another; where digits joined some that were there, the
-// axis that they make together.
-struct AxisEdge {
-  uint32_t visit = 0;  // those that changed a sharding, counted from 0
-  OpId op;             // none: result `result` of main (tensor 1) and the value returned there (tensor 0)
-  uint32_t result = 0;
-  AxisRef axis;
-  size_t source = 0;  // tensors of the op, operands first
-  size_t target = 0;
-  std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
 };
 
 class AxisHistory {
@@ -69,7 +54,7 @@ class AxisHistory {
   int64_t priority(size_t s) const { return provenance_.priorities[steps()[s].turn]; }  // a user's
   // The first step of the visit that step `s` belongs to.
   size_t visit_begin(size_t s) const;
-  // Who had the digits of `axis` that step `s` left on `dim`.
+  // The tensors that had the digits of `axis` that step `s` left on `dim`.
   std::vector<AxisSource> sources(size_t s, size_t dim, const AxisRef& axis);
 
   // The tensors of an op, or of the tie between result `result` of main and the value returned there; empty for an op
@@ -97,7 +82,5 @@ class AxisHistory {
   FactorProjection projection_, grown_;
   std::vector<TensorRef> tensors_;  // of the projection
 };
-
-std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module);
 
 }  // namespace shardwise

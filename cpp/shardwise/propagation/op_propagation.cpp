@@ -25,7 +25,7 @@ void OpPropagation::grow(const Visit& visit, const MeshPtr& mesh, std::span<cons
   for (ShardingId id : before) shardings_.push_back(id ? &context_.sharding(id) : nullptr);
   projection_.project(visit.rule, shardings_);
   if (only) hide_all_but(*observer, *only);
-  factors_.hand_on_whole_axes_of(visit.conservative ? mesh.get() : nullptr);
+  factors_.restrict_to_whole_axes(visit.conservative ? mesh.get() : nullptr);
   factors_.observe(observer);
   factors_.run(projection_, visit.part.direction, visit.part.pass_through_only, visit.elementwise && !only);
   for (size_t t = 0; t < before.size(); ++t) {

@@ -279,7 +279,6 @@ void propagate_shardings(Module& module, Strategy strategy, Priorities prioritie
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
   Propagation propagation(module, strategy, provenance, conservative, setting);
-  provenance.visits_begin = provenance.steps.size();
   propagation.run(priorities);
   provenance.edges = propagation.edges();
   provenance.basic = strategy == Strategy::kBasic;

@@ -175,7 +175,7 @@ int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
 
 }  // namespace
 
-bool FactorPropagation::speaks(const Factor& factor) const {
+bool FactorPropagation::participates(const Factor& factor) const {
   return !factor.blocked && (!pass_through_only_ || factor.kind == FactorKind::kPassThrough);
 }
 
@@ -209,7 +209,7 @@ void FactorPropagation::observe_candidates(const FactorProjection& projection, F
                                            Direction direction) {
   if (observer_ == nullptr || observer_->factor != factor || reaches_into(observer_->axis, axes)) return;
   const Factor& of_rule = projection.rule().factors()[factor];
-  if (!speaks(of_rule)) {
+  if (!participates(of_rule)) {
     return observer_->block(of_rule.blocked ? Verdict::kBlockedFactor : Verdict::kLaterRound, factor);
   }
   observer_->block(Verdict::kDisagreement, factor);
@@ -230,7 +230,7 @@ void FactorPropagation::run_basic(FactorProjection& projection, Direction direct
   for (size_t f = 0; f < factors.size(); ++f) {
     const auto factor = static_cast<FactorId>(f);
     axes_.clear();
-    if (speaks(factors[f])) compatible_axes(axes_, projection, factor, direction);
+    if (participates(factors[f])) compatible_axes(axes_, projection, factor, direction);
     observe_candidates(projection, factor, axes_, direction);
     AxisObserver* const why = observer_of(factor, axes_);
     truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
@@ -267,7 +267,7 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   bool any = false;
   for (size_t f = 0; f < factors.size(); ++f) {
     candidates_[f].clear();
-    if (speaks(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
+    if (participates(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
     observe_candidates(projection, static_cast<FactorId>(f), candidates_[f], direction);
     any = any || !candidates_[f].empty();
   }

@@ -31,8 +31,8 @@ class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
-  // Conservative: only whole axes of `mesh` are handed on; null: parts of axes, too.
-  void hand_on_whole_axes_of(const Mesh* mesh) { whole_of_ = mesh; }
+  // Conservative: only whole axes of `mesh` propagate; null: parts of axes, too.
+  void restrict_to_whole_axes(const Mesh* mesh) { whole_of_ = mesh; }
 
   // Null, except where a visit is replayed.
   void observe(AxisObserver* observer) { observer_ = observer; }
@@ -42,7 +42,7 @@ class FactorPropagation {
   const std::vector<char>& updated() const { return updated_; }
 
  private:
-  bool speaks(const Factor& factor) const;
+  bool participates(const Factor& factor) const;
   void run_basic(FactorProjection& projection, Direction direction);
   void run_aggressive(FactorProjection& projection, Direction direction, bool elementwise);
   AxisObserver* observer_of(FactorId factor, AxisSpan axes) const;
