@@ -22,7 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/propagation/axis_history.h"
+#include "shardwise/explanation/axis_history.h"
 
 namespace shardwise {
 

@@ -198,14 +198,19 @@ std::vector<Counterfactual> counterfactuals(const Module& module, const Module& 
     for (const AxisOrigin& winner : lost.winner) add(winner.origin);
     if (lost.closed_by) add(*lost.closed_by);
   }
+  const auto name_of = [&](const Annotation& annotation) {
+    if (annotation.op) return shown_name(propagated, annotation.op);
+    return annotation.tensor.value ? shown_name(propagated, annotation.tensor.value) : std::string();
+  };
   const Counterparts counterparts(module, propagated);
   std::vector<Counterfactual> found;
   for (const Annotation& annotation : annotations) {
     Counterfactual one = without(module, propagated, counterparts, pass, options, annotation, explanation.value);
-    // An op may annotate several tensors: what reads alike is one.
+    // One annotation may be found through several tensors, such as the copies of a constant.
     const bool is_known = std::ranges::any_of(found, [&](const Counterfactual& known) {
-      return known.without.text == annotation.text && known.without.location == annotation.location &&
-             known.sharding == one.sharding && known.others == one.others && known.why_not == one.why_not;
+      return name_of(known.without) == name_of(annotation) && known.without.text == annotation.text &&
+             known.without.location == annotation.location && known.sharding == one.sharding &&
+             known.others == one.others && known.why_not == one.why_not;
     });
     if (!is_known) found.push_back(std::move(one));
   }

@@ -8,7 +8,7 @@
 //   replay.observe({dot_general, tensor 2, factor i, "a"}, history.now(), kLastRound)     kOtherFactor: j has it
 #pragma once
 
-#include "shardwise/propagation/axis_history.h"
+#include "shardwise/explanation/axis_history.h"
 #include "shardwise/propagation/op_propagation.h"
 
 namespace shardwise {

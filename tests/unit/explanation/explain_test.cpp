@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/axis_edges.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/text/parser.h"
 #include "support/program_text.h"

@@ -80,11 +80,13 @@ TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
   const size_t won = replayed.history.arrival({replayed.program.module.result(replayed.op)}, 0,
                                               {.axis = 0, .pre = 1, .size = 2}, replayed.history.now());
   const PropagationStep& step = replayed.history.steps()[won];
-  const AxisObserver early = replayed.ask(2, 1, 1, replayed.history.visit_begin(won), 0, false);
+  const FactorId i = replayed.history.rule(replayed.op).dim(0, 0)[0],
+                 j = replayed.history.rule(replayed.op).dim(1, 1)[0];
+  const AxisObserver early = replayed.ask(2, 1, j, replayed.history.visit_begin(won), 0, false);
   EXPECT_EQ(early.verdict, Verdict::kLaterRound);
-  const AxisObserver seen = replayed.ask(2, 1, 1, replayed.history.visit_begin(won), step.round, false);
+  const AxisObserver seen = replayed.ask(2, 1, j, replayed.history.visit_begin(won), step.round, false);
   EXPECT_EQ(seen.verdict, Verdict::kOtherFactor);
-  EXPECT_EQ(seen.blocker.factor, 0u);
+  EXPECT_EQ(seen.blocker.factor, i);
   EXPECT_EQ(seen.source.tensor, 1u);
   EXPECT_EQ(seen.blocking_source.tensor, 0u);
   EXPECT_EQ(seen.blocking_source.size, seen.source.size);

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "shardwise/propagation/axis_history.h"
+#include "shardwise/explanation/axis_history.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/axis_edges.h"
+#include "shardwise/explanation/axis_edges.h"
 
 #include <algorithm>
 
