@@ -281,31 +281,6 @@ def test_a_counterfactual_counts_the_values_that_change() -> None:
     assert sw.parse(CONFLICT).why("%0").values[0].counterfactuals is None
 
 
-def test_a_counterfactual_without_effect_says_so() -> None:
-    text = f"""{MESH}func.func @main(%x: {sharded('{"a"}, {?}')}, %y: {sharded('{"a"}, {?}')}) -> {T} {{
-  %0 = stablehlo.add %x, %y : {T}
-  return %0 : {T}
-}}"""
-    (value,) = sw.parse(text).why("%0", counterfactual=True).values
-    assert str(value).endswith("\n  without argument %x at program text:2 nothing would change")
-    (one,) = value.counterfactuals or ()
-    assert str(one) == 'without argument %x at program text:2 it would be sharded [{"a"}, {}]'
-
-
-def test_an_annotation_that_is_found_twice_has_one_counterfactual() -> None:
-    """The constraint gives the value an axis, and closes its other dim."""
-    text = f"""{MESH}func.func @main(%x: {sharded('{?}, {"b", ?}')}) -> {T} {{
-  %0 = stablehlo.tanh %x : {T}
-  %1 = sdy.sharding_constraint %0 <@mesh, [{{"a"}}, {{}}]> : {T}
-  return %1 : {T}
-}}"""
-    (value,) = sw.parse(text).why("%0", counterfactual=True).values
-    (lost,) = value.lost
-    assert lost.closed_by is not None
-    assert [(axis.origin, lost.closed_by.origin) for axis in value.axes] == [("sdy.sharding_constraint",) * 2]
-    assert [(one.sharding, one.others) for one in value.counterfactuals or ()] == [('[{}, {"b"}]', 2)]
-
-
 def test_a_counterfactual_of_a_value_that_propagation_made() -> None:
     """Where the members of a group disagree, constraints stand between them and their users."""
     asked = sw.parse(DISAGREEING)
