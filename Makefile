@@ -139,6 +139,7 @@ bench: build
 	$(PY) -m benchmarks.compile
 	$(PY) -m benchmarks.execute
 	$(PY) -m benchmarks.moe
+	$(PY) -m benchmarks.import_time
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

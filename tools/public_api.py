@@ -35,6 +35,11 @@ def top_level_names() -> list[str]:
     return sorted(name for name in names - set(public_modules()) if not name.startswith("_"))
 
 
+def package_names() -> list[str]:
+    """Every public name of the package itself: :func:`top_level_names` and :func:`public_modules`."""
+    return sorted([*top_level_names(), *public_modules()])
+
+
 def module_names(module: str) -> list[str]:
     """The public names of ``shardwise.MODULE``."""
     return list(importlib.import_module(f"shardwise.{module}").__all__)

@@ -23,14 +23,14 @@ from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 with _coretype_for_this_cpu():
     from . import _core
 
-from . import traceback_filtering as _traceback_filtering
-
-_core.ir.hide_frames_of(_traceback_filtering.HIDDEN)
-
+# The names imported here without an underscore are public, and __all__ has those that `from shardwise import *` brings.
+# The others are imported `as` themselves: they would replace builtins, modules, or names that a program is likely to
+# have.
 from . import (
     debug as debug,
     dtensor,
     errors as errors,
+    interop as _interop,  # noqa: F401 - registers the other libraries
     layouts,
     models as models,
     numpy as numpy,
@@ -144,22 +144,3 @@ __all__ = [
     "vmap",
     "with_sharding_constraint",
 ]
-
-# Public too, but not in __all__: `from shardwise import *` must not replace builtins, modules of Python and NumPy, or
-# names that a program is likely to have.
-_NOT_STARRED = (
-    "at",
-    "debug",
-    "errors",
-    "models",
-    "name",
-    "numpy",
-    "open",
-    "parse",
-    "priority",
-    "random",
-    "split",
-    "sub",
-    "testing",
-    "tree",
-)

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .call_sites import HIDDEN, UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
+from .call_sites import UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
 from .dtypes import is_float
 from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 from .library_calls import library_error
 from .static_arguments import is_traced, static_argument, static_error
+from .traceback_filtering import HIDDEN
 
 if TYPE_CHECKING:
     from .tracing import Trace, Tracer
@@ -64,7 +65,7 @@ def conversion_error(x: Tracer, what: str) -> TracerConversionError:
 
 
 def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConversionError:
-    if x._trace.eager:
+    if x._trace.user_call.eager:
         rule = "this needs a NumPy array or a number"
         return TracerConversionError(message(_subject(site, what), rule, repr(x), "pass np.asarray(a)"))
     in_library = library_error(x, site)
@@ -92,14 +93,14 @@ def bool_error(x: Tracer) -> TracerConversionError:
     compared = None if site is None or node is None else _compared_with_none(site, node)
     if compared is not None:
         return TracerBoolConversionError(*compared.args)
-    in_library = None if x._trace.eager else library_error(x, site)
+    in_library = None if x._trace.user_call.eager else library_error(x, site)
     if in_library is not None:
         return TracerBoolConversionError(in_library)
     function = site.value(node.func) if site is not None and isinstance(node, ast.Call) else UNKNOWN
     instead = next((f"use {instead}" for known, instead in _OF_BOOLS.items() if function is known), "")
     if not instead and site is not None and not isinstance(node, ast.Call) and _ends_a_loop(site):
         instead = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
-    static = None if x._trace.eager or instead else static_argument(x, site)
+    static = None if x._trace.user_call.eager or instead else static_argument(x, site)
     if static is None:
         return TracerBoolConversionError(message(subject, _UNKNOWN_CONDITION, repr(x), instead or _CHOICE))
     if static.discrete:

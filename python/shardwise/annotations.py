@@ -17,12 +17,13 @@ import numpy as np
 from . import _core
 from .array import Array
 from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, is_one_of, message, naming, warn
+from .errors import MeshError, ShapeError, ShardingError, is_integer, is_one_of, message, naming, warn
+from .foreign import native
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
-from .partition_spec import Axis, PartitionSpec, SubAxis, is_integer
-from .sharding import UNSPECIFIED, NamedSharding, check_ndim, native
+from .partition_spec import Axis, PartitionSpec, SubAxis
+from .sharding import UNSPECIFIED, NamedSharding, check_ndim
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace, recording
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten

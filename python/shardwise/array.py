@@ -15,13 +15,17 @@ from . import _core
 from ._core.runtime import enter_call, leave_call
 from .dtypes import as_dtype, dtype_name, numpy_dtype
 from .errors import DeletedArrayError, Error, ShardingError, UnsupportedError, message, shown
+from .foreign import native
+from .implementations import IMPLEMENTATIONS
 from .methods import ArrayMethods
 from .numpy._registry import checks
 from .numpy.indexing import without_masks
+from .numpy.subscripts import check_getitem
 from .partition_spec import PartitionSpec
-from .sharding import NamedSharding, native, shape_of
+from .sharding import NamedSharding, shape_of
 from .traceback_filtering import entry_point, entry_points, hide_frames
 from .trees import flatten, unflatten
+from .viz import array_html
 
 __all__ = ["Array", "ShapeDtypeStruct", "Shard", "block_until_ready", "device_get"]
 
@@ -284,8 +288,6 @@ class Array(ArrayMethods):
         return f"Array({body}, dtype={self.dtype.name})"
 
     def _repr_html_(self) -> str:
-        from .viz.html import array_html
-
         return array_html(self)
 
     __hash__ = None
@@ -297,8 +299,6 @@ def _getitem(x: Any, index: Any) -> Any:
 
 @checks(_getitem)
 def _check_getitem(x: Any, index: Any) -> None:
-    from .numpy.advanced_indexing import check_getitem
-
     check_getitem(x, index)
 
 
@@ -312,11 +312,9 @@ def _view(x: Any, dtype: Any) -> Any:
 
 def _eager(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run one NumPy call on sharded arrays as a cached one-op program on their mesh."""
-    from .jit import eager_call
-
     enter_call()
     try:
-        return eager_call(function, args, kwargs)
+        return IMPLEMENTATIONS.eager_call(function, args, kwargs)
     finally:
         leave_call()
 
@@ -329,10 +327,10 @@ def _restored(array: np.ndarray, sharding: NamedSharding) -> Array:
 def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
     """A NumPy array as an :class:`Array`, sharded by an extension sharding (closed)."""
     dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
-    native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    core_sharding.verify(native.shape)
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    core_sharding.verify(array.shape)
     core_sharding.mesh.expect_runnable("device_put")
-    return Array(_core.runtime.ShardedArray.scatter(native, core_sharding))
+    return Array(_core.runtime.ShardedArray.scatter(array, core_sharding))
 
 
 @entry_point

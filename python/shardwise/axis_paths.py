@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, overload
 
-from .tables import shown
+from .tables import short_location
 
 __all__ = ["ENDS", "Path", "PathStep", "named"]
 
@@ -43,7 +43,7 @@ class PathStep:
     value: str = ""
 
     def __str__(self) -> str:
-        where = f" ({shown(self.location)})" if self.location else ""
+        where = f" ({short_location(self.location)})" if self.location else ""
         along = f", factor {self.factor}" if self.factor else ""
         when = f", in the turn of priority {self.priority}" if self.priority else ""
         return f"{named(self.value, self.name)}{where}: {self.from_} → {self.to}{along}, round {self.round}{when}"

@@ -12,24 +12,21 @@ import builtins
 import dis
 import inspect
 import linecache
-import os
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
-import numpy as np
-
 from ._core import ir as _ir
+from .traceback_filtering import HIDDEN
 
 __all__ = [
-    "HIDDEN", "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
+    "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
     "running_instruction", "site_of", "source_tree",
 ]  # fmt: skip
 
 Instruction = tuple[CodeType, int]  # a place in a program, exact where a line holds several calls
 
-HIDDEN = tuple(os.path.dirname(file) + os.sep for file in (np.__file__, __file__))  # files without code of the user
 UNKNOWN: Any = object()  # the value of an expression that names alone do not give
 _PASSING = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Slice)  # from a number to its use
 

@@ -16,12 +16,12 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import fields
 
 from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
 from .module import parse
-from .propagation_options import DEFAULTS, STRATEGIES, options_of_passes
+from .propagation_options import DEFAULTS, PropagationOptions, options_among, options_of_passes
 
 __all__ = ["main"]
 
@@ -96,16 +96,11 @@ def _passes(text: str) -> list[str]:
     return names
 
 
-def _said(options: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """The options of propagation, None where the command line does not say one."""
-    return options.strategy, options.conservative or None, options.strict_divisible or None
-
-
 def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        how = options_of_passes("opt", options.passes, *_said(options), DEFAULTS)
+        how = options_of_passes("opt", options.passes, DEFAULTS, **options_among(vars(options)))
         changed = _core.passes.run_passes(module, options.passes, **how.as_arguments())
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
@@ -116,14 +111,8 @@ def _why(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     name = " ".join(options.value)
     try:
-        strategy, conservative, strict_divisible = _said(options)
-        explanation = parse(source.text, source.name).why(
-            name,
-            counterfactual=options.counterfactual,
-            strategy=strategy,
-            conservative=conservative,
-            strict_divisible=strict_divisible,
-        )
+        module = parse(source.text, source.name)
+        explanation = module.why(name, counterfactual=options.counterfactual, **options_among(vars(options)))
     except Error as error:
         raise source.refusal(error) from None
     except KeyError as error:
@@ -189,21 +178,13 @@ def _parser() -> argparse.ArgumentParser:
     why.set_defaults(run=_why)
     for command in (opt, why):
         command.add_argument("file", metavar="FILE", help="the program's text; - for standard input")
-        command.add_argument(
-            "--strategy",
-            choices=STRATEGIES,
-            help=f"how propagation settles conflicts (default: {DEFAULTS.strategy})",
-        )
-        command.add_argument(
-            "--conservative",
-            action="store_true",
-            help="propagate only what asks for no exchange and no part of an axis",
-        )
-        command.add_argument(
-            "--strict-divisible",
-            action="store_true",
-            help="shrink uneven shardings of arguments and results, as Shardy",
-        )
+        for option in fields(PropagationOptions):
+            flag, text = f"--{option.name.replace('_', '-')}", option.metadata["help"]
+            if "choices" in option.metadata:
+                text = f"{text} (default: {option.default})"
+                command.add_argument(flag, choices=option.metadata["choices"], help=text)
+            else:
+                command.add_argument(flag, action="store_true", default=None, help=text)
     why.add_argument(
         "value",
         metavar="%VALUE",

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import string
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .array import Array
+from .debug_prints import DebugPrint
 from .errors import UnsupportedError, message
 from .tracing import Tracer, current_trace, refuse_escaped
 from .trees import flatten, unflatten
+from .viz.arrays import empty_devices, holders, ranges
 
 __all__ = ["print", "visualize_array_sharding"]
 
@@ -112,46 +114,6 @@ class _Checker(string.Formatter):
             raise ValueError(message("debug.print", "each argument must have a field in fmt", got, way_out))
 
 
-class DebugPrint:
-    """One call of :func:`print` in a program: its format, its static leaves, and the values that the run returns.
-
-    ``values`` are values of the recorded program, one per traced leaf. Each vmap around the call replaces them by
-    values with a leading dim. ``_maps`` holds the dim's size and which values have it, the outermost vmap first.
-    """
-
-    def __init__(self, fmt: str, tree: Any, leaves: list[Any], values: Sequence[int | None] = ()) -> None:
-        self._fmt = fmt
-        self._tree = tree
-        self._leaves = leaves
-        self._places = [i for i, value in enumerate(values) if value is not None]
-        self.values = [value for value in values if value is not None]
-        self._maps: list[tuple[int, list[bool]]] = []
-
-    def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
-        """Replace the values by those of all examples of a vmap, each with whether it depends on the example."""
-        self.values = [value for value, _ in values]
-        self._maps.insert(0, (size, [batched for _, batched in values]))
-
-    def show(self, results: Sequence[np.ndarray]) -> None:
-        """Print the values of a run, one line per example."""
-        for example in self._examples(list(results), 0):
-            leaves = [np.asarray(leaf) if isinstance(leaf, Array) else leaf for leaf in self._leaves]
-            for i, result in zip(self._places, example):
-                leaves[i] = result
-            args, kwargs = unflatten(self._tree, leaves)
-            sys.stdout.write(self._fmt.format(*args, **kwargs) + "\n")
-
-    def _examples(self, results: list[np.ndarray], depth: int) -> Iterator[list[np.ndarray]]:
-        """The values of every example of the vmaps from ``depth`` on, the outermost first."""
-        if depth == len(self._maps):
-            yield results
-            return
-        size, batched = self._maps[depth]
-        for i in range(size if any(batched) else 1):
-            # An ellipsis keeps scalars arrays.
-            yield from self._examples([x[i, ...] if has_dim else x for x, has_dim in zip(results, batched)], depth + 1)
-
-
 def visualize_array_sharding(array: Any) -> None:
     """Print which devices hold which tile of an array. Notebooks also draw an Array that is a cell's result.
 
@@ -164,8 +126,6 @@ def visualize_array_sharding(array: Any) -> None:
     [4:5]  devices 4-5
     empty  devices 6-7
     """
-    from .viz.html import empty_devices, holders, ranges
-
     if not isinstance(array, Array):
         way_out = "put it on a mesh with device_put, or ask program.why(name) for a traced value"
         raise TypeError(message("visualize_array_sharding", "takes an Array", type(array).__name__, way_out))

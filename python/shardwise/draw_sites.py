@@ -11,26 +11,43 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["GENERATORS", "MAKERS", "DrawSite", "draw_sites", "function_of"]
+__all__ = ["DrawSite", "draw_sites", "function_of", "generators", "makers"]
 
-GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-MAKERS: tuple[Any, ...] = (np.random.default_rng, np.random.RandomState, np.random.Generator)
 _MAX_FUNCTIONS = 300
 _UNKNOWN: Any = object()
-_METHODS = frozenset(
-    name
-    for cls in (np.random.Generator, np.random.RandomState)
-    for name in dir(cls)
-    if not name.startswith("_") and callable(getattr(cls, name)) and not hasattr(np.ndarray, name)
-)
 _TRANSPARENT = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"))
 _ENDS = ("RETURN", "RAISE", "RERAISE")
+
+
+# NumPy loads np.random when it is first used: the first trace does that, not the import of Shardwise.
+
+
+@cache
+def generators() -> tuple[type, ...]:
+    """The classes of NumPy's generators."""
+    return np.random.Generator, np.random.RandomState, np.random.BitGenerator
+
+
+@cache
+def makers() -> tuple[Any, ...]:
+    """The functions that make a generator."""
+    return np.random.default_rng, np.random.RandomState, np.random.Generator
+
+
+@cache
+def _methods() -> frozenset[str]:
+    return frozenset(
+        name
+        for cls in (np.random.Generator, np.random.RandomState)
+        for name in dir(cls)
+        if not name.startswith("_") and callable(getattr(cls, name)) and not hasattr(np.ndarray, name)
+    )
 
 
 class DrawSite(NamedTuple):
@@ -165,7 +182,7 @@ def _loaded(op: str, argument: Any, value: Any, module: Any, known: dict[str, An
 
 def _attribute(base: Any, name: str) -> Any:
     """An attribute, without running code of the user: of a module, in ``__dict__``, or a method."""
-    if isinstance(base, GENERATORS):
+    if isinstance(base, generators()):
         return getattr(base, name, _UNKNOWN)
     members = getattr(base, "__dict__", {})
     if name in members:
@@ -176,9 +193,9 @@ def _attribute(base: Any, name: str) -> Any:
 
 def _site_of(value: Any, name: str) -> tuple[Any, str, bool] | None:
     """The generator, the method's name and whether it makes a generator; None of no site."""
-    if any(value is maker for maker in MAKERS):
+    if any(value is maker for maker in makers()):
         return None, value.__name__, True
     owner = getattr(value, "__self__", None) if value is not _UNKNOWN else None
-    if isinstance(owner, GENERATORS):
+    if isinstance(owner, generators()):
         return owner, value.__name__, False
-    return (None, name, False) if name in _METHODS else None
+    return (None, name, False) if name in _methods() else None

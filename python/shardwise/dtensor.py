@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from .array import Array
-from .errors import MeshError, ShapeError, ShardingError, message, shown
+from .errors import MeshError, ShapeError, ShardingError, is_integer, message, shown
+from .foreign import native
 from .mesh import Mesh, get_mesh, make_mesh
-from .partition_spec import PartitionSpec, SubAxis, is_integer
+from .partition_spec import PartitionSpec, SubAxis
 from .placement import device_put, reshard
-from .sharding import NamedSharding, native
+from .sharding import NamedSharding
 from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
 from .unpartitioned import unpartitioned_mesh

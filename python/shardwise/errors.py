@@ -11,6 +11,9 @@ import re
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from ._core import ir as _ir
 from ._core.error import (
@@ -105,6 +108,11 @@ def is_one_of(value: object, choices: Collection[str]) -> bool:
     return isinstance(value, str) and value in choices
 
 
+def is_integer(value: object, least: int) -> bool:
+    """Whether ``value`` is an integer, and no bool, of at least ``least``."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
+
+
 def expect_text(subject: str, name: str, value: object) -> None:
     """Raise TypeError unless it is a string."""
     if not isinstance(value, str):
@@ -142,13 +150,19 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     return f"{text} (at {_ir.place_text(file, line)})" if file else text
 
 
-_told: dict[
-    str | tuple[str, type[Warning], int], int
-] = {}  # what Python's filters need to tell a line the same thing only once
+_told: dict[Any, int] = {}  # what Python's filters need to warn once per line
 
 
-def warn(subject: str, must_hold: str, got: object = None, way_out: str = "") -> None:
-    """Warn at the user's line: ``train.py:31: ShardingWarning: subject: must_hold, got got; way_out``."""
-    file, line = _ir.current_location()
+def warn(
+    subject: str,
+    must_hold: str,
+    got: object = None,
+    way_out: str = "",
+    *,
+    category: type[Warning] = ShardingWarning,
+    place: tuple[str, int] | None = None,
+) -> None:
+    """Warn at a file and line, by default the user's: ``train.py:31: ShardingWarning: subject: must_hold, got got``."""
+    file, line = _ir.current_location() if place is None else place
     text = composed(subject, must_hold, got, way_out, "", 0)
-    warnings.warn_explicit(text, ShardingWarning, file or "<unknown>", line, registry=_told)
+    warnings.warn_explicit(text, category, file or "<unknown>", line, registry=_told)

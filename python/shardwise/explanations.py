@@ -9,7 +9,6 @@ The explanations are dataclasses with ``to_dict()`` and ``to_json()``; text, ``r
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -17,8 +16,8 @@ from html import escape
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
-from .reports import COLLECTIVE_KINDS
-from .tables import place, shown
+from .collective_rows import COLLECTIVE_KINDS
+from .tables import place, short_location
 
 __all__ = [
     "Annotation",
@@ -40,7 +39,7 @@ _DIALECTS = ("stablehlo.", "sdy.", "chlo.")  # names of ops begin so
 
 
 def _at(location: str) -> str:
-    return f" at {shown(location)}" if location else ""
+    return f" at {short_location(location)}" if location else ""
 
 
 @dataclass(frozen=True)
@@ -201,8 +200,8 @@ class ValueExplanation:
         return self.name or f"result {self.index} of {self.op}"
 
     def _lines(self) -> Lines:
-        places = [shown(self.location)] * bool(self.location) + [
-            "called at " + ", ".join(map(shown, self.called_at))
+        places = [short_location(self.location)] * bool(self.location) + [
+            "called at " + ", ".join(map(short_location, self.called_at))
         ] * bool(self.called_at)
         where = f" ({', '.join(places)})" if places else ""
         how = ("conservative " if self.conservative else "") + f"{self.strategy} propagation"
@@ -350,13 +349,15 @@ class Explanation:
 
     def to_json(self) -> str:
         """:meth:`to_dict` as JSON text."""
+        import json  # loaded only for this: it would slow down the import of shardwise
+
         return json.dumps(self.to_dict())
 
     def _heading(self) -> str:
         """What several values have in common, or ""."""
         if len(self.values) < 2:
             return ""
-        places = ", ".join(dict.fromkeys(shown(value.location) or "an unknown line" for value in self.values))
+        places = ", ".join(dict.fromkeys(short_location(value.location) or "an unknown line" for value in self.values))
         if all(value.name == self.name for value in self.values):
             return f"{len(self.values)} values are called {self.name}, at {places}:"
         return f"{len(self.values)} values of {self.name}, at {places}:"

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from .argument_names import names_of_leaves
 from .array import Array
+from .array_leaves import numbers_of
 from .dtypes import is_float, way_to_numbers
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
-from .jit import JitFunction, names_of_leaves, numbers_of, run_as_program
+from .jit import JitFunction, run_as_program
 from .jit.options import parameter_positions
 from .static_arguments import STATIC_FIELD
 from .traceback_filtering import entry_point

@@ -12,7 +12,6 @@ bytecode is searched for the line.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,15 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import random as own_random
-from .draw_sites import GENERATORS, MAKERS, DrawSite, draw_sites, function_of
-from .errors import TracingWarning, composed
+from .draw_sites import DrawSite, draw_sites, function_of, generators, makers
+from .errors import TracingWarning, warn
 
 __all__ = ["warning_of_draws"]
 
 _MAX_FUNCTIONS = 300
-_MAKERS = frozenset(maker.__name__ for maker in MAKERS)
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
-_registry: dict[Any, Any] = {}  # what the filters of warnings need, to warn once per line
 
 
 class _Reached(NamedTuple):
@@ -53,7 +50,7 @@ def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> I
         changed = [generator for generator, state in states if _state(generator) != state]
         if changed or reached.makes:
             for file, line, name in _lines(fun, changed):
-                _warn(file, line, name)
+                _warn_of_draw(file, line, name)
 
 
 def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, str], None]:
@@ -74,12 +71,11 @@ def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, 
     return {(site.file, site.line, site.name): None for site in found}
 
 
-def _warn(file: str, line: int, name: str) -> None:
+def _warn_of_draw(file: str, line: int, name: str) -> None:
     name = _OWN.get(name, name)
     own = f"sw.random.{name}" if name in own_random.__all__ else "sw.random"
     rule = "draws once, during tracing, so that each call has the same numbers"
-    text = composed("np.random", rule, None, f"use {own} with a key", "", 0)
-    warnings.warn_explicit(text, TracingWarning, file, line, registry=_registry)
+    warn("np.random", rule, None, f"use {own} with a key", category=TracingWarning, place=(file, line))
 
 
 def _state(generator: Any) -> Any:
@@ -102,13 +98,14 @@ def _reached(roots: list[Any]) -> _Reached | None:
     seen: dict[Any, Any] = {}  # by identity; kept alive, so that no id has two meanings
     todo += [member for root in roots for member in _attributes(root, set())]
     reached = makes = False
+    maker_names = {maker.__name__ for maker in makers()}
     while todo and len(seen) < _MAX_FUNCTIONS:
         value = todo.pop()
         key = (id(value.__self__), id(value.__func__)) if isinstance(value, MethodType) else id(value)
         if key in seen:
             continue
         seen[key] = value
-        if isinstance(value, GENERATORS):
+        if isinstance(value, generators()):
             found.append(value)
         reached = reached or _is_random(value)
         if isinstance(value, partial):
@@ -116,7 +113,7 @@ def _reached(roots: list[Any]) -> _Reached | None:
         function, owner = function_of(value)
         if function is not None:
             names, values = _names_of(function.__code__), list(_named_values(function))
-            makes = makes or not _MAKERS.isdisjoint(names)
+            makes = makes or not maker_names.isdisjoint(names)
             reached = reached or "numpy.random" in names  # imported inside
             reached = reached or ("random" in names and any(value is np for value in values))
             todo += values
@@ -127,9 +124,9 @@ def _reached(roots: list[Any]) -> _Reached | None:
 
 def _is_random(value: Any) -> bool:
     """Whether a value is ``np.random``, ``default_rng``, or a function such as ``np.random.normal``."""
-    if value is np.random or any(value is maker for maker in MAKERS):
+    if value is np.random or any(value is maker for maker in makers()):
         return True
-    return isinstance(value, MethodType) and isinstance(value.__self__, GENERATORS)
+    return isinstance(value, MethodType) and isinstance(value.__self__, generators())
 
 
 def _names_of(code: CodeType) -> set[str]:

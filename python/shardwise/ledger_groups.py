@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from os.path import basename
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .collective_rows import CollectiveRow
 from .errors import message
-from .tables import Report, format_bytes, shown
-
-if TYPE_CHECKING:
-    from .reports import CollectiveRow
+from .tables import Report, format_bytes, short_location
 
 __all__ = ["CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups"]
 
@@ -59,7 +57,7 @@ def totals_by(keys: tuple[str, ...], rows: Sequence[CollectiveRow]) -> dict[tupl
 
 
 def _key_cells(by: Sequence[str], key: Sequence[Any], short: bool = False) -> list[str]:
-    cells = [shown(str(value)) for value in key]
+    cells = [short_location(str(value)) for value in key]
     return [basename(cell) if short and name in ("where", "file") else cell for name, cell in zip(by, cells)]
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import sysconfig
+from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["library_error"]
 
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\](\w+)")
-_STANDARD = tuple({sysconfig.get_paths()[key] + os.sep for key in ("stdlib", "platstdlib")})
 _INSTEAD = {"pandas": "take the numbers out of the Series or DataFrame first, with to_numpy()"}
 
 
 def library_error(x: Tracer, site: CallSite | None) -> str | None:
     """The text for a value that a library needs at ``site``; None where the line is the user's own."""
     library = "" if site is None else _library_of(site.frame.f_code.co_filename)
-    if site is None or not library or library == _library_of(_file_of(x._trace.function)):
+    if site is None or not library or library == _library_of(_file_of(x._trace.user_call.function)):
         return None
     frame: FrameType | None = site.frame
     while frame is not None and _library_of(frame.f_code.co_filename):
@@ -53,11 +53,16 @@ def _library_of(file: str) -> str:
     installed = _INSTALLED.match(file)
     if installed:
         return installed[1]
-    root = next((path for path in _STANDARD if file.startswith(path)), None)
+    root = next((path for path in _standard_library() if file.startswith(path)), None)
     if root is None:
         return ""
     name = re.match(r"\w+", file[len(root) :])
     return name[0] if name and name[0] in sys.stdlib_module_names else ""
+
+
+@cache
+def _standard_library() -> frozenset[str]:
+    return frozenset(sysconfig.get_paths()[key] + os.sep for key in ("stdlib", "platstdlib"))
 
 
 def _file_of(function: Any) -> str:

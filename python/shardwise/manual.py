@@ -10,12 +10,15 @@ from functools import wraps
 from typing import Any
 
 from . import _core
+from .argument_names import names_of_leaves
+from .array_leaves import lifted_results
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
-from .jit import JitFunction, core_sharding, lifted_results, names_of_leaves, run_as_program
+from .foreign import native
+from .jit import JitFunction, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, native
+from .sharding import UNSPECIFIED, sharding_on
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
@@ -210,7 +213,7 @@ class _Region:
     def _sharding(self, what: str, ndim: int, spec: Any) -> _core.mesh.Sharding:
         """A spec as the outside sees it; dims stay open while other axes are left to propagation, as in JAX."""
         spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
-        sharding: _core.mesh.Sharding = core_sharding(spec, self._mesh, ndim, what)
+        sharding: _core.mesh.Sharding = sharding_on(self._mesh, spec, ndim, what)
         for axes, _, _ in sharding.dims:
             kinds = [name in self._axes for name, _, _ in axes]
             if kinds != sorted(kinds, reverse=True):

@@ -14,8 +14,9 @@ import numpy as np
 
 from . import _core
 from .errors import MeshError, expect_text, message
-from .interop.jax_objects import mesh_of_jax
+from .foreign import native
 from .traceback_filtering import entry_point, entry_points
+from .viz import mesh_html
 
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
@@ -160,8 +161,6 @@ class Mesh:
         return f"Mesh({axes}, device_ids={list(ids)})" if ids else f"Mesh({axes})"
 
     def _repr_html_(self) -> str:
-        from .viz.html import mesh_html
-
         return mesh_html(self)
 
     def __enter__(self) -> Mesh:
@@ -175,12 +174,6 @@ class Mesh:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (dict(self.shape), self._core.device_ids or None, self.name)
-
-
-def native_mesh(x: Any) -> Any:
-    """A mesh of JAX as ours; anything else as it is. Its device ids are ranks among the mesh's devices."""
-    read = mesh_of_jax(x)
-    return x if read is None else Mesh(*read)
 
 
 def _make(axes: dict[str, int], device_ids: tuple[int, ...] | None, name: str) -> Mesh:
@@ -224,6 +217,7 @@ class _Ambient(threading.local):
     def __init__(self) -> None:
         self.mesh: Mesh | None = None
         self.entered: list[AbstractContextManager[Mesh | None]] = []  # one for each block of `with mesh:`
+        self.traces = 0  # programs that this thread is recording: their mesh is fixed
 
 
 _ambient = _Ambient()
@@ -258,17 +252,25 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
     ...     get_mesh()
     Mesh('x': 2)
     """
-    mesh = native_mesh(mesh)
+    mesh = native(mesh)
     if mesh is not None and not isinstance(mesh, Mesh):
         raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
-    from .tracing import current_trace  # which needs meshes
-
-    if current_trace() is not None:
+    if _ambient.traces:
         way_out = "give the mesh to jit, or set it before the call"
         raise MeshError(message("set_mesh", "must not be called in a function that is recorded", None, way_out))
     before = _ambient.mesh
     _ambient.mesh = mesh
     return _SetMesh(mesh, before)
+
+
+def begin_trace() -> None:
+    """Refuse :func:`set_mesh` in this thread until the matching :func:`end_trace`."""
+    _ambient.traces += 1
+
+
+def end_trace() -> None:
+    """End the innermost :func:`begin_trace`."""
+    _ambient.traces -= 1
 
 
 def get_mesh() -> Mesh | None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .foreign_names import missing_attribute
+from .implementations import IMPLEMENTATIONS
 from .traceback_filtering import entry_point, hide_frames
 
 __all__ = ["ArrayMethods"]
@@ -61,9 +62,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
     @property
     def at(self) -> Any:
         """``x.at[index].set(values)`` and its kin: a new array with elements at an index changed, as in JAX."""
-        from .numpy.updates import At
-
-        return At(self)
+        return IMPLEMENTATIONS.at(self)
 
     @entry_point
     def __eq__(self, other: Any) -> Any:
@@ -92,16 +91,12 @@ class ArrayMethods(NDArrayOperatorsMixin):
     @entry_point
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:
         """The array converted to ``dtype``."""
-        from .numpy import astype
-
-        return astype(self, dtype)
+        return IMPLEMENTATIONS.astype(self, dtype)
 
     @entry_point
     def view(self, dtype: Any = None) -> Any:
         """The bits read as ``dtype``, of the same width; None for the array itself. See numpy.ndarray.view."""
-        from .numpy.manipulation import view
-
-        return self if dtype is None else view(self, dtype)
+        return self if dtype is None else IMPLEMENTATIONS.view(self, dtype)
 
     @entry_point
     def reshape(self, *shape: Any, order: str = "C") -> Any:

@@ -13,7 +13,15 @@ from .errors import ShardingError, expect_text, message
 from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
 from .promotions import Promotions, promotions_of
-from .propagation_options import DEFAULTS, PropagationOptions, Strategy, options, options_of_passes, switch
+from .propagation_options import (
+    DEFAULTS,
+    PropagationOptions,
+    Strategy,
+    checked_options,
+    options_among,
+    options_of_passes,
+    switch,
+)
 from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
@@ -162,7 +170,8 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        how = options("propagate", strategy, conservative, strict_divisible, self._options)
+        given = options_among(locals())
+        how = checked_options("propagate", self._options, **given)
         return self._run(("propagate",), how)
 
     def why(
@@ -207,7 +216,8 @@ class Module:
         check_question(name, counterfactual)
         origin = self._origin or origin_of_text(self._core.text(locations=True))
         run = origin.propagation
-        how = options("why", strategy, conservative, strict_divisible, self._options if run is None else run.how)
+        given = options_among(locals())
+        how = checked_options("why", self._options if run is None else run.how, **given)
         run = Propagation(how=how) if run is None else run
         for option in fields(how):
             known, asked = getattr(run.how, option.name), getattr(how, option.name)
@@ -243,7 +253,8 @@ class Module:
         for name in passes:
             if not isinstance(name, str):
                 raise ShardingError(message("run", "takes names of passes", repr(name), "see shardwise opt --help"))
-        how = options_of_passes("run", passes, strategy, conservative, strict_divisible, self._options)
+        given = options_among(locals())
+        how = options_of_passes("run", passes, self._options, **given)
         return self._run(passes, how)
 
     def _run(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Union
 
-import numpy as np
-
-from .errors import ShardingError, is_one_of, message
-from .interop.jax_objects import is_unconstrained, spec_of_jax
+from .errors import ShardingError, is_integer, is_one_of, message
+from .foreign import native
 from .traceback_filtering import entry_point, entry_points
 
 __all__ = ["Axis", "OpenDim", "P", "PartitionSpec", "PriorityDim", "SubAxis", "open", "priority", "sub"]
@@ -247,22 +245,6 @@ class PartitionSpec:
 P = PartitionSpec
 
 
-def native_spec(x: Any) -> Any:
-    """A spec of JAX as ours; anything else as it is. Raises ShardingError for reduced axes, which ours cannot have."""
-    read = spec_of_jax(x)
-    if read is None:
-        return x
-    dims, unreduced, reduced = read
-    if reduced:
-        raise ShardingError(message("P", "must have no reduced axes", repr(x), "leave reduced= out"))
-    return PartitionSpec(*dims, unreduced=unreduced)
-
-
-def is_integer(value: Any, least: int) -> bool:
-    """Whether ``value`` is an integer, and no bool, of at least ``least``."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
-
-
 def _checked_axes(what: str, axes: Iterable[Any], got: Any) -> tuple[Axis, ...]:
     checked = tuple(axes)
     for axis in checked:
@@ -277,8 +259,10 @@ def _one_form(what: str, dim: Any) -> Any:
     """A dim as None, an axis, a tuple of several, or what :func:`open` and :func:`priority` make."""
     if dim is None or isinstance(dim, (OpenDim, PriorityDim)):
         return dim
-    if is_unconstrained(dim):
-        return PartitionSpec.UNCONSTRAINED
+    if not isinstance(dim, (str, tuple)):
+        dim = native(dim)
+        if isinstance(dim, OpenDim):  # JAX's UNCONSTRAINED
+            return dim
     axes = _checked_axes(what, dim if isinstance(dim, (tuple, list)) else (dim,), dim)
     return None if not axes else axes[0] if len(axes) == 1 else axes
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from . import _core
 from .array import Array, put
+from .array_leaves import numbers_of
 from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
-from .jit import numbers_of
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .sharding import UNSPECIFIED, NamedSharding

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .tables import Report, place, shown
+from .tables import Report, place, short_location
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
 
@@ -82,8 +82,8 @@ class Promotions(Report[Promotion]):
         return list(Promotion.__dataclass_fields__)
 
     def _cells(self, row: Promotion) -> Sequence[str]:
-        cause = f"{row.cause} at {shown(row.cause_at)}" if row.cause_at else row.cause
-        return (shown(row.location), row.op, ", ".join(row.operands), row.result, str(row.count), cause)
+        cause = f"{row.cause} at {short_location(row.cause_at)}" if row.cause_at else row.cause
+        return (short_location(row.location), row.op, ", ".join(row.operands), row.result, str(row.count), cause)
 
 
 Place = tuple[int, str, int]  # number of the recorded call, file, line

@@ -1,22 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of propagation, the same for :func:`jit`, for the stages of a program, for texts and the command line.
 
->>> options("opt", "basic", None, True, DEFAULTS)
+A new option is a field of :class:`PropagationOptions` and a key of :class:`PropagationKeywords`; the command line has
+an argument for each field.
+
+>>> checked_options("opt", DEFAULTS, strategy="basic", conservative=None, strict_divisible=True)
 PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import numpy as np
 
 from . import _core
 from .errors import ShardingError, message
 
-__all__ = ["DEFAULTS", "STRATEGIES", "PropagationOptions", "Strategy", "options", "options_of_passes", "switch"]
+__all__ = [
+    "DEFAULTS",
+    "STRATEGIES",
+    "PropagationKeywords",
+    "PropagationOptions",
+    "Strategy",
+    "checked_options",
+    "options_among",
+    "options_of_passes",
+    "switch",
+]
 
 Strategy = Literal["aggressive", "basic"]
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
@@ -33,56 +46,74 @@ class PropagationOptions:
         strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
     """
 
-    strategy: Strategy = "aggressive"
-    conservative: bool = False
-    strict_divisible: bool = False
+    # The command line's help, and the values of an option that is not a switch.
+    strategy: Strategy = field(
+        default="aggressive", metadata={"help": "how propagation settles conflicts", "choices": STRATEGIES}
+    )
+    conservative: bool = field(
+        default=False, metadata={"help": "propagate only what asks for no exchange and no part of an axis"}
+    )
+    strict_divisible: bool = field(
+        default=False, metadata={"help": "shrink uneven shardings of arguments and results, as Shardy"}
+    )
 
     def as_arguments(self) -> Mapping[str, Any]:
         """The options by name, as the extension takes them."""
         return vars(self)
 
 
+class PropagationKeywords(TypedDict, total=False):
+    """The same options as keyword arguments; None leaves one unspecified."""
+
+    strategy: Strategy | None
+    conservative: bool | None
+    strict_divisible: bool | None
+
+
 DEFAULTS: Final = PropagationOptions()
+_FIELDS = {option.name: option for option in fields(PropagationOptions)}
 
 
-def options(
-    what: str, strategy: Any, conservative: Any, strict_divisible: Any, default: PropagationOptions
-) -> PropagationOptions:
-    """The options that a user gave to ``what``, checked; None leaves one as ``default`` has it.
+def options_among(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of propagation in a mapping that holds all of them: ``locals()`` of a function that has them as
+    parameters, or the arguments of the command line.
+    """
+    return {name: values[name] for name in _FIELDS}
+
+
+def checked_options(what: str, default: PropagationOptions, **given: Any) -> PropagationOptions:
+    """``default`` with the options that a user gave to ``what``; None leaves one unchanged.
 
     Raises:
         ShardingError: no such strategy, or a switch that is neither True nor False.
     """
-    if strategy is not None and (not isinstance(strategy, str) or strategy not in STRATEGIES):
-        choices = " or ".join(map(repr, sorted(STRATEGIES, reverse=True)))
-        raise ShardingError(message(what, f"strategy must be {choices}", repr(strategy)))
-    return PropagationOptions(
-        default.strategy if strategy is None else strategy,
-        switch(what, "conservative", conservative, default.conservative),
-        switch(what, "strict_divisible", strict_divisible, default.strict_divisible),
-    )
+    return replace(default, **{name: _checked(what, name, value) for name, value in given.items() if value is not None})
+
+
+def _checked(what: str, name: str, value: Any) -> Any:
+    choices = _FIELDS[name].metadata.get("choices")
+    if choices is None:
+        return switch(what, name, value, False)
+    if not isinstance(value, str) or value not in choices:
+        rule = f"{name} must be {' or '.join(map(repr, sorted(choices, reverse=True)))}"
+        raise ShardingError(message(what, rule, repr(value)))
+    return value
 
 
 def options_of_passes(
-    what: str,
-    passes: Sequence[str],
-    strategy: Any,
-    conservative: Any,
-    strict_divisible: Any,
-    default: PropagationOptions,
+    what: str, passes: Sequence[str], default: PropagationOptions, **given: Any
 ) -> PropagationOptions:
-    """As :func:`options`, for passes to run. A strategy that one of them has in its name is the strategy.
+    """As :func:`checked_options`, for passes to run. A strategy that one of them has in its name is the strategy.
 
     Raises:
         ShardingError: also for an option that none of the passes reads. Names that no pass has are not looked at.
 
-    >>> options_of_passes("run", ["propagate-basic"], None, True, None, DEFAULTS)
+    >>> options_of_passes("run", ["propagate-basic"], DEFAULTS, conservative=True)
     PropagationOptions(strategy='basic', conservative=True, strict_divisible=False)
     """
-    how = options(what, strategy, conservative, strict_divisible, default)
+    how = checked_options(what, default, **given)
     known = _core.passes.options_of_passes()
     rows = [known[name] for name in (name.replace("-", "_") for name in passes) if name in known]
-    given = {"strategy": strategy, "conservative": conservative, "strict_divisible": strict_divisible}
     for option, value in given.items():
         if value is None or any(option in reads for reads, _ in rows) or len(rows) < len(passes):
             continue

@@ -8,67 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
-from .errors import message, shown as shown_value
+from .collective_rows import CollectiveRow
+from .errors import is_integer, message, shown
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
-from .partition_spec import is_integer
-from .tables import Report, format_bytes, place, shown
+from .tables import Report, format_bytes, short_location
 
-__all__ = ["COLLECTIVE_KINDS", "CollectiveRow", "Ledger"]
-
-COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
-
-
-@dataclass(frozen=True)
-class CollectiveRow:
-    """One collective of a program.
-
-    Attributes:
-        kind: ``"all_reduce"``, ``"all_gather"``, …
-        axes: the mesh axes of a group, as text.
-        group_size: how many devices take part in a group.
-        bytes: received by one device in one execution.
-        shape: the shape of one device's result.
-        dtype: the name of the result's dtype.
-        count: the number of executions in one run.
-        file, line: the user's source line of the op that needs it.
-        cause: its reason, for example ``"reduction in dot_general"``.
-        name: the name of its result in the program text.
-    """
-
-    kind: str
-    axes: str
-    group_size: int
-    bytes: float
-    shape: tuple[int, ...]
-    dtype: str
-    count: int = 1
-    file: str = ""
-    line: int = 0
-    cause: str = ""
-    name: str = ""
-
-    @property
-    def total_bytes(self) -> float:
-        """Bytes that one device receives in all executions together."""
-        return self.bytes * self.count
-
-    @property
-    def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
-        return place(self.file, self.line)
-
-    @property
-    def type(self) -> str:
-        """Dtype and shape of one device's result: ``float32[16,64]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, with values that JSON supports."""
-        return {**asdict(self), "shape": list(self.shape)}
-
+__all__ = ["CollectiveRow", "Ledger"]
 
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
 _LONG = 24  # a ledger of more rows is printed in groups
@@ -80,7 +28,7 @@ _COMPARED_BY = ("where", "kind", "axes")
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
     return (
         row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), row.type,
-        shown(row.location), row.cause,
+        short_location(row.location), row.cause,
     )  # fmt: skip
 
 
@@ -134,7 +82,7 @@ class Ledger(Report[CollectiveRow]):
             TypeError: ``count`` is not an integer of at least 0.
         """
         if not is_integer(count, 0):
-            raise TypeError(message("largest", "count must be an integer that is not negative", shown_value(count)))
+            raise TypeError(message("largest", "count must be an integer that is not negative", shown(count)))
         return Ledger(sorted(self.rows, key=lambda row: -row.total_bytes)[:count])
 
     def diff(self, other: Any, by: Sequence[str] = _COMPARED_BY) -> LedgerDiff:

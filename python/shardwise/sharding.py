@@ -19,10 +19,10 @@ from typing import Any, Final
 import numpy as np
 
 from . import _core
-from .errors import MeshError, ShapeError, ShardingError, message, shown
-from .interop.jax_objects import sharding_of_jax
-from .mesh import Mesh, native_mesh
-from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, is_integer, native_spec, open
+from .errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
+from .foreign import native
+from .mesh import Mesh
+from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
 from .traceback_filtering import entry_points
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
@@ -131,7 +131,7 @@ class NamedSharding:
     __slots__ = ("_fixed", "mesh", "spec")
 
     def __init__(self, mesh: Mesh, spec: PartitionSpec | str) -> None:
-        mesh, spec = native_mesh(mesh), native_spec(spec)
+        mesh, spec = native(mesh), native(spec)
         if not isinstance(mesh, Mesh):
             raise ShardingError(message("NamedSharding", "mesh must be a Mesh", repr(mesh)))
         if not isinstance(spec, (PartitionSpec, str)):
@@ -252,10 +252,17 @@ def _short_text(core: _core.mesh.Sharding) -> str:
     return text[text.index(core.dims_text()) :].removesuffix(">")
 
 
-def native(x: Any) -> Any:
-    """A mesh, spec or `NamedSharding` of JAX as ours; anything else as it is."""
-    read = sharding_of_jax(x)
-    return native_spec(native_mesh(x)) if read is None else NamedSharding(*read)
+def sharding_on(mesh: Mesh, spec: Any, ndim: int, what: str) -> Any:
+    """The extension's sharding for a spec on the program's mesh; None if unspecified."""
+    if spec is None:
+        return None
+    with naming(what):
+        sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
+        if not isinstance(sharding, NamedSharding):
+            raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
+        if sharding.mesh != mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
+        return sharding.core(ndim)
 
 
 def check_ndim(what: str, dim: int, ndim: int) -> int:

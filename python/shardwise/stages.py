@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
+from .debug_prints import DebugPrint
 from .errors import DTypeError, ShapeError, is_one_of, message, shown
 from .explanations import Explanation, explanation_of
 from .mesh import Mesh
@@ -24,9 +25,7 @@ from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
 from .tree_registry import path_of
 from .trees import flatten, unflatten
-
-if TYPE_CHECKING:
-    from .debug import DebugPrint
+from .viz import program_html
 
 __all__ = ["Lowered", "Program", "Traced"]
 
@@ -321,8 +320,6 @@ class Program:
         return f"<program of {self._compiled.stages['local'].op_count} ops on {self.mesh!r}: {counts}>"
 
     def _repr_html_(self) -> str:
-        from .viz.html import program_html
-
         return program_html(self)
 
 

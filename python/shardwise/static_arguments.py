@@ -57,7 +57,7 @@ def static_argument(x: Tracer, site: CallSite | None) -> Static | None:
 
 
 def _static(trace: Trace, name: str) -> tuple[str, str, str]:
-    function = trace.function
+    function = trace.user_call.function
     try:
         parameters: Any = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -67,7 +67,7 @@ def _static(trace: Trace, name: str) -> tuple[str, str, str]:
     numbered = re.fullmatch(r"arg(\d+)", name)
     rule = "must be static"
     whole, kind = _whole_argument(trace, name)
-    if trace.transform:
+    if trace.user_call.transform is not None:
         return f"argument {whole}", rule, f"put the transform into sw.jit, with static_argnames={whole!r}"
     if name not in parameters and numbered:
         return f"argument {numbered[1]}", rule, f"sw.jit({shown}, static_argnums={numbered[1]})"
@@ -87,7 +87,7 @@ def _whole_argument(trace: Trace, name: str) -> tuple[str, type | None]:
     element = re.fullmatch(r"(\w+)\[\d+\]", name)
     if element is None:
         return name, None
-    whole = local_of(trace.function, element[1])
+    whole = local_of(trace.user_call.function, element[1])
     kind = type(whole)
     if kind not in (tuple, list) or not all(
         _is_integer(trace, item, f"{element[1]}[{i}]") for i, item in enumerate(whole)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any, TypeVar, overload
 from ._core import ir as _ir
 from .errors import message
 
-__all__ = ["Report", "aligned", "format_bytes", "place", "shown"]
+__all__ = ["Report", "aligned", "format_bytes", "place", "short_location"]
 
 Row = TypeVar("Row")
 Self = TypeVar("Self", bound="Report[Any]")
@@ -43,7 +42,7 @@ def place(file: str, line: int) -> str:
     return _ir.place_text(file, line)
 
 
-def shown(location: str) -> str:
+def short_location(location: str) -> str:
     """A location as text for people: files below the working directory are relative to it."""
     return location.removeprefix(os.getcwd() + os.sep)
 
@@ -141,6 +140,8 @@ class Report(Sequence[Row]):
 
     def to_json(self) -> str:
         """:meth:`to_dict` as JSON text."""
+        import json  # loaded only for this: it would slow down the import of shardwise
+
         return json.dumps(self.to_dict())
 
     def to_pandas(self) -> Any:

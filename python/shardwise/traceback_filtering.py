@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
-from ._core import error as _error, runtime as _runtime
+from ._core import error as _error, ir as _ir, runtime as _runtime
 
 __all__ = ["HIDDEN", "entry_point", "entry_points", "hide_frames"]
 
@@ -26,15 +26,15 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 _HERE = os.path.dirname(__file__)
 
-# The models are programs to read: their lines count as the user's.
-HIDDEN = [
+# Files and folders without code of the user. The models are programs to read: their lines count as the user's.
+HIDDEN = (
     *(os.path.join(_HERE, entry) for entry in sorted(os.listdir(_HERE)) if entry != "models"),
     *(os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
     contextlib.__file__,  # our context managers run through it
     string.__file__,  # debug.print checks format strings with its Formatter
     *(os.path.dirname(str(library.__file__)) + os.sep for library in (np, optree)),
-]
-_PREFIXES = tuple(HIDDEN)
+)
+_ir.hide_frames_of(HIDDEN)
 
 
 def entry_point(function: _F) -> _F:
@@ -105,7 +105,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _is_hidden(traceback: TracebackType) -> bool:
-    return traceback.tb_frame.f_code.co_filename.startswith(_PREFIXES)
+    return traceback.tb_frame.f_code.co_filename.startswith(HIDDEN)
 
 
 def _users(traceback: TracebackType | None) -> TracebackType | None:

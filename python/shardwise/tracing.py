@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from . import _core
 from .advice import bool_error, conversion_error, restored
 from .call_sites import Instruction
+from .debug_prints import DebugPrint
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
@@ -26,14 +28,12 @@ from .errors import (
     UnsupportedError,
     message,
 )
-from .mesh import Mesh
+from .implementations import IMPLEMENTATIONS
+from .mesh import Mesh, begin_trace, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
 
-if TYPE_CHECKING:
-    from .debug import DebugPrint
-
-__all__ = ["Limit", "Trace", "Tracer", "WeakTracer", "current_trace"]
+__all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -61,21 +61,21 @@ class Tracer(ArrayMethods):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
-            return _numpy().apply_ufunc(ufunc, method, inputs, kwargs)
+            return IMPLEMENTATIONS.apply_ufunc(ufunc, method, inputs, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         try:
-            return _numpy().apply_function(func, args, kwargs)
+            return IMPLEMENTATIONS.apply_function(func, args, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
     def __getitem__(self, index: Any) -> Any:
         try:
-            return _numpy().getitem(self, index)
+            return IMPLEMENTATIONS.getitem(self, index)
         except Exception as error:
             hide_frames(error)
             raise
@@ -127,7 +127,7 @@ class Tracer(ArrayMethods):
         raise TracerConversionError(message("format", "a traced array has no numbers yet", repr(self), way_out))
 
     def __repr__(self) -> str:
-        kind = "Array" if self._trace.eager else "Tracer"
+        kind = "Array" if self._trace.user_call.eager else "Tracer"
         return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
     def __hash__(self) -> int:
@@ -153,19 +153,6 @@ class WeakTracer(Tracer):
         return Tracer(self._trace, self._value, self.shape, self.dtype)
 
 
-_numpy_module: Any = None
-
-
-def _numpy() -> Any:
-    # shardwise.numpy imports this module; bound at the first traced call.
-    global _numpy_module
-    if _numpy_module is None:
-        from . import numpy as module
-
-        _numpy_module = module
-    return _numpy_module
-
-
 def refuse_escaped(x: Tracer) -> NoReturn:
     """Raise UnsupportedError for a tracer that is used outside the program it belongs to."""
     rule = "a traced value must not leave the function that recorded it"
@@ -188,20 +175,33 @@ class Limit(NamedTuple):
             raise self.error(message("call", self.must_hold, number, self.way_out))
 
 
+@dataclass(frozen=True)
+class UserCall:
+    """The call in the user's code that a program is recorded for; errors describe it.
+
+    Attributes:
+        function: the user's function.
+        eager: one NumPy call on Arrays outside jit, where the user knows of no tracer.
+        transform: the argument names of a transform, such as ``grad``, that is called outside jit.
+    """
+
+    function: Any = None
+    eager: bool = False
+    transform: tuple[str, ...] | None = None
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "core", "eager", "function", "groups", "hoisted", "implied", "limits",
-        "manual_axes", "mesh", "prints", "propagation", "refused", "transform",
+        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "propagation", "refused", "user_call",
     )  # fmt: skip
 
-    def __init__(self, name: str, mesh: Mesh | None) -> None:
+    def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:
         self.core = _core.ir.Trace(name)
+        self.user_call = user_call
         self.mesh = mesh
-        self.function: Any = None  # the user's, for errors
-        self.eager = False  # one NumPy call on Arrays: errors name no tracers
-        self.transform = False  # a transform that was called outside jit
         self.arguments: dict[int, str] = {}  # the names of arguments by their values
         # the last error of a tracer whose value was needed, and the user's instruction that asked for it
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None
@@ -364,11 +364,13 @@ class recording:  # noqa: N801
         self._trace = trace
 
     def __enter__(self) -> Trace:
+        begin_trace()
         _stack.traces.append(self._trace)
         return self._trace
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         _stack.traces.pop()
+        end_trace()
         original = restored(self._trace, error)
         if original is not None and error is not None:
             raise original.with_traceback(error.__traceback__) from None

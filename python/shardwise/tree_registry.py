@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import optree
 
 from .errors import message, shown
-from .interop.jax_objects import node_of_jax, unflattened_by_jax
+from .foreign import native, node_of
 from .partition_spec import PartitionSpec
-from .sharding import NamedSharding, native
+from .sharding import NamedSharding
 
 __all__ = [
     "NAMESPACE",
@@ -320,8 +320,8 @@ def _adopted(leaf: Any) -> bool:
     if cls.__module__.partition(".")[0] in _LEAF_MODULES or isinstance(leaf, type):
         _leaf_classes.add(cls)
         return False
-    if node_of_jax(leaf) is not None:
-        _register("register_pytree_node", cls, _flattened_as_in_jax, _unflattened_as_in_jax)
+    if node_of(leaf) is not None:
+        _register("register_pytree_node", cls, _flattened_as_foreign, _unflattened_as_foreign)
     elif hasattr(cls, "__array__"):
         _leaf_classes.add(cls)
         return False
@@ -333,14 +333,14 @@ def _adopted(leaf: Any) -> bool:
     return True
 
 
-def _flattened_as_in_jax(x: Any) -> tuple[Any, ...]:
-    node = node_of_jax(x)
+def _flattened_as_foreign(x: Any) -> tuple[Any, ...]:
+    node = node_of(x)
     assert node is not None
     return node.children, _Static(type(x), node.structure), node.keys
 
 
-def _unflattened_as_in_jax(static: _Static, children: Any) -> Any:
-    return unflattened_by_jax(static.value, children)
+def _unflattened_as_foreign(static: _Static, children: Any) -> Any:
+    return static.value.unflatten(children)
 
 
 def _holds_arrays(x: Any) -> bool:

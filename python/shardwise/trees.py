@@ -9,8 +9,9 @@ from typing import Any
 import optree
 
 from .errors import ShardingError, message
+from .foreign import native
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding, native
+from .sharding import UNSPECIFIED, NamedSharding
 from .tree_differences import difference
 from .tree_registry import NAMESPACE, adopt, path_of
 
@@ -21,6 +22,7 @@ __all__ = [
     "leaf_names",
     "leaf_paths",
     "native_specs",
+    "specs_per_leaf",
     "unflatten",
 ]
 
@@ -83,3 +85,8 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
         way_out = "give one spec for everything below a point of the tree, or one for each leaf"
         rule = "must be a prefix of the tree it describes"
         raise ShardingError(message(what, rule, difference(specs, tree, _is_spec), way_out)) from None
+
+
+def specs_per_leaf(specs: Any, tree: Any, what: str) -> list[Any]:
+    """One spec per leaf, None where it is unspecified."""
+    return [None if spec is UNSPECIFIED else spec for spec in broadcast_prefix(specs, tree, what)]

@@ -98,9 +98,7 @@ def test_passes_run_one_after_another_and_dashes_are_underscores(file: Path, cap
 
 @pytest.mark.parametrize("level", ["basic", "aggressive", "op-priority", "user-priority"])
 def test_the_levels_of_propagation_are_those_of_shardy(level: str, file: Path, capsys: Any) -> None:
-    strategy = "basic" if level == "basic" else "aggressive"
-    priorities = {"op-priority": "ops", "user-priority": "user"}.get(level, "none")
-    expected = _core.passes.propagate(_core.ir.parse(TEXT), strategy, priorities).text()
+    expected = _core.passes.run_passes(_core.ir.parse(TEXT), [f"propagate_{level}"]).text()
     assert run(capsys, "opt", file, f"--passes=propagate-{level}")[1] == expected
     assert '{"x", ?}' in expected
 
@@ -197,21 +195,21 @@ def test_a_text_that_is_wrong_is_refused_with_its_place(
 def test_what_a_pass_refuses_has_the_place_of_the_op(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "opt", file, "--passes=localize")
     assert (code, out) == (1, "")
-    assert err.startswith(
-        f"{file}:4:8: error: localize: the program must have been through assign and plan_reshards, got"
+    assert err == (
+        f"{file}:4:8: error: localize: the program must have been through assign and plan_reshards, got a program at "
+        "stage global; run assign and plan_reshards first\n"
     )
-    assert 'got stablehlo.dot_general from [{"x"}, {}], [{}, {}] to [{}, {}]; run assign and plan_reshards first' in err
     file.write_text(TEXT.replace("tensor<8x16xf32>\n  %z", 'tensor<8x16xf32> loc("train.py":3:4)\n  %z'))
     assert run(capsys, "opt", file, "--passes=localize")[2].startswith("train.py:3:1: error: localize:")
 
 
 ORDERS = [
-    ("localize", "assign and plan_reshards", "stablehlo.dot_general"),
-    ("propagate,localize", "assign and plan_reshards", "stablehlo.dot_general"),
-    ("propagate,plan-reshards,localize", "assign and plan_reshards", "stablehlo.dot_general"),
-    ("propagate,assign,localize", "plan_reshards", "sdy.reshard"),
-    ("propagate,optimize-collectives", "localize", "a sharded argument"),
-    ("propagate,assign,plan-reshards,optimize-collectives", "localize", "a sharded argument"),
+    ("localize", "assign and plan_reshards", "global"),
+    ("propagate,localize", "assign and plan_reshards", "propagated"),
+    ("propagate,plan-reshards,localize", "assign and plan_reshards", "propagated"),
+    ("propagate,assign,localize", "plan_reshards", "assigned"),
+    ("propagate,optimize-collectives", "localize", "propagated"),
+    ("propagate,assign,plan-reshards,optimize-collectives", "localize", "resharded"),
 ]
 
 
@@ -226,12 +224,13 @@ def test_a_pass_that_comes_too_early_names_those_that_go_before(
     last = passes.rpartition(",")[2].replace("-", "_")
     code, out, err = run(capsys, "opt", file, f"--passes={passes}")
     assert (code, out) == (1, "")
-    assert f"error: {last}: the program must have been through {missing}, got {got}" in err
-    assert err.endswith(f"; run {missing} first\n")
+    must_hold = f"{last}: the program must have been through {missing}, got a program at stage"
+    assert err.endswith(f"error: {must_hold} {got}; run {missing} first\n")
     *before, _ = passes.split(",")
     text = run(capsys, "opt", file, f"--passes={','.join(before)}")[1]  # of what a text holds, too
     file.write_text(text)
-    assert f"the program must have been through {missing}, got {got}" in run(capsys, "opt", file, f"--passes={last}")[2]
+    known = "global" if got == "propagated" else got
+    assert f"error: {must_hold} {known}; run {missing}" in run(capsys, "opt", file, f"--passes={last}")[2]
 
 
 @pytest.mark.parametrize(
@@ -245,26 +244,33 @@ def test_a_pass_that_comes_too_late_says_behind_what(last: str, file: Path, caps
     name = last.replace("-", "_")
     planned = "propagate,assign,plan-reshards"
     err = run(capsys, "opt", file, f"--passes={planned},localize,{last}")[2]
-    assert f"error: {name}: the program must not have been through localize, got shardwise.all_gather; give it" in err
+    late = f"error: {name}: the program must not have been through"
+    assert f"{late} localize, got a program at stage local; give it the program before that" in err
     code, _, err = run(capsys, "opt", file, f"--passes={planned},{last}")
     assert code == (last in ("assign", "insert-reshards"))
-    assert code == 0 or f"{name}: the program must not have been through plan_reshards, got sdy.all_gather" in err
+    assert code == 0 or f"{late} plan_reshards, got a program at stage resharded; give it the program before" in err
 
 
 def test_a_program_of_one_device_is_known_where_it_moves_nothing(file: Path, capsys: Any) -> None:
     err = run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize,localize")[2]
-    assert "the program must not have been through localize, got the program of one device" in err
+    assert "the program must not have been through localize, got a program at stage local; give it" in err
     local = run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
     file.write_text(local)
     assert run(capsys, "opt", file, "--passes=optimize-collectives") == (0, local, "")
+
+
+def claims_to_be_resharded(text: str, file: Path) -> None:
+    """A text whose author is wrong about the passes that it has been through."""
+    file.write_text(text.replace("module {", 'module attributes {shardwise.stage = "resharded"} {'))
 
 
 def test_results_must_lie_where_the_signature_says(file: Path, capsys: Any) -> None:
     file.write_text(
         TEXT.replace("-> tensor<8x16xf32> {", "-> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {")
     )
-    err = run(capsys, "opt", file, "--passes=propagate,localize")[2]
-    assert 'got result 0 in [{"x"}, {}], declared [{}, {}]; run assign and plan_reshards first' in err
+    claims_to_be_resharded(run(capsys, "opt", file, "--passes=propagate")[1], file)
+    err = run(capsys, "opt", file, "--passes=localize")[2]
+    assert 'localize: result 0 must be sharded as declared, [{}, {}], got [{"x"}, {}]; run assign on the program' in err
 
 
 def test_sums_of_parts_are_not_taken_for_whole(file: Path, capsys: Any) -> None:
@@ -276,10 +282,12 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
   return %0 : tensor<8xf32>
 }"""  # noqa: E501
     )
-    code, out, err = run(capsys, "opt", file, "--passes=propagate,localize")
-    assert (code, out) == (1, "")
-    assert 'got stablehlo.reduce from [{}, {"y"}], [] to [{}]; run assign and plan_reshards first' in err
     assert "all_reduce" in run(capsys, "opt", file, "--passes=propagate,assign,plan-reshards,localize")[1]
+    claims_to_be_resharded(run(capsys, "opt", file, "--passes=propagate")[1], file)
+    code, out, err = run(capsys, "opt", file, "--passes=localize")
+    assert (code, out) == (1, "")
+    assert 'what it sums up must be whole, or its result left unreduced, got dim 1 of operand 0 over "y"' in err
+    assert err.startswith(f"{file}:4:10: error: stablehlo.reduce: ")
 
 
 @pytest.mark.parametrize(

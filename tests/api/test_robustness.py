@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def test_a_partitioned_program_is_not_partitioned_again() -> None:
     program = traced_layer().lower().compile()
     local = _core.ir.parse(program.as_text("local", locations=True))
     with pytest.raises(
-        sw.ShardingError, match=r"must not have been through localize, got shardwise\.\w+.*test_robustness"
+        sw.ShardingError, match=r"must not have been through localize, got a program at stage local; .*test_robustness"
     ):
         _core.passes.compile(local, MESH._core)
 
@@ -170,6 +171,28 @@ def test_each_program_is_dumped_to_a_folder_of_its_own(tmp_path: Path) -> None:
     assert names[0] == "00_trace.mlir"
     assert names[1:] == [f"{i:02}_{name}.mlir" for i, name in enumerate(_core.passes.pass_names(), 1)]
     assert "stablehlo.multiply" in (tmp_path / "0002_jit_g" / "00_trace.mlir").read_text()
+
+
+def test_the_steps_of_a_pass_are_dumped_and_timed_with_the_detailed_log(tmp_path: Path) -> None:
+    script = """
+        import numpy as np, shardwise as sw
+        program = sw.jit(lambda x: x + x, mesh=sw.Mesh({"x": 2})).lower(np.arange(4.0)).compile()
+        steps = program._compiled.step_seconds
+        assert list(steps) == ["propagate"]
+        assert abs(sum(steps["propagate"].values()) - program.seconds["propagate"]) < 1e-6
+    """
+    done = run_script(script, SHARDWISE_DUMP_DIR=str(tmp_path), SHARDWISE_LOG="2", SHARDWISE_VERIFY="1")
+    assert done.returncode == 0, done.stderr
+    (folder,) = tmp_path.iterdir()
+    steps = sorted(path for path in folder.iterdir() if path.name.startswith("03_propagate_"))
+    assert [path.name[:16] for path in steps] == [f"03_propagate_{i:02}_" for i in range(1, len(steps) + 1)]
+    assert {"03_propagate_04_split_constants.mlir", "03_propagate_14_close_shardings.mlir"} <= {p.name for p in steps}
+    assert (folder / "03_propagate.mlir").read_text() == steps[-1].read_text()
+    assert "[?]" not in steps[-1].read_text()
+    for path in steps:
+        name = path.stem.partition("propagate_")[2][3:]
+        assert re.search(rf"^shardwise:   {name} +[0-9.]+ ms +1 ops$", done.stderr, re.MULTILINE), done.stderr
+        sw.parse(path.read_text())
 
 
 def test_a_folder_for_dumps_that_cannot_be_is_an_error_of_the_user(tmp_path: Path) -> None:

@@ -479,7 +479,10 @@ def unknown_pass() -> None:
     sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
 
 
-@row(sw.ShardingError, r"localize: the program must not have been through localize, got shardwise.all_reduce; give it")
+@row(
+    sw.ShardingError,
+    r"localize: the program must not have been through localize, got a program at stage local; give it the program",
+)
 def pass_on_a_program_that_is_partitioned() -> None:
     program = on_mesh(lambda x: x.sum(), in_shardings=P("data")).lower(X).compile()
     sw.parse(program.as_text("local")).run("localize")

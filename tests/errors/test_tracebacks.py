@@ -137,7 +137,7 @@ def test_an_internal_error_keeps_every_frame() -> None:
         sw.jit(f, mesh=MESH)(X)
     frames = frames_of(caught.value)
     assert frames[-1] == "f"
-    assert {"__call__", "_program", "_trace"} < set(frames)
+    assert {"__call__", "_program", "traced"} < set(frames)
 
 
 def test_an_error_whose_context_is_an_internal_error_keeps_every_frame() -> None:
@@ -149,7 +149,7 @@ def test_an_error_whose_context_is_an_internal_error_keeps_every_frame() -> None
 
     with pytest.raises(KeyError) as caught:
         sw.jit(f, mesh=MESH)(X)
-    assert "_trace" in frames_of(caught.value)
+    assert "traced" in frames_of(caught.value)
 
 
 SCRIPT = """

@@ -21,6 +21,7 @@ import shardwise as sw
 import shardwise.dtensor
 import shardwise.random
 import shardwise.testing
+from tools.public_api import package_names
 
 SECONDS = 20  # for one call
 MOST_ARGUMENTS = 4
@@ -83,7 +84,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
         "sw.layouts": sw.layouts, "sw.tree": sw.tree, "sw.debug": sw.debug,
     }  # fmt: skip
     for prefix, module in modules.items():
-        for name in (*module.__all__, *getattr(module, "_NOT_STARRED", ())):
+        for name in package_names() if module is sw else module.__all__:
             if callable(value := getattr(module, name)) and is_ours(value):
                 yield f"{prefix}.{name}", value
     for prefix, value in instances().items():

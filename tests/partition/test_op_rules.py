@@ -157,7 +157,7 @@ def test_propagation_follows_the_rule_of_the_text(
     module = sw.parse(PROGRAM).with_sharding_rule(op, sw.sharding_rule(rule, **words))
     text = str(module)
     for spelling in (text, text.replace(", custom>", ">")):
-        core = sw._core.passes.propagate(sw.parse(spelling)._core, *LEVELS[level])
+        core = sw._core.passes.run_passes(sw.parse(spelling)._core, [LEVELS[level]])
         ours = shardings_of(shardy.run(core.text()))
         assert not differences(ours, shardings_of(shardy.run(spelling, level)))
 
@@ -189,7 +189,7 @@ def test_a_custom_call_is_named_by_its_target(shardy: ShardyOracle) -> None:
 }
 """
     module = sw.parse(text).with_sharding_rule("my_dot", "i j, j k -> i k")
-    ours = shardings_of(shardy.run(sw._core.passes.propagate(module._core, "aggressive", "user").text()))
+    ours = shardings_of(shardy.run(sw._core.passes.run_passes(module._core, ["propagate_user_priority"]).text()))
     theirs = shardings_of(shardy.run(str(module), "sdy-user-priority-propagate"))
     assert not differences(ours, theirs)
     assert ours["argument 1"] == '#sdy.sharding<@mesh, [{"y", ?}, {?}]>'

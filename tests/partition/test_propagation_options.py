@@ -8,9 +8,10 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ import pytest
 import shardwise as sw
 from shardwise import P, _core
 from shardwise.cli import main
-from shardwise.propagation_options import STRATEGIES
+from shardwise.jit.options import JitOptions
+from shardwise.propagation_options import STRATEGIES, PropagationKeywords, PropagationOptions
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 A = np.arange(40, dtype=np.float32).reshape(10, 4)
@@ -66,7 +68,8 @@ def test_options_mean_the_same_everywhere(options: dict[str, Any], tmp_path: Pat
     assert by_text.to_dict() == sw.parse(file.read_text()).why("%1", **options).to_dict()
     assert main(["why", str(file), "%1", "--json", *words]) == 0
     assert json.loads(capsys.readouterr().out) == by_text.to_dict()
-    for name in ("h", "g", "a", "tanh", "reshape[0]", "test_propagation_options.py:35"):
+    line = f"test_propagation_options.py:{model.__code__.co_firstlineno + 1}"
+    for name in ("h", "g", "a", "tanh", "reshape[0]", line):
         assert special.why(name).to_dict() == plain.why(name, **options).to_dict() == program.why(name).to_dict()
 
 
@@ -419,3 +422,20 @@ def test_a_level_is_explained_by_the_strategy_in_its_name() -> None:
     assert "by basic propagation" in str(basic.why("%h", strategy="basic"))
     with pytest.raises(sw.ShardingError, match="must be that of the propagation, 'basic', got 'aggressive'"):
         basic.why("%h", strategy="aggressive")
+
+
+def test_every_user_has_the_fields_of_one_dataclass() -> None:
+    names = {option.name for option in fields(PropagationOptions)}
+    assert set(PropagationKeywords.__annotations__) == names
+    for function in (sw.jit, sw.Module.propagate, sw.Module.why, sw.Module.run):
+        assert names <= set(inspect.signature(function).parameters)
+    assert set(inspect.signature(sw.jit).parameters) - {"fun"} == get_type_hints(JitOptions).keys()
+
+
+@pytest.mark.parametrize("command", ["opt", "why"])
+def test_the_command_line_has_an_argument_for_each_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    for option in fields(PropagationOptions):
+        assert f"--{option.name.replace('_', '-')} " in text

@@ -18,7 +18,9 @@ from pathlib import Path
 
 OPENS = re.compile(r"^( *)(?:template .*> )?class (?:\[\[\w+\]\] )?([\w:]+)[^;]*\{$")
 # `Type name_;`, `Type name_ = value;`, `Type name_{…};`, `Type a_, b_;`: private members end in an underscore.
-MEMBER = re.compile(r"^(?:static |mutable |const )*[\w:<>,*&\s\[\]()]+?[ &*]((?:\w+_(?: = [^,;]+|\{[^;]*\})?(?:, )?)+);")
+MEMBER = re.compile(
+    r"^(?:static |mutable |const )*[\w:<>,*&\s\[\]()]+?[ &*]((?:\w+_(?: = [^,;]+|\{[^;]*\})?(?:, )?)+);"
+)
 
 
 @dataclass(frozen=True)

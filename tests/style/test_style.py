@@ -20,6 +20,7 @@ from tests.style.source_tree import (
     python_functions,
     relative,
 )
+from tools.public_api import package_names
 
 CPP_TESTS = ROOT / "tests" / "unit"
 PASSES = ("transforms", "propagation", "explanation", "reshard", "partition", "compiler")
@@ -30,7 +31,10 @@ OP_NAME = re.compile(r'"(?:stablehlo|chlo|sdy|shardwise)\.[a-z_]+"')
 def linked_folders() -> dict[str, set[str]]:
     """For each folder of cpp/shardwise all that it links, directly or not: cpp/CMakeLists.txt is the one list."""
     text = (ROOT / "cpp" / "CMakeLists.txt").read_text()
-    lists = {m[1]: re.findall(r"shardwise_(\w+)", m[2]) for m in re.finditer(r"^shardwise_library\((\w+)([^)]*)\)", text, re.M)}
+    lists = {
+        m[1]: re.findall(r"shardwise_(\w+)", m[2])
+        for m in re.finditer(r"^shardwise_library\((\w+)([^)]*)\)", text, re.M)
+    }
     extension = re.search(r"target_link_libraries\(_core PRIVATE ([^)]*)\)", text)
     assert extension is not None
     lists["bindings"] = re.findall(r"shardwise_(\w+)", extension[1])
@@ -161,7 +165,7 @@ def test_every_public_name_has_a_docstring() -> None:
     import shardwise as sw
 
     missing = []
-    for name in (*sw.__all__, *sw._NOT_STARRED):
+    for name in package_names():
         value = getattr(sw, name)
         if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
             continue

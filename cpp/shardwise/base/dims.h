@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes and index lists. `Dims` owns, `DimSpan` refers; both hold int64 sizes, major dim first.
+// Shapes and index lists. `Dims` owns its values and `DimSpan` refers to them. Both hold int64 sizes, major dim first.
 //
 //   row_major_strides({4, 3, 2}, 4)  ->  {24, 8, 4}      (bytes, for 4-byte items)
 //   element_count({4, 0, 2})         ->  0
@@ -22,7 +22,7 @@ bool equal(DimSpan a, DimSpan b);
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Advances `index` to the next position of `shape` in row-major order; false after the last one.
+// Advances `index` to the next position of `shape` in row-major order. Returns false after the last one.
 bool next_index(std::span<int64_t> index, DimSpan shape);
 
 }  // namespace shardwise

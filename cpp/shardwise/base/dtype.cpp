@@ -64,8 +64,8 @@ std::optional<DType> find(std::string_view DTypeInfo::* member, std::string_view
   return std::nullopt;
 }
 
-// double -> float with "round to odd": cut, and set the last bit if anything was lost. A second rounding, to a format
-// with at least two bits less, then gives what one rounding of the double would have given.
+// double -> float with "round to odd": truncate, and set the last bit if the result is inexact. A second rounding, to a
+// format with at least two bits less, then equals one rounding of the double.
 float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || value != value) return nearest;
@@ -111,10 +111,10 @@ Float16::Float16(float value) {
   } else if (magnitude >= 0x47800000U) {
     result = 0x7C00U;  // 65536 and more, infinity
   } else if (magnitude >= 0x38800000U) {
-    // Normal: add half of the last kept bit, less one if that bit is even; the carry may reach infinity, rightly.
+    // Normal: add half of the last kept bit, less one if that bit is even. The carry may correctly reach infinity.
     result = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
   } else {
-    // Subnormal or zero: floats in [0.5, 1) have our subnormals' last bit, 2^-24, so that the addition rounds.
+    // Subnormal or zero: floats in [0.5, 1) have the last bit of f16 subnormals, 2^-24, so the addition rounds.
     result = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   }
   bits = static_cast<uint16_t>(sign | result);
@@ -208,7 +208,7 @@ Scalar load(DType dtype, const void* element) {
     Scalar scalar;
     scalar.dtype = dtype;
     if constexpr (std::is_same_v<T, bool>) {
-      uint8_t byte = 0;  // foreign memory may hold any byte; NumPy takes all but 0 for true
+      uint8_t byte = 0;  // foreign memory may hold any byte; NumPy treats all but 0 as true
       std::memcpy(&byte, element, 1);
       scalar.integer = byte != 0;
     } else {

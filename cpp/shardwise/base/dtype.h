@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types. Text names are MLIR's (`i1`, `ui8`, `bf16`, `f32`); NumPy names are NumPy's and ml_dtypes'
+// Element types. Names in program text are MLIR's (`i1`, `ui8`, `bf16`, `f32`); NumPy names are NumPy's and ml_dtypes'
 // (`bool`, `uint8`, `bfloat16`, `float32`).
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace shardwise {
 
-// Those up to kF64 have kernels. The others may stand in a text, which can be read, propagated and printed; a token is
-// what ops with effects hand each other, and has rank 0.
+// Dtypes up to kF64 have kernels. The others may occur in a text, which can be parsed, propagated and printed. A token
+// has rank 0; tokens order the ops that have effects.
 // clang-format off: one row with kernels, one without
 enum class DType : uint8_t {
   kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64,
@@ -27,7 +27,7 @@ int64_t item_size(DType dtype);            // bytes of one element
 std::string_view mlir_name(DType dtype);   // "f32"
 std::string_view numpy_name(DType dtype);  // "float32"
 std::optional<DType> dtype_from_mlir(std::string_view name);
-std::optional<DType> dtype_from_numpy(std::string_view name);  // those with kernels
+std::optional<DType> dtype_from_numpy(std::string_view name);  // dtypes with kernels only
 
 bool is_float(DType dtype);  // real numbers
 bool is_complex(DType dtype);
@@ -35,7 +35,7 @@ bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
 inline bool is_integer(DType dtype) { return is_signed_integer(dtype) || is_unsigned_integer(dtype); }
 
-// Storage of the two 16-bit floats; arithmetic happens in float32 with one rounding (to nearest even) per result.
+// Storage of the two 16-bit floats. Arithmetic happens in float32, with one rounding (to nearest even) per result.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
@@ -72,7 +72,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   }
 }
 
-// One number of any dtype, exact: integers keep all 64 bits, floats are held as double.
+// One number of any dtype, exact: integers keep all 64 bits, and floats are stored as double.
 struct Scalar {
   DType dtype = DType::kF32;
   union {

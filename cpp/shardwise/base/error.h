@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The errors of the package. A message says what must hold, what was found, and the way out:
+// The errors of the package. A message states the requirement, the value found, and the fix:
 //
 //   fail<ShapeError>("stablehlo.add", "operands must have the same shape", "tensor<4xf32> and tensor<5xf32>",
 //                    "broadcast one of them first");
 //   // ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32> and tensor<5xf32>;
 //   //             broadcast one of them first (at train.py:31)
 //
-// The location of the user's line is appended by whoever knows it (`Error::at`). Bindings translate each class to a
-// Python exception of the same name, which is also a ValueError or a TypeError; InternalError is a bug in shardwise.
+// The code that knows the user's line appends it (`Error::at`). Bindings translate each class to a Python exception of
+// the same name, which is also a ValueError or a TypeError. InternalError is a bug in shardwise.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Error : public std::runtime_error {
   const char* what() const noexcept override { return message_.c_str(); }
   const std::string& message() const { return message_; }
 
-  // Appends the user's location once; later calls are ignored, since the innermost one is the most precise.
+  // Appends the user's location once. Later calls are ignored, because the innermost location is the most precise.
   void at(std::string_view location);
 
  private:
@@ -53,12 +53,12 @@ class InternalError : public Error {
   using Error::Error;
 };
 
-// A buffer that the machine's memory does not hold. Who allocates knows its size, who runs an op knows for what:
+// A buffer that does not fit into memory. The allocator knows the size, and the code that runs an op adds the op:
 //
 //   catch (const OutOfMemoryError& error) { throw error.named("stablehlo.add", "tensor<4x8xf32> on 2 devices"); }
 class OutOfMemoryError : public Error {
  public:
-  // `bytes` is 0 where the size is not known.
+  // `bytes` is 0 when the size is unknown.
   OutOfMemoryError(std::string_view subject, std::string_view buffer, int64_t bytes);
   OutOfMemoryError named(std::string_view subject, std::string_view buffer) const { return {subject, buffer, bytes_}; }
 
@@ -87,7 +87,8 @@ template <class E>
   throw E(error_message(subject, must_hold, got, way_out));
 }
 
-// An invariant of shardwise itself: when `condition` is false, throws InternalError with the C++ source position.
+// Checks an invariant of shardwise itself. When `condition` is false, throws InternalError with the C++ source
+// position.
 void check_internal(bool condition, std::string_view what,
                     std::source_location where = std::source_location::current());
 

@@ -82,7 +82,7 @@ double narrow_float_value(DType dtype, uint8_t bits) {
   return negative ? -value : value;
 }
 
-// There are few enough to look at each.
+// A linear search suffices, because there are at most 256 patterns.
 std::optional<uint8_t> narrow_float_bits(DType dtype, double value) {
   const int width = bit_width(dtype);
   std::optional<uint8_t> best;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The floats of eight bits and less, as texts have them: each bit pattern stands for a double, exactly.
+// Floats of eight bits or less, for program text: each bit pattern represents a double exactly.
 //
 //   narrow_float_value(DType::kF8E4M3FN, 0x3C)    // 1.5
-//   narrow_float_bits(DType::kF8E4M3FN, 1.5)      // 0x3C; 500.0 lies beyond the largest one: nothing
+//   narrow_float_bits(DType::kF8E4M3FN, 1.5)      // 0x3C; 500.0 exceeds the largest value: none
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ bool is_narrow_float(DType dtype);
 int bit_width(DType dtype);
 DType part_of_complex(DType dtype);  // f32 of complex<f32>
 
-// `bits` has no bit beyond bit_width(dtype).
+// `bits` has no bits above bit_width(dtype).
 double narrow_float_value(DType dtype, uint8_t bits);
-// The nearest one, ties to even; of infinities and NaNs only those that the dtype has.
+// Rounds to nearest, ties to even. Returns none for infinities and NaNs that the dtype does not have.
 std::optional<uint8_t> narrow_float_bits(DType dtype, double value);
 
 }  // namespace shardwise

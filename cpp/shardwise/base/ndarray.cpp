@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest vector register
 
-// Null where the machine has not that much memory.
+// Returns null when the machine does not have that much memory.
 std::shared_ptr<void> allocate(int64_t bytes) {
   void* memory = ::operator new(static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment, std::nothrow);
   return {memory, [](void* p) { ::operator delete(p, kAlignment); }};
 }
 
-// Bytes of a dense array; an error where they do not fit into 63 bits: a product that wraps would pass for a small one.
-// Dims of size 0 do not excuse the others, whose product is still computed as a stride.
+// Bytes of a dense array. Throws when they do not fit into 63 bits, because a wrapped product would look like a small
+// size. A dim of size 0 does not exempt the others: their product is still computed as a stride.
 int64_t dense_bytes(DType dtype, const Dims& shape) {
   int64_t bytes = item_size(dtype);
   bool is_empty = false;
@@ -52,7 +52,7 @@ NdArray NdArray::empty(DType dtype, Dims shape) {
 
 NdArray NdArray::full(DType dtype, Dims shape, Scalar value) {
   check_internal(value.dtype == dtype, "NdArray::full: the scalar has the array's dtype");
-  dense_bytes(dtype, shape);  // for its checks
+  dense_bytes(dtype, shape);  // checks the size
   std::shared_ptr<void> memory = allocate(item_size(dtype));
   if (memory == nullptr) throw OutOfMemoryError("array", str(dtype), item_size(dtype));
   auto* data = static_cast<std::byte*>(memory.get());
@@ -86,7 +86,7 @@ NdArray NdArray::sliced(int64_t dim, int64_t start, int64_t size) const {
   check_internal(start >= 0 && size >= 0 && start <= shape_[d] - size, "NdArray::sliced: the slice lies inside");
   NdArray view = *this;
   view.shape_[d] = size;
-  if (view.size() != 0) view.data_ += start * strides_[d];  // an empty view keeps its address: it might lie outside
+  if (view.size() != 0) view.data_ += start * strides_[d];  // the address of an empty view might be out of range
   return view;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NdArray: a strided view of refcounted bytes. Strides are in bytes, may be 0 (broadcast) or negative.
+// NdArray: a strided view of refcounted bytes. Strides are in bytes; they may be 0 (broadcast) or negative.
 //
 //   NdArray a = NdArray::empty(DType::kF32, {4, 6});      // own 64-byte-aligned buffer, row-major
 //   NdArray b = a.sliced(1, 2, 3);                         // columns 2..4: same buffer, shape {4, 3}, strides {24, 4}

@@ -54,7 +54,7 @@ Settings read_settings(const std::function<const char*(const char* name)>& envir
 }
 
 const Settings& settings() {
-  // If the text is wrong the initialisation throws, and is tried again by the next call.
+  // If the value is invalid, the initialization throws, and the next call tries again.
   static const Settings kSettings = read_settings([](const char* name) -> const char* { return std::getenv(name); });
   return kSettings;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every switch of the package. They are environment variables, read once, here and nowhere else:
+// All switches of the package. They are environment variables, read once and only here:
 //
 //   SHARDWISE_LOG        0     1: each pass with its time; 2: also what it decided                        (to stderr)
 //   SHARDWISE_DUMP_DIR         a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …
@@ -26,7 +26,7 @@ struct Settings {
   bool full_traceback = false;
 };
 
-// The table above as data, for the docs.
+// The table above as data, for the documentation.
 struct SettingRow {
   std::string_view name;
   std::string_view default_value;
@@ -36,7 +36,7 @@ std::span<const SettingRow> settings_table();
 
 const Settings& settings();
 
-// What `settings()` reads, with the environment as an argument. An error names the variable and its value.
+// The parser of `settings()`, with the environment as an argument. An error names the variable and its value.
 Settings read_settings(const std::function<const char*(const char* name)>& environment);
 
 }  // namespace shardwise

@@ -21,7 +21,7 @@ struct CopyDim {
 
 constexpr int64_t kTileBytes = 64;  // one cache line
 
-// Dims in the order of the destination's memory, without those of size 1, neighbours that nest merged into one.
+// Orders dims as in the destination's memory, drops dims of size 1, and merges neighbors that nest.
 std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_strides) {
   std::vector<CopyDim> dims;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -31,6 +31,7 @@ std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_
                    [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<CopyDim> merged;
   for (const CopyDim& dim : dims) {
+    // Fewer, longer rows: contiguous arrays become a single memcpy.
     if (!merged.empty() && merged.back().to == dim.to * dim.size && merged.back().from == dim.from * dim.size) {
       merged.back() = {merged.back().size * dim.size, dim.to, dim.from};
     } else {
@@ -70,7 +71,7 @@ void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
   }
   auto* target = reinterpret_cast<T*>(to);
   const auto* source = reinterpret_cast<const T*>(from);
-  if (row.to == kItem) {  // apart, so that the compiler knows the stride of the stores
+  if (row.to == kItem) {  // a separate case, so that the compiler knows the stride of the stores
     auto line = xtensor_line(target, row.size);
     if (row.from == 0) {
       line.fill(*source);
@@ -83,9 +84,9 @@ void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
   }
 }
 
-// `row` runs along the destination's memory, `column` along the source's. Through a tile that stays in registers and
-// L1, each cache line of either side is touched once: reading down a column with a stride of a power of two would evict
-// every line before its second element is used.
+// `row` follows the destination's memory and `column` the source's. A tile that stays in registers and L1 touches each
+// cache line of either side once. Reading down a column with a power-of-two stride would evict every line before its
+// second element is used.
 template <class T>
 void copy_transposed(const CopyDim& row, const CopyDim& column, std::byte* to, const std::byte* from) {
   constexpr int64_t kItem = sizeof(T);
@@ -140,7 +141,7 @@ void copy_strided(int64_t item_size, DimSpan shape, std::byte* to, DimSpan to_st
                   DimSpan from_strides) {
   if (element_count(shape) == 0) return;
   std::vector<CopyDim> dims = normalised(shape, to_strides, from_strides);
-  if (!is_aligned(item_size, dims, to, from)) {  // a user's array: byte by byte
+  if (!is_aligned(item_size, dims, to, from)) {  // a misaligned user array: copy byte by byte
     dims.push_back({item_size, 1, 1});
     item_size = 1;
   }

@@ -6,7 +6,7 @@
 namespace shardwise {
 namespace {
 
-// Long enough for every int64, uint64 and shortest double ("-2.2250738585072014e-308").
+// Fits every int64, uint64 and shortest double ("-2.2250738585072014e-308").
 constexpr size_t kLongestNumber = 32;
 
 template <class T>
@@ -18,7 +18,7 @@ void append_number(std::string& out, T value) {
 
 template <class T>
 std::string shortest(T value) {
-  if (value != value) return "nan";  // to_chars would tell -nan from nan, which says nothing to a reader
+  if (value != value) return "nan";  // to_chars would distinguish -nan from nan, which does not help a reader
   std::string out;
   append_number(out, value);
   return out;

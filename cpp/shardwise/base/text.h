@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text from parts, for errors and printers:
+// Builds text from parts, for errors and printers:
 //
 //   str("dim ", 1, " of ", Dims{7, 2}, " is ", 0.1f, " for ", DType::kF32)  ->  "dim 1 of [7, 2] is 0.1 for f32"
 //   join(std::vector{1, 2, 3}, "x")                                         ->  "1x2x3"
 //   join(axes, ", ", [](const Axis& axis) { return axis.name; })            ->  "data, model"
 //
-// Floats print with the fewest digits that read back as the same value. A type of ours takes part by having a function
+// Floats print with the fewest digits that parse to the same value. A type of shardwise takes part by defining
 // `to_text(const T&)` in its own namespace.
 #pragma once
 

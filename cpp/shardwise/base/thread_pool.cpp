@@ -19,16 +19,16 @@
 namespace shardwise {
 namespace {
 
-// More chunks than threads, so that a thread that was late or interrupted does not hold up the rest.
+// More chunks than threads, so that a late or preempted thread does not delay the others.
 constexpr int64_t kChunksPerThread = 4;
-// So that a chunk, which nothing interrupts, takes milliseconds however large the work is.
+// Chunks cannot be interrupted, so this bounds their duration to milliseconds, however large the work is.
 constexpr int64_t kMaxGrainsPerChunk = 1024;
 
 struct Job;
-thread_local Job* t_job = nullptr;                            // the one that this thread works on
+thread_local Job* t_job = nullptr;                            // the job that this thread works on
 thread_local const std::function<void()>* t_check = nullptr;  // of the innermost InterruptScope
 
-// Ends nested work of a job that has failed already.
+// Ends nested work of a job that has already failed.
 struct JobFailed {};
 
 void check_interrupt();
@@ -50,6 +50,7 @@ struct Job {
   void work() {
     t_job = this;
     while (true) {
+      // Relaxed, because chunks are independent; the mutex of the pool orders their results before the caller's reads.
       const int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
       if (begin >= count) break;
       try {
@@ -72,6 +73,7 @@ void check_interrupt() {
 }
 
 void run_alone(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f) {
+  // Divide rather than multiply: the product may overflow for a large grain.
   const int64_t step = grain > count / kMaxGrainsPerChunk ? count : grain * kMaxGrainsPerChunk;
   for (int64_t begin = 0; begin < count; begin += step) {
     if (begin > 0) check_interrupt();
@@ -81,7 +83,7 @@ void run_alone(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin
 
 class Pool {
  public:
-  // False when another thread's job is running: the caller then does its work alone.
+  // Returns false when another thread's job is running; the caller then works alone.
   bool run(Job& job, int threads) {
     const std::unique_lock<std::mutex> user(user_mutex_, std::try_to_lock);
     if (!user.owns_lock()) return false;
@@ -94,7 +96,7 @@ class Pool {
     for (int i = 0; i < threads - 1; ++i) wake_.notify_one();
     job.work();
     std::unique_lock lock(mutex_);
-    job_ = nullptr;  // a thread that wakes only now finds nothing, and the job may leave the caller's stack
+    job_ = nullptr;  // a thread that wakes now finds no job, so the job may leave the caller's stack
     seats_ = 0;
     done_.wait(lock, [this] { return working_ == 0; });
     return true;
@@ -103,7 +105,7 @@ class Pool {
  private:
   void start_threads(int wanted) {
     if (started_ >= wanted) return;
-    // Signals are for the user's threads: a worker that took Ctrl-C would leave the main thread asleep in its system
+    // Signals are for the user's threads: if a worker took Ctrl-C, the main thread would stay asleep in its system
     // call.
     sigset_t all;
     sigset_t before;
@@ -112,7 +114,7 @@ class Pool {
     try {
       for (; started_ < wanted; ++started_) std::thread([this] { serve(); }).detach();
     } catch (const std::system_error&) {
-      // No more threads to be had: those that started, and the caller, do all the work.
+      // The system has no more threads: those that started, and the caller, do all the work.
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -141,20 +143,21 @@ class Pool {
   int started_ = 0;
 };
 
-// Never destroyed: threads parked on a condition variable that static destruction takes away hang the exit.
+// Never destroyed: if static destruction removed the condition variable that threads are parked on, exit would hang.
 std::atomic<Pool*> g_pool{nullptr};
 std::atomic<int> g_thread_count{0};  // 0: not set
 
 Pool& pool() {
   Pool* current = g_pool.load(std::memory_order_acquire);
   if (current != nullptr) return *current;
-  // The child of a fork has none of the threads, and perhaps a locked mutex: it gets a new pool, the old one is left.
+  // The child of a fork has none of the threads, and perhaps a locked mutex. It gets a new pool and abandons the old
+  // one.
   static const int kRegistered =
       pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });
   static_cast<void>(kRegistered);
   auto fresh = std::make_unique<Pool>();
   if (g_pool.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  return *current;  // another thread was first
+  return *current;  // another thread created the pool first
 }
 
 }  // namespace

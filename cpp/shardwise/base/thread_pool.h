@@ -7,10 +7,10 @@
 //   });
 //
 // The calling thread works too, and the call returns when every chunk is done. Small ranges (count <= grain), nested
-// calls and calls while another thread uses the pool run at once on the calling thread. The first exception thrown by a
-// chunk reaches the caller; chunks not yet begun are then left out. Chunk borders depend on the number of threads, so
-// the result of a chunk must not depend on where it begins. Idle threads are parked (they never spin); after a fork the
-// child starts its own; process exit does not wait for them.
+// calls, and calls while another thread uses the pool run directly on the calling thread. The first exception thrown by
+// a chunk reaches the caller, and chunks that have not begun are skipped. Chunk borders depend on the number of
+// threads, so the result of a chunk must not depend on where it begins. Idle threads are parked (they never spin). A
+// forked child starts its own threads. Process exit does not wait for them.
 //
 //   const InterruptScope scope(check_signals);   // parallel_for on this thread calls it between chunks; it may throw
 #pragma once
@@ -22,14 +22,15 @@
 
 namespace shardwise {
 
-// Threads that work on one parallel_for, the caller's included: SHARDWISE_THREADS, or one per processor.
+// Number of threads for one parallel_for, including the caller: SHARDWISE_THREADS, or one per processor.
 int thread_count();
 void set_thread_count(int count);  // 0: back to the setting
 
-// The untyped form: one pointer and one function pointer, so that the pool is compiled once.
+// The untyped form: one pointer and one function pointer, so the pool is compiled once.
 void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int64_t begin, int64_t end), void* f);
 
-// While it lives, long work of this thread asks `check` every now and then, and ends with what that throws.
+// During its lifetime, long work of this thread calls `check` regularly, and ends with the exception that `check`
+// throws.
 class InterruptScope {
  public:
   explicit InterruptScope(const std::function<void()>& check);

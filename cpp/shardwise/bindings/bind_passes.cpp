@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
-#include <set>
+#include <memory>
 
 #include <pybind11/stl.h>
 
@@ -9,21 +8,19 @@
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
-#include "shardwise/bindings/compiled.h"
 #include "shardwise/bindings/explanations.h"
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
 #include "shardwise/compiler/named_passes.h"
+#include "shardwise/compiler/pipeline.h"
 #include "shardwise/explanation/value_queries.h"
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/partition/collective_ledger.h"
-#include "shardwise/propagation/populate_rules.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
 
 namespace py = pybind11;
 
@@ -37,23 +34,26 @@ Strategy strategy_from_name(const std::string& name) {
 
 namespace {
 
-using CompiledPtr = std::shared_ptr<CompiledProgram>;
+using UnitPtr = std::shared_ptr<CompileUnit>;
 
-// A program runs on the mesh of its shardings. One without shardings runs on any mesh, whatever its text declares.
-void choose_mesh(Module& module, const MeshPtr& mesh) {
-  if (const MeshPtr own = main_mesh(module); own != nullptr && !own->same_devices(*mesh)) {
+// The program on this mesh, its first one. A program without shardings runs on any mesh, whatever its text declares.
+SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh) {
+  if (const MeshPtr own = main_mesh(*module); own != nullptr && !own->same_devices(*mesh)) {
     fail<MeshError>("compile", str("the mesh must be that of the program's shardings, ", own->text()), mesh->text());
   }
-  const MeshPtr declared = module.declare_mesh(mesh);
-  std::stable_partition(module.meshes.begin(), module.meshes.end(), [&](const MeshPtr& m) { return m == declared; });
+  if (!module->meshes.empty() && equal(module->meshes.front(), mesh)) return module;
+  auto changed = std::make_shared<Module>(*module);
+  const MeshPtr declared = changed->declare_mesh(mesh);
+  std::ranges::stable_partition(changed->meshes, [&](const MeshPtr& m) { return m == declared; });
+  return changed;
 }
 
-Priorities priorities_from_name(const std::string& name) {
-  if (name == "none") return Priorities::kNone;
-  if (name == "ops") return Priorities::kOps;
-  if (name == "user") return Priorities::kUser;
-  fail<ShardingError>("propagate", "priorities must be 'none', 'ops' or 'user'", name);
+CompileOptions options_of(const std::string& strategy, bool conservative, bool strict_divisible) {
+  return {.strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
 }
+
+// Python sees modules as mutable objects, but nothing in its interface changes one.
+std::shared_ptr<Module> python_module(const SharedModule& module) { return std::const_pointer_cast<Module>(module); }
 
 py::dict counters_dict(const Counters& counters) {
   py::dict counts;
@@ -61,81 +61,62 @@ py::dict counters_dict(const Counters& counters) {
   return counts;
 }
 
-// Propagation alone, on a copy: dims stay open, and nothing is added to a value that no annotation reached.
-std::shared_ptr<Module> propagate_module(const Module& module, const std::string& strategy,
-                                         const std::string& priorities, bool conservative) {
-  auto copy = std::make_shared<Module>(module.shared_context());
-  copy->name = module.name;
-  copy->meshes = module.meshes;
-  GraphCopy graph(module, *copy);
-  for (const Function& function : module.functions) graph.function(function);
-  Provenance provenance;
-  Counters counters;
-  propagate_shardings(*copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters,
-                      conservative);
-  return copy;
-}
-
-// The same, measured: its seconds without the copy, and its counters.
-py::dict measure_propagation(const Module& module, const std::string& strategy, const std::string& priorities) {
-  Module copy(module.shared_context());
-  copy.meshes = module.meshes;
-  GraphCopy graph(module, copy);
-  for (const Function& function : module.functions) graph.function(function);
-  Provenance provenance;
-  Counters counters;
-  const auto start = std::chrono::steady_clock::now();
-  record_annotations(copy, provenance);
-  propagate_shardings(copy, strategy_from_name(strategy), priorities_from_name(priorities), provenance, counters);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return py::dict(py::arg("seconds") = seconds.count(), py::arg("counters") = counters_dict(counters));
-}
-
-CompiledPtr compile_module(const Module& module, const std::shared_ptr<Mesh>& mesh, const std::string& strategy,
-                           bool conservative, bool strict_divisible) {
-  const CompileOptions options{
-      .strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
-  Module traced = module;
-  choose_mesh(traced, mesh);
-  const auto compiled_module = [&] {
+UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
+                       const std::string& strategy, bool conservative, bool strict_divisible) {
+  const CompileOptions options = options_of(strategy, conservative, strict_divisible);
+  const SharedModule traced = on_mesh(module, mesh);
+  auto unit = [&] {
     const WithoutGil released;
-    return compile(std::move(traced), options);
-  };
-  Compiled compiled = compiled_module();
-  warn(compiled.warnings);
-  auto result = std::make_shared<CompiledProgram>();
-  result->global = std::make_shared<const Module>(std::move(compiled.global));
-  result->propagated = std::make_shared<const Module>(std::move(compiled.propagated));
-  result->resharded = std::make_shared<const Module>(std::move(compiled.resharded));
-  result->local = std::make_shared<const Module>(std::move(compiled.local));
-  result->layouts = std::move(compiled.layouts);
-  result->provenance = std::move(compiled.provenance);
-  result->passes = std::move(compiled.passes);
-  result->counters = std::move(compiled.counters);
-  result->mesh = mesh;
-  result->options = options;
-  return result;
+    return std::make_shared<CompileUnit>(compile(traced, options));
+  }();
+  warn(unit->context.warnings);
+  return unit;
+}
+
+// Passes on a text: what `shardwise opt` and golden texts show.
+std::shared_ptr<Module> run_on_text(const std::shared_ptr<Module>& module, const std::vector<std::string>& names,
+                                    const std::string& strategy, bool strict_divisible, bool conservative) {
+  CompileUnit unit(module, options_of(strategy, conservative, strict_divisible));
+  {
+    const WithoutGil released;
+    run_named_passes(names, unit);
+  }
+  warn(unit.context.warnings);
+  return python_module(unit.module);
+}
+
+const std::vector<std::string>& usual_passes() {
+  static const std::vector<std::string> names{std::string(kPropagate.name)};
+  return names;
+}
+
+// The last of the passes is the one to explain.
+UnitPtr propagate_program(SharedModule module, const std::string& strategy, const std::vector<std::string>& names,
+                          bool conservative, bool strict_divisible) {
+  auto unit = std::make_shared<CompileUnit>(std::move(module), options_of(strategy, conservative, strict_divisible));
+  {
+    const WithoutGil released;
+    run_to_explain(names, *unit);
+  }
+  warn(unit->context.warnings);
+  return unit;
+}
+
+// What an annotation of one value would change: the program propagated with it.
+UnitPtr propagate_annotated(const Module& module, uint32_t index, const std::string& sharding,
+                            const std::string& strategy, bool conservative) {
+  if (index == 0 || index >= module.value_count()) throw py::index_error("a program has no such value");
+  auto annotated = std::make_shared<Module>(module);
+  MeshPtr mesh = program_mesh(module);
+  if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
+  annotate(*annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
+  return propagate_program(std::move(annotated), strategy, usual_passes(), conservative, false);
 }
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const Pass& pass : pipeline()) names.emplace_back(pass.name);
   return names;
-}
-
-// Passes on a copy: what `shardwise opt` and golden texts show.
-std::shared_ptr<Module> run_named_passes(const Module& module, const std::vector<std::string>& names,
-                                         const std::string& strategy, bool strict_divisible, bool conservative) {
-  Program program{.module = module,
-                  .options = {.strategy = strategy_from_name(strategy),
-                              .conservative = conservative,
-                              .strict_divisible = strict_divisible}};
-  {
-    const WithoutGil released;
-    run_passes(names, program);
-  }
-  warn(program.warnings);
-  return std::make_shared<Module>(std::move(program.module));
 }
 
 py::list describe_passes() {
@@ -160,8 +141,8 @@ py::dict describe_options() {
   return rows;
 }
 
-py::list ledger(const CompiledProgram& compiled) {
-  const Module& local = *compiled.local;
+py::list ledger(const CompileUnit& unit) {
+  const Module& local = *unit.module;
   py::list rows;
   for (const LedgerRow& row : collective_ledger(local)) {
     const ResolvedSource source = local.context().resolve(row.loc);
@@ -175,48 +156,64 @@ py::list ledger(const CompiledProgram& compiled) {
 }
 
 // The same program with an edited local stage, which has as many values: tests plant faults in it.
-CompiledPtr with_local_stage(const CompiledProgram& compiled, const std::shared_ptr<Module>& local) {
-  const std::vector<ValueId> before = values_of_main(*compiled.local), after = values_of_main(*local);
+UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>& local) {
+  const std::vector<ValueId> before = values_of_main(*unit.module), after = values_of_main(*local);
   if (before.size() != after.size()) {
     fail<ShapeError>("with_local_stage", str("the module must have ", before.size(), " values"), str(after.size()));
   }
-  auto edited = std::make_shared<CompiledProgram>(compiled);
-  edited->local = local;
-  edited->layouts.assign(local->value_count(), {});
-  for (size_t i = 0; i < before.size(); ++i) edited->layouts[after[i].index] = compiled.layouts[before[i].index];
+  auto edited = std::make_shared<CompileUnit>(unit);
+  edited->module = local;
+  std::vector<LocalLayout>& layouts = edited->context.layouts;
+  layouts.assign(local->value_count(), {});
+  for (size_t i = 0; i < before.size(); ++i) layouts[after[i].index] = unit.context.layouts[before[i].index];
   return edited;
 }
 
-py::dict stages(const CompiledProgram& compiled) {
-  // Python sees modules as mutable objects, but nothing in its interface changes one.
-  auto hold = [](const std::shared_ptr<const Module>& module) { return std::const_pointer_cast<Module>(module); };
-  return py::dict(py::arg("global") = hold(compiled.global), py::arg("propagated") = hold(compiled.propagated),
-                  py::arg("resharded") = hold(compiled.resharded), py::arg("local") = hold(compiled.local));
+py::dict stages(const CompileUnit& unit) {
+  return py::dict(py::arg("global") = python_module(unit.global),
+                  py::arg("propagated") = python_module(unit.propagated),
+                  py::arg("resharded") = python_module(unit.resharded), py::arg("local") = python_module(unit.module));
 }
 
-TensorSharding sharding_of(const CompiledProgram& compiled, ShardingId id, ValueId value) {
-  const Module& module = *compiled.propagated;
+py::dict seconds_of(const std::vector<PassRecord>& records) {
+  py::dict seconds;
+  for (const PassRecord& record : records) {
+    seconds[py::str(record.name)] = static_cast<double>(record.nanoseconds) * 1e-9;
+  }
+  return seconds;
+}
+
+// By pass that has steps.
+py::dict step_seconds(const CompileUnit& unit) {
+  py::dict seconds;
+  for (const PassRecord& record : unit.log) {
+    if (!record.steps.empty()) seconds[py::str(record.name)] = seconds_of(record.steps);
+  }
+  return seconds;
+}
+
+TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value) {
   return id ? module.context().sharding(id)
-            : TensorSharding::fully_replicated(compiled.mesh, module.type(value).ndim());
+            : TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
 }
 
-py::list argument_shardings(const CompiledProgram& compiled) {
-  const Module& module = *compiled.propagated;
+py::list argument_shardings(const CompileUnit& unit) {
+  const Module& module = *unit.propagated;
   py::list list;
   for (ValueId value : module.region(module.main().body).arguments) {
-    list.append(sharding_of(compiled, module.value(value).sharding, value));
+    list.append(sharding_of(module, module.value(value).sharding, value));
   }
   return list;
 }
 
-py::list result_shardings(const CompiledProgram& compiled) {
-  const Module& module = *compiled.propagated;
+py::list result_shardings(const CompileUnit& unit) {
+  const Module& module = *unit.propagated;
   const Function& main = module.main();
   const std::vector<ValueId>& results = module.region(main.body).results;
   py::list list;
   for (size_t i = 0; i < results.size(); ++i) {
     const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
-    list.append(sharding_of(compiled, id, results[i]));
+    list.append(sharding_of(module, id, results[i]));
   }
   return list;
 }
@@ -224,50 +221,32 @@ py::list result_shardings(const CompiledProgram& compiled) {
 }  // namespace
 
 void bind_passes(py::module_& module) {
-  py::class_<CompiledProgram, CompiledPtr>(module, "Compiled")
+  py::class_<CompileUnit, UnitPtr> units(module, "CompileUnit");
+  units.def_property_readonly("module", [](const CompileUnit& self) { return python_module(self.module); })
       .def_property_readonly("stages", &stages)
-      .def_property_readonly("seconds",
-                             [](const CompiledProgram& self) {
-                               py::dict seconds;
-                               for (const PassRecord& pass : self.passes) {
-                                 seconds[py::str(pass.name)] = static_cast<double>(pass.nanoseconds) * 1e-9;
-                               }
-                               return seconds;
-                             })
-      .def_property_readonly("counters", [](const CompiledProgram& self) { return counters_dict(self.counters); })
+      .def_property_readonly("seconds", [](const CompileUnit& self) { return seconds_of(self.log); })
+      .def_property_readonly("step_seconds", &step_seconds)
+      .def_property_readonly("counters", [](const CompileUnit& self) { return counters_dict(self.context.counters); })
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
-      .def("with_local_stage", &with_local_stage)
-      .def(
-          "explain",
-          [](const CompiledProgram& self, const std::string& query, bool counterfactual) {
-            return explain_query({*self.global, *self.propagated, self.provenance, self.options}, query,
-                                 counterfactual);
-          },
-          py::arg("query"), py::arg("counterfactual") = false)
-      .def("names", [](const CompiledProgram& self) { return names_to_ask(*self.propagated, self.provenance); })
-      .def("was_given", [](const CompiledProgram& self,
-                           const std::string& query) { return !find_values(*self.global, {}, query).empty(); })
-      .def("meanings",
-           [](const CompiledProgram& self, const std::string& query) { return meanings(*self.propagated, query); });
-  bind_explanations(module);
+      .def("with_local_stage", &with_local_stage);
+  bind_explanations(module, units);
   module.def("pass_names", &pass_names);
-  module.def("propagate", &propagate_module, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("priorities") = "user", py::arg("conservative") = false);
   module.def("named_passes", &describe_passes);
   module.def("options_of_passes", &describe_options);
   module.def(
       "populate_rules",
-      [](const Module& self, bool conservative) {
-        return run_named_passes(self, {std::string(kPopulateRules.name)}, kDefaultStrategy, false, conservative);
+      [](const std::shared_ptr<Module>& self, bool conservative) {
+        return run_on_text(self, {std::string(kPopulateRules.name)}, kDefaultStrategy, false, conservative);
       },
       py::arg("module"), py::arg("conservative") = false);
-  module.def("run_passes", &run_named_passes, py::arg("module"), py::arg("names"),
-             py::arg("strategy") = kDefaultStrategy, py::arg("strict_divisible") = false,
-             py::arg("conservative") = false);
-  module.def("measure_propagation", &measure_propagation, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("priorities") = "user");
+  module.def("run_passes", &run_on_text, py::arg("module"), py::arg("names"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("strict_divisible") = false, py::arg("conservative") = false);
+  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
+             py::arg("names") = usual_passes(), py::arg("conservative") = false, py::arg("strict_divisible") = false);
+  module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
+             py::arg("strategy") = kDefaultStrategy, py::arg("conservative") = false);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy,
              py::arg("conservative") = false, py::arg("strict_divisible") = false);
 }

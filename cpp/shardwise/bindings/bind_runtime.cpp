@@ -10,12 +10,13 @@
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
-#include "shardwise/bindings/compiled.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/compiler/driver.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/dot.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace py = pybind11;
 
@@ -26,8 +27,8 @@ using ArrayPtr = std::shared_ptr<ShardedArray>;
 
 // An Executable with the trace of its last traced run.
 struct PyExecutable {
-  explicit PyExecutable(const CompiledProgram& compiled)
-      : executable(compiled.local, compiled.layouts, compiled.mesh), local(compiled.local) {}
+  explicit PyExecutable(const CompileUnit& unit)
+      : executable(unit.module, unit.context.layouts, unit.propagated->meshes.front()), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
   std::vector<TraceRow> trace;
@@ -121,7 +122,8 @@ std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& argum
   std::vector<ArrayPtr> results;
   {
     const WithoutGil released;
-    for (ShardedArray& result : self.executable.run(values, options)) {
+    VirtualCommunicator devices;
+    for (ShardedArray& result : self.executable.run(devices, values, options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
   }
@@ -136,12 +138,13 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).sharding));
+    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).placement));
   }
   std::vector<ShardedArray> results;
   {
     const WithoutGil released;
-    results = executable->run(values, {.between_ops = SignalCheck()});
+    VirtualCommunicator devices;
+    results = executable->run(devices, values, {.between_ops = SignalCheck()});
   }
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
@@ -192,7 +195,7 @@ void bind_runtime(py::module_& module) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });
   py::class_<PyExecutable>(module, "Executable")
-      .def(py::init<const CompiledProgram&>())
+      .def(py::init<const CompileUnit&>())
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
       .def("trace", &trace_rows);

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "shardwise/ir/pass.h"
+#include "shardwise/ir/compile_options.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/source_frame.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/annotations.h"
 
 namespace shardwise {
@@ -121,12 +121,18 @@ std::vector<std::pair<ValueId, ValueId>> Trace::capture(RegionId region) {
     open.pop_back();
     for (size_t i = 0; i < module_->region(next).ops.size(); ++i) {
       const OpId op = module_->region(next).ops[i];
-      for (ValueId& operand : module_->operands(op)) own(operand);
+      for (uint32_t o = 0; o < module_->op(op).operand_count; ++o) {
+        ValueId operand = module_->operands(op)[o];
+        own(operand);
+        module_->set_operand(op, o, operand);
+      }
       for (const RegionId inner : module_->regions(op)) open.push_back(inner);
     }
-    std::vector<ValueId> results = module_->region(next).results;
-    for (ValueId& result : results) own(result);
-    module_->region(next).results = std::move(results);
+    for (uint32_t r = 0; r < module_->region(next).results.size(); ++r) {
+      ValueId result = module_->region(next).results[r];
+      own(result);
+      module_->set_region_result(next, r, result);
+    }
   }
   return captured;
 }
@@ -160,8 +166,8 @@ void Trace::substitute(ValueId variable, ValueId value) {
   if (found == variables_.end())
     fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
   for (uint32_t op = found->second.first_op; op < module_->op_count(); ++op) {
-    for (ValueId& operand : module_->operands(OpId{op})) {
-      if (operand == variable) operand = value;
+    for (uint32_t o = 0; o < module_->op(OpId{op}).operand_count; ++o) {
+      if (module_->operands(OpId{op})[o] == variable) module_->set_operand(OpId{op}, o, value);
     }
   }
   std::vector<ValueId>& arguments = module_->region(found->second.region).arguments;

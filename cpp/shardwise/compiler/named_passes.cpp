@@ -2,76 +2,22 @@
 #include "shardwise/compiler/named_passes.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
-#include "shardwise/compiler/program_form.h"
-#include "shardwise/ir/op_def.h"
-#include "shardwise/ir/verifier.h"
-#include "shardwise/ops/manual.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/plan_reshards.h"
-#include "shardwise/propagation/data_flow_edges.h"
-#include "shardwise/propagation/lift_inlined_meshes.h"
-#include "shardwise/propagation/populate_rules.h"
 #include "shardwise/propagation/propagate.h"
-#include "shardwise/propagation/remove_size_one_axes.h"
-#include "shardwise/propagation/sharding_groups.h"
+#include "shardwise/propagation/shardy/levels.h"
+#include "shardwise/propagation/shardy/lift_inlined_meshes.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
+#include "shardwise/propagation/shardy/remove_size_one_axes.h"
 
 namespace shardwise {
 namespace {
 
-void change_nothing(Program&) {}
-
-// The arguments of manual regions that no edge stands for: while this lives, they have the shardings that the ops of
-// their region see.
-class InsideViews {
- public:
-  explicit InsideViews(Module& module) : module_(module) {
-    for (const DataFlowEdge& edge : bare_edges(module)) {
-      if (!edge.target_inside || !edge.outside) continue;
-      views_.push_back(edge);
-      const TensorSharding& outside = module.context().sharding(edge.outside);
-      module.value(edge.owner).sharding = module.context().intern(seen_from_inside(outside, edge.manual_axes));
-    }
-  }
-  ~InsideViews() {
-    Context& context = module_.context();
-    for (const DataFlowEdge& edge : views_) {
-      ShardingId& sharding = module_.value(edge.owner).sharding;
-      const TensorSharding inside = context.sharding(sharding);
-      sharding = context.intern(seen_from_outside(inside, context.sharding(edge.outside), edge.manual_axes));
-    }
-  }
-  InsideViews(const InsideViews&) = delete;
-  InsideViews& operator=(const InsideViews&) = delete;
-
- private:
-  Module& module_;
-  std::vector<DataFlowEdge> views_;
-};
-
-// Dims stay open, and a value that nothing reached has no sharding.
-template <Strategy strategy, Priorities priorities>
-void propagate_only(Program& program) {
-  const InsideViews views(program.module);
-  record_annotations(program.module, program.provenance);
-  sync_sharding_groups(program.module, program.provenance, program.warnings);
-  propagate_shardings(program.module, strategy, priorities, program.provenance, program.counters,
-                      program.options.conservative);
-}
-
-template <Strategy strategy, Priorities priorities>
-constexpr Pass level(std::string_view name, std::string_view doc) {
-  return {.name = name,
-          .doc = doc,
-          .run = propagate_only<strategy, priorities>,
-          .takes = kPropagate.takes,
-          .reads = {.conservative = true},
-          .strategy = strategy};
-}
+void change_nothing(Module&) {}
 
 constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
   pass.name = name;
@@ -79,28 +25,14 @@ constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
   return pass;
 }
 
-constexpr Pass kOthers[] = {
-    {"parse", "read the program, verify it and print it", change_nothing},
-    kLiftInlinedMeshes,
-    kRemoveSizeOneAxes,
-    kPopulateRules,
-    level<Strategy::kBasic, Priorities::kNone>(
-        "propagate_basic", "propagate only what all tensors of an op agree on, as sdy-basic-propagate"),
-    level<Strategy::kAggressive, Priorities::kNone>(
-        "propagate_aggressive", "propagate with conflicts settled by the larger source, as sdy-aggressive-propagate"),
-    level<Strategy::kAggressive, Priorities::kOps>(
-        "propagate_op_priority", "propagate in rounds, ops that change no element first, as sdy-op-priority-propagate"),
-    level<Strategy::kAggressive, Priorities::kUser>(
-        "propagate_user_priority",
-        "propagate by the user's priorities, then in rounds, as sdy-user-priority-propagate"),
-    renamed(kAssign, "insert_reshards", "another name of assign"),
-    renamed(kPlanReshards, "reshard_to_collectives", "another name of plan_reshards"),
-};
-
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = [] {
     std::vector<Pass> list(pipeline().begin(), pipeline().end());
-    list.insert(list.end(), std::begin(kOthers), std::end(kOthers));
+    list.push_back({"parse", "read the program, verify it and print it", in_place<change_nothing>});
+    list.insert(list.end(), {kLiftInlinedMeshes, kRemoveSizeOneAxes, kPopulateRules});
+    list.insert(list.end(), propagation_levels().begin(), propagation_levels().end());
+    list.push_back(renamed(kAssign, "insert_reshards", "another name of assign"));
+    list.push_back(renamed(kPlanReshards, "reshard_to_collectives", "another name of plan_reshards"));
     return list;
   }();
   return passes;
@@ -111,6 +43,17 @@ bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, plain, plain);
 }
 
+std::span<const Pass> steps_before_calls() { return propagation_steps().first(propagation_steps().size() - 1); }
+
+// `propagate`, but the called regions stay.
+constexpr Pass kPropagateRegions = [] {
+  Pass pass = kPropagate;
+  pass.steps = steps_before_calls;
+  return pass;
+}();
+
+constexpr std::string_view kMakesRegions = "calls_to_regions";
+
 }  // namespace
 
 std::span<const Pass> named_passes() { return all_passes(); }
@@ -120,22 +63,35 @@ const Pass* find_named_pass(std::string_view name) {
   return found == all_passes().end() ? nullptr : &*found;
 }
 
-void run_passes(std::span<const std::string> names, Program& program) {
-  std::vector<const Pass*> passes;
+std::vector<Pass> passes_called(std::span<const std::string> names) {
+  std::vector<Pass> passes;
   for (const std::string& name : names) {
-    passes.push_back(find_named_pass(name));
-    if (passes.back() != nullptr) continue;
-    std::vector<std::string> known;
-    for (const Pass& pass : all_passes()) known.emplace_back(pass.name);
-    fail<ShardingError>("passes", str("a pass must be one of ", join(known, ", ")), name);
+    const Pass* pass = find_named_pass(name);
+    if (pass == nullptr) {
+      const std::string known = join(all_passes(), ", ", [](const Pass& one) { return std::string(one.name); });
+      fail<ShardingError>("passes", str("a pass must be one of ", known), name);
+    }
+    passes.push_back(*pass);
   }
-  int index = 0;
-  for (const Pass* pass : passes) {
-    if (pass->needs_runnable) check_runnable(program.module);
-    check_form(pass->name, pass->takes, program);
-    run_pass(*pass, program, ++index);
-    verify(program.module);  // a level leaves what it came to, and that may be what no rule allows
-  }
+  return passes;
+}
+
+void run_named_passes(std::span<const std::string> names, CompileUnit& unit) {
+  run_passes(unit, passes_called(names), {.after = {}, .verify = true});
+}
+
+void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
+  std::vector<Pass> passes = passes_called(names);
+  const size_t last = passes.empty() ? 0 : passes.size() - 1;
+  run_passes(unit, std::span(passes).first(last), {.after = {}, .verify = true});
+  unit.global = unit.module;
+  if (!passes.empty() && passes[last].run == kPropagate.run) passes[last] = kPropagateRegions;
+  const auto keep_regions = [](CompileUnit& changed, const Pass&, const Pass* step) {
+    if (step != nullptr && step->name == kMakesRegions) changed.global = changed.module;
+  };
+  run_passes(unit, std::span(passes).subspan(last), {.after = keep_regions, .verify = true});
+  unit.propagated = unit.module;
+  unit.propagated_by = names.empty() ? &kPropagate : find_named_pass(names.back());
 }
 
 }  // namespace shardwise

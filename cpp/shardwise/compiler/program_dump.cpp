@@ -51,11 +51,13 @@ std::filesystem::path new_dump_folder(const Module& module) {
   return folder;
 }
 
-void dump(const Module& module, const std::filesystem::path& folder, int index, std::string_view name) {
+std::string numbered(int number, std::string_view name) { return str(padded(number, 2), "_", name); }
+
+void dump(const Module& module, const std::filesystem::path& folder, std::string_view name) {
   if (folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  const std::filesystem::path path = folder / str(padded(index, 2), "_", name, ".mlir");
+  const std::filesystem::path path = folder / str(name, ".mlir");
   if (error || !write(module, path)) {
     fail<Error>("SHARDWISE_DUMP_DIR", "its files must be writable", path.string(), "correct or unset it");
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What collectives cost: bytes received by one device, and time by the α-β model. Knows no op.
+// The cost of collectives: bytes received by one device, and time in the α-β model. Knows no op.
 //
-//   all_gather_bytes(1024, 8)            // 7168: the seven shards of the others
+//   all_gather_bytes(1024, 8)            // 7168: the shards of the seven other devices
 //   all_reduce_bytes(16384, 8)           // 28672: a reduce-scatter, then an all-gather
 //   seconds({.latency = 1e-6, .seconds_per_byte = 1e-11}, 28672)
 //
-// `bytes` is the size of the operand on one device, padding included; `group` the number of devices that take part.
+// `bytes` is the size of the operand on one device, padding included; `group` is the number of participating devices.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Link {
   double seconds_per_byte = 1e-11;  // β: 100 GB/s
 };
 
-// The link that plans are made for unless a hardware is given: fewest bytes first, then fewest collectives.
+// The default link of the planner: fewest bytes first, then fewest collectives.
 inline constexpr Link kFewestBytes{.latency = 1.0, .seconds_per_byte = 1.0};
 
 constexpr double all_gather_bytes(double bytes, int64_t group) { return bytes * static_cast<double>(group - 1); }

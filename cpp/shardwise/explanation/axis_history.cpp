@@ -7,17 +7,7 @@
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {
-namespace {
-
-// The last axis of `shorter` may be the first digits of the other's.
-bool list_begins(AxisSpan shorter, AxisSpan longer) {
-  if (shorter.empty()) return true;
-  const size_t last = shorter.size() - 1;
-  return longer.size() > last && std::ranges::equal(shorter.first(last), longer.first(last)) &&
-         begins(shorter[last], longer[last]);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
     : module_(module), provenance_(provenance), identities_(module.context()) {
@@ -141,7 +131,7 @@ std::optional<AxisSource> AxisHistory::source_of(const AxisRef& digits, size_t t
       const FactorSharding* sharding = projection_.find(t, factor);
       if (t == target || sharding == nullptr) continue;
       const bool had =
-          whole ? list_begins(grown, sharding->axes)
+          whole ? begins(grown, sharding->axes)
                 : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return reaches_into(digits, own); });
       if (!had) continue;
       found = AxisSource{.axis = digits,

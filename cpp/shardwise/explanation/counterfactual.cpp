@@ -8,8 +8,9 @@
 
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 
 namespace shardwise {
@@ -118,7 +119,10 @@ void leave_group(Module& module, OpId group) {
     return op == group || (module.op(op).def->traits.sharding_group && module.op(op).loc == loc &&
                            std::ranges::find(members, module.operands(op)[0]) != members.end());
   };
-  for (uint32_t r = 1; r < module.region_count(); ++r) std::erase_if(module.region(RegionId{r}).ops, leaves);
+  Rewrite rewrite(module);
+  walk(module, [&](OpId op) {
+    if (leaves(op)) rewrite.erase(op);
+  });
 }
 
 // Removes the annotation. Returns why it cannot, or "". The annotation of a data-flow edge is that of its owner, the
@@ -157,23 +161,24 @@ std::string remove(Module& module, const Module& propagated, const Counterparts&
 
 Counterfactual without(const Module& module, const Module& propagated, const Counterparts& counterparts,
                        const Pass& pass, const CompileOptions& options, const Annotation& annotation, ValueId value) {
-  Program program{.module = module, .options = options};
+  Module edited = module;
+  PassContext context{.options = options};
   Counterfactual found{.without = annotation};
-  found.why_not = remove(program.module, propagated, counterparts, annotation);
+  found.why_not = remove(edited, propagated, counterparts, annotation);
   if (!found.why_not.empty()) return found;
   // The last annotation may be the only place of the mesh: then `propagate` would split nothing, and its levels would
   // leave values without shardings.
-  const bool has_mesh = program_mesh(program.module) != nullptr;
-  if (has_mesh) pass.run(program);
+  const bool has_mesh = program_mesh(edited) != nullptr;
+  if (has_mesh) edited = pass.run(std::move(edited), context);
   const auto changed = [&](ValueId here, ValueId there) {
-    const ShardingId now = propagated.value(here).sharding, then = program.module.value(there).sharding;
+    const ShardingId now = propagated.value(here).sharding, then = edited.value(there).sharding;
     if (has_mesh || !now || pass.run != kPropagate.run) return std::pair(then != now, then);
     const TensorSharding& sharding = module.context().sharding(now);
     const TensorSharding unsharded = TensorSharding::fully_replicated(sharding.mesh, sharding.ndim());
     const ShardingId replicated = module.context().intern(unsharded);
     return std::pair(replicated != now, replicated);
   };
-  const ValueId there = counterparts.find(value, program.module);
+  const ValueId there = counterparts.find(value, edited);
   if (!there) {
     found.why_not = "the value is there because of it";
     return found;

@@ -6,7 +6,7 @@
 #include "shardwise/explanation/suggested_sharding.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queries for values of a program, and the names that explanations show: by name, by the op that defines them, or by
-// the line of source.
+// How users ask for values of a program, and how explanations name them: by name, by the op that defines them, or by
+// source line.
 //
 //   h = np.tanh(x @ w)          # train.py:31
 //
@@ -9,7 +9,7 @@
 //   find_values(module, provenance, "dot_general")      the results of all these ops; "dot_general[0]": of the first
 //   find_values(module, provenance, "train.py:31")      all values of the line
 //
-// A text names its values itself, and each of its functions for itself (ParseOptions::name_values):
+// A text has its own names, separate for each function (ParseOptions::name_values):
 //
 //   func.func @main(%x: …) { %0 = func.call @f(%x) … }        "%x", or in full "@main %x"
 //   func.func private @f(%y: …) { %0 = stablehlo.tanh %y }    "%y", or in full "@f %y"; a value for every call of @f
@@ -31,9 +31,9 @@ struct NamedValue {
   std::string name;  // the first of its names, or ""
 };
 
-// In the order of the program, main first; empty if nothing matches. Names take precedence over ops and lines.
+// In the order of the program, main first; none if nothing matches. A name takes precedence over an op or a line.
 std::vector<NamedValue> find_values(const Module& module, const Provenance& provenance, const std::string& query);
-// The full names of a name that several functions of the text use; else empty.
+// The full forms of a name that several functions of the text use; empty for other names.
 std::vector<std::string> meanings(const Module& module, const std::string& query);
 
 std::vector<std::string> value_names(const Module& module);                             // sorted

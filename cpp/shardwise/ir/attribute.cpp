@@ -34,7 +34,7 @@ size_t hash_axes(const std::vector<RawAxisRef>& axes) {
   return seed;
 }
 
-// The bytes that decide equality: one element for a splat, all elements in row-major order otherwise.
+// The bytes that equality compares: one element for a splat, else all elements in row-major order.
 NdArray significant_bytes(const NdArray& data) {
   if (data.size() == 0 || !data.is_splat()) return data.contiguous();
   return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes: a closed set of value kinds, held in ordered dictionaries. Nothing here knows an op: an op's meaning is
-// in its OpDef, and the printer and the parser work from the kind alone.
+// Attributes: a closed set of value kinds, in ordered dictionaries. This file knows no op: an op's OpDef defines the
+// meaning, and the printer and the parser use the kind alone.
 //
 //   Attrs attrs{{"dimensions", IntArray{0, 2}}, {"mesh", Symbol{"mesh"}}};
 //   attrs.get<IntArray>("dimensions")      // {0, 2}; a missing or differently typed one is an InternalError
@@ -49,7 +49,7 @@ struct IntAttr {
   bool is_unsigned = false;
   friend bool operator==(const IntAttr&, const IntAttr&) = default;
 };
-// Integers of another width than IntArray's; those of one bit are truth values.
+// Integers of another width than IntArray's; those of one bit are booleans.
 struct NarrowIntArray {
   int bits = 32;
   Dims values;
@@ -86,7 +86,7 @@ struct AttrDict {
 // Elements of a constant; a splat has all strides 0. Equality compares shape, dtype and bytes.
 struct DenseAttr {
   NdArray data;
-  bool is_index = false;  // 64-bit integers of MLIR's type index, as layouts have it
+  bool is_index = false;  // 64-bit integers of MLIR's type index, as used in layouts
   friend bool operator==(const DenseAttr& a, const DenseAttr& b);
 };
 // Mesh axes by name: a collective resolves them against the mesh that its `mesh` attribute names.
@@ -100,7 +100,7 @@ struct AxesPerDimAttr {
 };
 
 // A sharding rule as written, factors by number: ([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}, custom.
-// Whether it is a rule for an op is a question to rule_attribute.h.
+// rule_attribute.h checks whether it fits an op.
 struct RuleAttr {
   using Mapping = std::vector<Dims>;  // of one tensor: the factors of each dim, major to minor
   std::vector<Mapping> operands, results;
@@ -120,6 +120,9 @@ struct Attribute : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, Int
 };
 
 size_t hash_value(const Attribute& attribute);
+
+// Why a reshard or a collective is there: "operand 0 of tanh". It does not tell two collectives apart.
+inline constexpr std::string_view kCauseAttr = "cause";
 
 // An ordered dictionary of attributes. Small: lookups are linear.
 class Attrs {

@@ -69,7 +69,7 @@ void InferContext::fail_attr(std::string_view attr_name) const {
   fail_shape(what, attrs_.find(attr_name) == nullptr ? "none" : "another kind");
 }
 
-// Only ops with effects know what to do with a token.
+// Only ops with effects accept tokens.
 void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands,
                              std::span<const TypeId> results) const {
   if (def.traits.tokens || def.flow != nullptr) return;
@@ -94,7 +94,9 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     error.at(context().location_text(loc_));
     throw;
   }
-  return module_->append_op(region_, def, operands, attrs, results, loc_, regions);
+  const OpId made = module_->append_op(region_, def, operands, attrs, results, loc_, regions);
+  module_->op(made).origin = origin_;
+  return made;
 }
 
 OpId Builder::create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,

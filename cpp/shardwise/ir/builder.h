@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creates ops. Every op goes through its `infer`, so a graph that exists is well-typed:
+// Creates ops. Every op passes through its `infer`, so every existing graph is well-typed:
 //
 //   Builder b(module, module.main().body);
 //   ValueId sum = b.create("stablehlo.add", {x, y});                       // result type inferred
 //   ValueId col = b.create("stablehlo.reshape", {x}, {}, {column_type});   // result type declared, then checked
 //
-// A wrong operand is a ShapeError, DTypeError, … that names the op and, where known, the user's line.
+// A wrong operand is a ShapeError, DTypeError, … that names the op and, if known, the user's line.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@
 
 namespace shardwise {
 
-// What `infer` sees: the op does not exist yet.
+// The context of `infer`: the op does not exist yet.
 class InferContext {
  public:
   InferContext(const Module& module, const OpDef& def, std::span<const ValueId> operands, const Attrs& attrs,
@@ -32,7 +32,7 @@ class InferContext {
   const TensorType& operand(size_t i) const { return module_.type(operands_[i]); }
   TypeId operand_type(size_t i) const { return module_.value(operands_[i]).type; }
   const Attrs& attrs() const { return attrs_; }
-  // An attribute that must be there: a missing or differently typed one is a ShapeError that names it.
+  // A required attribute. A missing or differently typed one is a ShapeError that names it.
   template <class T>
   const T& attr(std::string_view attr_name) const {
     const T* value = attrs_.find<T>(attr_name);
@@ -42,7 +42,7 @@ class InferContext {
   std::span<const TypeId> declared() const { return declared_; }
   std::span<const RegionId> regions() const { return regions_; }
 
-  // Helpers for the common requirements; each fails with the op's name and the values found.
+  // Checks of common requirements. Errors name the op and the values found.
   void expect_operands(size_t count) const;
   void expect_regions(size_t count) const;
   const TensorType& declared_result(size_t i = 0) const;  // for ops whose result type is not implied
@@ -70,14 +70,16 @@ class Builder {
   Context& context() const { return module_->context(); }
   RegionId region() const { return region_; }
   LocId loc() const { return loc_; }
-  void set_loc(LocId loc) { loc_ = loc; }
+  OpId origin() const { return origin_; }
+  // Of the ops that are created from now on.
+  void set_loc(LocId loc, OpId origin = {}) { loc_ = loc, origin_ = origin; }
 
-  // General form: any number of results. `declared` may be empty when the op's types are implied by its operands.
+  // The general form, with any number of results. `declared` may be empty when the operands imply the types.
   OpId create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs = {},
                  std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
   OpId create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs = {},
                  std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
-  // The single result of an op.
+  // Returns the single result of an op.
   ValueId create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs = {},
                  std::initializer_list<TypeId> declared = {});
   ValueId create(std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs = {},
@@ -89,10 +91,11 @@ class Builder {
   Module* module_;
   RegionId region_;
   LocId loc_;
+  OpId origin_;
 };
 
-// The definition of an op by name, from the registry of ops/; null when there is none. ir/ is below ops/, so the
-// registry installs its lookup here once (see ops/registry.h).
+// The definition of an op by name, from the registry of ops/; null if there is none. ir/ is below ops/, so the registry
+// installs its lookup here once (see ops/registry.h).
 const OpDef* find_op(std::string_view name);
 const OpDef& get_op(std::string_view name);  // an unknown name is a ShapeError that names it
 using OpLookup = const OpDef* (*)(std::string_view);

@@ -67,7 +67,7 @@ std::string Context::location_text(LocId id) const {
   return place_text(source.file, source.line);
 }
 
-// A rule may read the reducer out of a region: ops, attributes and operands (relative to the first argument) identify
+// A rule may depend on the reducer of a region: ops, attributes and operands (relative to the first argument) identify
 // it.
 void Context::append_region_signature(const OpView& op, RuleKey& key) {
   const Module& module = op.module();
@@ -103,7 +103,7 @@ Context::Rules& Context::known_rules(RuleKey key, Make&& make) {
     const std::scoped_lock lock(mutex_);
     if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
   }
-  // Made without the lock, since a rule may ask the context; where two threads make one, the first stays.
+  // Created without the lock, because a rule may use the context. If two threads create one, the first stays.
   auto made = std::make_unique<Rules>(Rules{make()});
   const std::scoped_lock lock(mutex_);
   return *rules_.try_emplace(std::move(key), std::move(made)).first->second;
@@ -134,7 +134,7 @@ const ShardingRule& Context::propagation_rule(const OpView& op, bool conservativ
                        })
         .rule;
   }
-  // What moves a value is no tie between its shardings before and after.
+  // An op that moves a value does not tie the shardings before and after it.
   static const ShardingRule kNone;
   const Traits& traits = op.def().traits;
   if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;

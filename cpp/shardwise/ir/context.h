@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owns what modules share by id: interned types, attribute dictionaries, shardings, locations, and cached sharding
-// rules. All stages of one program use one Context, so ids stay valid from trace to local program. Any number of
-// threads may use one Context: several compile a program while others print it or run what came out.
+// Owns what modules share by id: interned types, attribute dictionaries, shardings, placements, locations, and cached
+// sharding rules. All stages of one program use one Context, so ids stay valid from the traced to the local program. Any
+// number of threads may use one Context, for example to compile, print and run programs at the same time.
 //
 //   Context context;
 //   TypeId t = context.tensor(DType::kF32, Dims{4, 8});
@@ -23,6 +23,7 @@
 #include "shardwise/ir/location.h"
 #include "shardwise/ir/sharding_rule.h"
 #include "shardwise/ir/type.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
 
@@ -34,6 +35,9 @@ struct AttrsHash {
 };
 struct ShardingHash {
   size_t operator()(const TensorSharding& sharding) const;
+};
+struct PlacementHash {
+  size_t operator()(const Placement& placement) const { return hash_value(placement); }
 };
 struct LocationHash {
   size_t operator()(const Location& location) const;
@@ -59,6 +63,9 @@ class Context {
     return shardings_.any_of(holds);
   }
 
+  PlacementId intern(const Placement& placement) { return placements_.intern(placement); }
+  const Placement& placement(PlacementId id) const { return placements_[id]; }
+
   LocId intern(const Location& location) { return locations_.intern(location); }
   const Location& location(LocId id) const { return locations_[id]; }
   LocId file_location(std::string file, int32_t line, int32_t column);
@@ -75,7 +82,7 @@ class Context {
     }
     return intern(Location{.kind = Location::Kind::kSource, .line = offset, .source = source});
   }
-  // The user's line behind a location: names are peeled, sources resolved. Empty file when unknown.
+  // The user's line of a location, without names and with resolved sources. The file is empty if unknown.
   ResolvedSource resolve(LocId id) const;
   std::string name_of(LocId id) const;        // the name given by loc("h"(…)), or ""
   std::string location_text(LocId id) const;  // "train.py:31", or ""
@@ -83,8 +90,9 @@ class Context {
   // The sharding rule of an op depends only on its definition, types and attributes, so equal ops share one.
   const ShardingRule& sharding_rule(const class OpView& op);
   const ShardingRule& cautious_rule(const class OpView& op);  // of conservative propagation (sharding_rule.h)
-  // The rule that propagation follows: the one in the op's attribute sdy.sharding_rule, or else its own. The other
-  // engines read the op's own rule, which says what the op computes. ShardingError for an attribute that does not fit.
+  // The rule that propagation follows: the attribute sdy.sharding_rule of the op if it has one, else the op's own rule.
+  // Other engines use the op's own rule, because it describes the computation. Throws ShardingError for an attribute
+  // that does not fit.
   const ShardingRule& propagation_rule(const class OpView& op, bool conservative = false);
 
  private:
@@ -101,7 +109,7 @@ class Context {
   };
   struct Rules {
     ShardingRule rule;
-    std::optional<ShardingRule> cautious = {};  // made at the first request
+    std::optional<ShardingRule> cautious = {};  // created on first request
   };
   Rules& rules(const class OpView& op);
   static void append_region_signature(const OpView& op, RuleKey& key);
@@ -112,8 +120,9 @@ class Context {
   Interner<TensorType, TypeId, TypeHash> types_;
   Interner<Attrs, AttrsId, AttrsHash> attrs_;
   Interner<TensorSharding, ShardingId, ShardingHash> shardings_;
+  Interner<Placement, PlacementId, PlacementHash> placements_;
   Interner<Location, LocId, LocationHash> locations_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;
   std::unordered_map<RuleKey, std::unique_ptr<Rules>, RuleKeyHash> rules_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The precision that a result can have at best.
+// The best precision that a result can have.
 //
 //   func.func @main(%x: tensor<8xf32>) -> tensor<f64> {
 //     %0 = stablehlo.reduce … add … : tensor<f32>
@@ -8,7 +8,8 @@
 //     return %1
 //   }
 //
-// returns float64, but was summed in float32: coarsest_floats gives {f32}. A test must compare with float32's rounding.
+// This function returns float64, but sums in float32: coarsest_floats gives {f32}. A test must compare with float32's
+// rounding.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@
 namespace shardwise {
 
 // For each result of main, the float dtype with the fewest significand bits among the values that it depends on; none
-// if no value on the way is floating. Values inside regions count with the op that owns the region.
+// if none of them is a float. Values inside regions count as the op that owns the region.
 std::vector<std::optional<DType>> coarsest_floats(const Module& module);
 
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 32-bit ids of things that live in contiguous arrays. Index 0 means "none" everywhere, so a default id is empty:
+// 32-bit ids of things in contiguous arrays. Index 0 means "none" everywhere, so a default id is empty:
 //
 //   ValueId v;            // none
 //   if (v) …              // false
@@ -20,11 +20,12 @@ struct Id {
   friend auto operator<=>(Id, Id) = default;
 };
 
-using TypeId = Id<struct TypeTag>;          // interned TensorType
-using AttrsId = Id<struct AttrsTag>;        // interned attribute dictionary; none = {}
-using LocId = Id<struct LocTag>;            // interned Location; none = unknown
-using ShardingId = Id<struct ShardingTag>;  // interned TensorSharding; none = no sharding attribute
-using SourceId = Id<struct SourceTag>;      // a SourceFrame
+using TypeId = Id<struct TypeTag>;            // interned TensorType
+using AttrsId = Id<struct AttrsTag>;          // interned attribute dictionary; none = {}
+using LocId = Id<struct LocTag>;              // interned Location; none = unknown
+using ShardingId = Id<struct ShardingTag>;    // interned TensorSharding; none = no sharding attribute
+using PlacementId = Id<struct PlacementTag>;  // interned Placement; none = a program without a mesh
+using SourceId = Id<struct SourceTag>;        // a SourceFrame
 using ValueId = Id<struct ValueTag>;
 using OpId = Id<struct OpTag>;
 using RegionId = Id<struct RegionTag>;

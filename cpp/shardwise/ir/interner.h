@@ -6,8 +6,8 @@
 //   types.intern(a) == types.intern(b);   // exactly when a == b
 //   types[id]                             // the value; the reference stays valid
 //
-// Any number of threads may intern and read at once. Interning takes a lock. Reading takes none: a value never moves,
-// and it was complete before anybody got its id.
+// Any number of threads may intern and read at once. Interning takes a lock. Reading takes none, because a value never
+// moves, and is complete before its id is returned.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace shardwise {
 
-// Grows by pieces, each twice as large as the one before, and leaves its elements where they are. Appending needs a
-// lock; reading an element that was appended before does not.
+// An array that grows by pieces, each twice as large as the one before, and never moves its elements. Appending needs a
+// lock; reading an existing element does not.
 template <class T>
 class StableArray {
  public:
@@ -76,7 +76,7 @@ class Interner {
 
  private:
   mutable std::mutex mutex_;
-  StableArray<T> values_;  // element 0 stands for "none"
+  StableArray<T> values_;  // element 0 is "none"
   std::unordered_multimap<size_t, uint32_t> index_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an op comes from. Recording must cost nanoseconds, so a traced op stores a SourceFrame (one per code object)
-// and a bytecode offset; file, line and variable names are resolved only when somebody asks.
+// The origin of an op. Recording must take nanoseconds, so a traced op stores a SourceFrame (one per code object) and a
+// bytecode offset. File, line and variable names are resolved on demand.
 //
 //   loc(unknown)                       kUnknown
 //   loc("train.py":31:5)               kFile, or kSource once resolved
@@ -19,10 +19,10 @@ struct ResolvedSource {
   std::string file = {};
   int32_t line = 0;
   int32_t column = 0;
-  std::string variable = {};  // the name that the call's result was stored to; empty when unknown
+  std::string variable = {};  // the variable that holds the call's result; empty when unknown
 };
 
-// A piece of user code, held alive as long as the context that refers to it.
+// A piece of user code, kept alive by the context that refers to it.
 class SourceFrame {
  public:
   virtual ~SourceFrame() = default;

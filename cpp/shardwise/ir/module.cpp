@@ -7,7 +7,7 @@
 namespace shardwise {
 
 Module::Module(std::shared_ptr<Context> context) : context_(std::move(context)) {
-  // Index 0 of every array stands for "none".
+  // Index 0 of every array is "none".
   values_.emplace_back();
   ops_.emplace_back();
   regions_.emplace_back();
@@ -79,12 +79,8 @@ OpId Module::append_op(RegionId region_id, const OpDef& def, std::span<const Val
     values_.push_back(Value{.type = result_types[i], .op = id, .index = static_cast<uint32_t>(i)});
   }
   region(region_id).ops.push_back(id);
+  if (uses_.lists) uses_.lists->add(*this, id);
   return id;
-}
-
-std::span<ValueId> Module::operands(OpId id) {
-  const Operation& operation = op(id);
-  return std::span<ValueId>(operand_pool_).subspan(operation.operand_begin, operation.operand_count);
 }
 
 std::span<const ValueId> Module::operands(OpId id) const {
@@ -95,6 +91,43 @@ std::span<const ValueId> Module::operands(OpId id) const {
 std::span<const RegionId> Module::regions(OpId id) const {
   const Operation& operation = op(id);
   return std::span<const RegionId>(region_pool_).subspan(operation.region_begin, operation.region_count);
+}
+
+void Module::set_operand(OpId id, uint32_t index, ValueId value) {
+  if (uses_.lists) uses_.lists->set_operand(*this, id, index, value);
+  operand_pool_[op(id).operand_begin + index] = value;
+}
+
+void Module::set_region_result(RegionId id, uint32_t index, ValueId value) {
+  if (uses_.lists) uses_.lists->set_region_result(*this, id, index, value);
+  region(id).results[index] = value;
+}
+
+void Module::become_constant(OpId id, const OpDef& def, AttrsId attrs) {
+  drop_uses(id);
+  Operation& operation = op(id);
+  operation.def = &def;
+  operation.attrs = attrs;
+  operation.operand_count = operation.region_count = 0;
+}
+
+void Module::release_regions(OpId id) {
+  for (const RegionId owned : regions(id)) region(owned).op = {};
+  op(id).region_count = 0;
+}
+
+void Module::drop_uses(OpId id) {
+  if (uses_.lists) uses_.lists->remove(*this, id);
+}
+
+UseRange Module::uses(ValueId value) {
+  if (!uses_.lists) uses_.lists = std::make_unique<UseLists>(*this);
+  return {*this, *uses_.lists, value};
+}
+
+void Module::mark_origins() {
+  for (uint32_t i = 1; i < values_.size(); ++i) values_[i].origin = ValueId{i};
+  for (uint32_t i = 1; i < ops_.size(); ++i) ops_[i].origin = OpId{i};
 }
 
 const Dims* Module::blocks(ValueId id) const {
@@ -109,25 +142,6 @@ std::string_view OpView::name() const { return def().name; }
 std::string_view OpView::maker(size_t operand) const {
   const OpId maker = module_->value(this->operand(operand)).op;
   return maker ? module_->op(maker).def->name : std::string_view();
-}
-
-UseLists::UseLists(const Module& module) : begin_(module.value_count() + 1, 0) {
-  // Counting sort by value: first the counts, then the positions.
-  size_t total = 0;
-  for (uint32_t op = 1; op < module.op_count(); ++op) {
-    for (ValueId operand : module.operands(OpId{op})) ++begin_[operand.index + 1], ++total;
-  }
-  for (size_t v = 1; v < begin_.size(); ++v) begin_[v] += begin_[v - 1];
-  uses_.resize(total);
-  std::vector<uint32_t> next(begin_.begin(), begin_.end() - 1);
-  for (uint32_t op = 1; op < module.op_count(); ++op) {
-    uint32_t index = 0;
-    for (ValueId operand : module.operands(OpId{op})) uses_[next[operand.index]++] = Use{OpId{op}, index++};
-  }
-}
-
-std::span<const Use> UseLists::uses(ValueId value) const {
-  return std::span<const Use>(uses_).subspan(begin_[value.index], begin_[value.index + 1] - begin_[value.index]);
 }
 
 }  // namespace shardwise

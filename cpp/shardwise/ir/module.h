@@ -7,9 +7,10 @@
 //     return %0 : tensor<4xf32>
 //   }
 //
-// is one Function whose body Region has arguments {%arg0}, ops {add} and results {%0}: a region is a single block, and
-// what its terminator returns is the region's `results`, so there are no terminator ops. A value's sharding is a column
-// of the value (`#sdy.sharding` on arguments and ops, the sharding of a constraint or reshard), so it exists once.
+// This text is one Function whose body Region has arguments {%arg0}, ops {add} and results {%0}. A region is a single
+// block, and the operands of its terminator are the region's `results`, so there are no terminator ops. A value's
+// sharding is a column of the value (`#sdy.sharding` on arguments and ops, the sharding of a constraint or reshard), so
+// it exists only once.
 #pragma once
 
 #include <memory>
@@ -21,6 +22,8 @@
 
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/ids.h"
+#include "shardwise/ir/stage.h"
+#include "shardwise/ir/use_lists.h"
 
 namespace shardwise {
 
@@ -33,12 +36,14 @@ struct Value {
   RegionId region = {};  // for an argument: its region
   uint32_t index = 0;    // which result or argument
   LocId loc = {};        // for an argument: its name and place
+  ValueId origin = {};   // the value of the traced module that this one holds (Module::mark_origins), or none
 };
 
 struct Operation {
   const OpDef* def = nullptr;
   AttrsId attrs;
   LocId loc;
+  OpId origin = {};  // the op of the traced module that this one was made for, or none
   RegionId parent;
   uint32_t operand_begin = 0, operand_count = 0;
   uint32_t first_result = 0, result_count = 0;  // results are consecutive values
@@ -52,7 +57,7 @@ struct Region {
   OpId op;  // owner, or none for a function body
 };
 
-// As written: a function without one is public, too.
+// As written. A function without visibility is public, too.
 enum class Visibility : uint8_t { kUnspecified, kPublic, kPrivate, kNested };
 
 struct Function {
@@ -60,7 +65,7 @@ struct Function {
   Visibility visibility = Visibility::kPublic;
   RegionId body;
   std::vector<ShardingId> result_shardings;  // one per result; none where not given
-  std::vector<LocId> result_locs = {};       // where a text says them; empty: not known
+  std::vector<LocId> result_locs = {};       // if the text has them; empty: unknown
 
   bool is_public() const { return visibility == Visibility::kUnspecified || visibility == Visibility::kPublic; }
 };
@@ -73,7 +78,8 @@ class Module {
   const std::shared_ptr<Context>& shared_context() const { return context_; }
 
   std::string name = "main_module";
-  std::vector<MeshPtr> meshes;  // declared meshes, in order
+  Stage stage = Stage::kGlobal;  // set by the passes
+  std::vector<MeshPtr> meshes;   // declared meshes, in order
   std::vector<Function> functions;
   MeshPtr find_mesh(std::string_view name) const;  // null when not declared
   MeshPtr declare_mesh(const MeshPtr& mesh);       // adds it once; a different mesh of that name is a MeshError
@@ -82,7 +88,7 @@ class Module {
 
   RegionId add_region();
   ValueId add_argument(RegionId region, TypeId type, LocId loc = {});
-  // Appends an op whose result types are already known; Builder is the way that checks them.
+  // Appends an op whose result types are known. Only Builder checks types.
   OpId append_op(RegionId region, const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
                  std::span<const TypeId> result_types, LocId loc, std::span<const RegionId> regions = {});
 
@@ -94,12 +100,25 @@ class Module {
   const Region& region(RegionId id) const { return regions_[id.index]; }
 
   const TensorType& type(ValueId id) const { return context_->type(value(id).type); }
-  std::span<ValueId> operands(OpId id);
   std::span<const ValueId> operands(OpId id) const;
-  std::span<const ValueId> operand_pool() const { return operand_pool_; }  // where Operation::operand_begin counts
+  std::span<const ValueId> operand_pool() const { return operand_pool_; }  // indexed by operand_begin
   std::span<const RegionId> regions(OpId id) const;
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
   const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }
+
+  // Edits; rewrite/rewrite.h has more. Results of a region that an op owns already are changed by set_region_result alone.
+  void set_operand(OpId id, uint32_t index, ValueId value);
+  void set_region_result(RegionId id, uint32_t index, ValueId value);
+  // The op becomes another one without operands that has the same results.
+  void become_constant(OpId id, const OpDef& def, AttrsId attrs);
+  // The regions leave the op and stay as they are: bodies of functions, for example.
+  void release_regions(OpId id);
+  void drop_uses(OpId id);  // of an op that goes, and of all that is in its regions
+  // The lists are built by the first call, kept up to date by append_op and edits, and not copied with the module.
+  UseRange uses(ValueId value);
+
+  // Makes every op and value its own origin; replacing, cloning and localizing keep origins.
+  void mark_origins();
 
   // Local sizes of a value's dims where they differ from ceil(size / shards); null for the default (resharded stage).
   const Dims* blocks(ValueId id) const;
@@ -110,6 +129,18 @@ class Module {
   size_t region_count() const { return regions_.size(); }
 
  private:
+  struct Uses {  // a copy has none
+    Uses() = default;
+    Uses(const Uses&) {}
+    Uses(Uses&&) = default;
+    Uses& operator=(const Uses&) {
+      lists.reset();
+      return *this;
+    }
+    Uses& operator=(Uses&&) = default;
+    std::unique_ptr<UseLists> lists;
+  };
+
   std::shared_ptr<Context> context_;
   std::vector<Value> values_;
   std::vector<Operation> ops_;
@@ -117,9 +148,10 @@ class Module {
   std::vector<ValueId> operand_pool_;
   std::vector<RegionId> region_pool_;
   std::unordered_map<ValueId, Dims> blocks_;
+  Uses uses_;
 };
 
-// Reads one op together with its module; cheap to copy.
+// Reads one op together with its module. Cheap to copy.
 class OpView {
  public:
   OpView(const Module& module, OpId id) : module_(&module), id_(id) {}
@@ -135,7 +167,7 @@ class OpView {
   std::span<const ValueId> operands() const { return module_->operands(id_); }
   ValueId operand(size_t i) const { return operands()[i]; }
   ValueId result(size_t i = 0) const { return module_->result(id_, static_cast<uint32_t>(i)); }
-  std::string_view maker(size_t operand) const;  // the name of the op behind it; empty for an argument
+  std::string_view maker(size_t operand) const;  // the name of the op that defines it; empty for an argument
   const TensorType& operand_type(size_t i) const { return module_->type(operand(i)); }
   const TensorType& result_type(size_t i = 0) const { return module_->type(result(i)); }
   std::span<const RegionId> regions() const { return module_->regions(id_); }
@@ -143,21 +175,6 @@ class OpView {
  private:
   const Module* module_;
   OpId id_;
-};
-
-// The uses of every value, as one array sorted by value: uses(v) is a span of (op, operand index).
-struct Use {
-  OpId op;
-  uint32_t operand;
-};
-class UseLists {
- public:
-  explicit UseLists(const Module& module);
-  std::span<const Use> uses(ValueId value) const;
-
- private:
-  std::vector<uint32_t> begin_;
-  std::vector<Use> uses_;
 };
 
 }  // namespace shardwise

@@ -28,10 +28,14 @@ namespace {
 
 }  // namespace
 
-void propagation_only(KernelContext& context) { refuse(context.op(), "run"); }
+std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { refuse(op, "run"); }
 void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
 void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
 
-bool OpDef::runnable() const { return kernel != static_cast<KernelFn>(propagation_only); }
+bool is_local_collective(const OpView& op) {
+  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
+}
+
+bool OpDef::runnable() const { return prepare != static_cast<PrepareFn>(propagation_only); }
 
 }  // namespace shardwise

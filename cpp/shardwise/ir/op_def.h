@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// THE contract of an op: one value of type OpDef says everything that shardwise knows about it. Passes, executor,
+// THE contract of an op. One value of type OpDef defines everything that shardwise knows about it. Passes, executor,
 // printer and parser know ops only through these fields.
 //
 //   constexpr OpDef kTranspose{
 //       .name = "stablehlo.transpose",
 //       .infer = infer_transpose,       // result types, or an error
 //       .rule = rule_transpose,         // sharding rule: dims → factors, as data (sharding_rule.h)
-//       .kernel = kernel_transpose,     // one device's work
+//       .prepare = prepare_transpose,   // what runs on the buffers of a device; it reads no attribute
 //       .vjp = vjp_transpose,           // gradient as a graph, or not_differentiable + .no_vjp_reason
 //       .batch = batch_transpose,       // vmap: the op with a new leading dim
 //       .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
@@ -34,22 +34,40 @@ class TileBuilder;  // tile/program.h
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// One device's work on one op of the local program. Operands may have any strides (0 and negative included). A kernel
-// sets every result, either to an array it allocated or to a view of an operand; it never writes an operand.
+// One call of a kernel: buffers, and nothing of the program. Operands may have any strides (0 and negative included). A
+// kernel sets every result, either to an array that it allocated, to a view of an operand, or to an operand that it
+// took; it never writes another operand.
 class KernelContext {
  public:
   virtual ~KernelContext() = default;
-  virtual OpView op() const = 0;
   virtual const NdArray& operand(size_t i) const = 0;
+  // Operand i as memory to make a result in. None where anything else may read that memory: it is an argument of the
+  // program, is used later, or overlaps another value.
+  virtual std::optional<NdArray> take_operand(size_t i) = 0;
   virtual NdArray allocate_result(size_t i = 0) = 0;  // row-major, uninitialised; also sets it as result i
   virtual void set_result(size_t i, NdArray view) = 0;
   // Runs body(begin, end) over [0, count) on the pool, in pieces of at least `grain`.
   virtual void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) = 0;
 };
 
+// A prepared op. It holds copies of what it needs, so it may outlive the program; several threads may call it at once.
+//
+//   std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes&) {
+//     return [permutation = op.attrs().get<IntArray>("permutation")](KernelContext& context) {
+//       context.set_result(0, permuted(context.operand(0), permutation));
+//     };
+//   }
+using Kernel = std::function<void(KernelContext& context)>;
+
+// The types of the buffers: those of the op, or those of one call for several shards (runtime/merge.h), in which the
+// dims of some pass-through factors of the rule are larger by one number.
+struct KernelTypes {
+  std::span<const TensorType> operands, results;
+};
+
 // ---- partitioning --------------------------------------------------------------------------------------------------
 
-// How one dim of a global value lies on the devices: shard i of `axes` holds rows [i·block, min((i+1)·block, size)).
+// The layout of one dim of a global value: shard i of `axes` holds rows [i·block, min((i+1)·block, size)).
 struct DimLayout {
   int64_t size = 0;    // global
   AxisList axes;       // major to minor; empty: not sharded
@@ -59,7 +77,7 @@ struct DimLayout {
   friend bool operator==(const DimLayout&, const DimLayout&) = default;
 };
 
-// What stands beyond the end of an uneven dim.
+// The contents of the padding of uneven dims.
 struct Padding {
   enum class Kind : uint8_t { kNone, kGarbage, kFill };
   Kind kind = Kind::kNone;
@@ -67,7 +85,7 @@ struct Padding {
   friend bool operator==(const Padding&, const Padding&) = default;
 };
 
-// The side table of the local program maps each local value to this.
+// The entry of each local value in the side table of the local program.
 struct LocalLayout {
   ValueId global_value;
   TypeId global_type;
@@ -78,34 +96,34 @@ struct LocalLayout {
   Dims local_shape() const;
 };
 
-// Turns one global op into its local ops. All operand and result layouts agree with the op's sharding rule, factor by
-// factor (the compute sharding that `assign` chose), and factors that need replication are not sharded.
+// Turns one global op into local ops. All operand and result layouts agree with the op's sharding rule, factor by
+// factor (the compute sharding that `assign` chose). Factors that need replication are not sharded.
 class PartitionContext {
  public:
   virtual ~PartitionContext() = default;
   virtual OpView op() const = 0;  // the global op
   virtual const ShardingRule& rule() const = 0;
   virtual Builder& builder() = 0;        // appends to the local program
-  virtual const Mesh& mesh() const = 0;  // of the axes in the layouts; there is one where a dim is sharded
-  // What reports say about a collective that the op creates: "totals of reduce_window along dim 0".
+  virtual const Mesh& mesh() const = 0;  // mesh of the layouts' axes; exists if a dim is sharded
+  // The cause of a collective of this op in reports: "totals of reduce_window along dim 0".
   virtual void explain(ValueId collective, std::string cause) = 0;
   virtual const LocalLayout& operand_layout(size_t i) const = 0;
   virtual const LocalLayout& result_layout(size_t i) const = 0;
   virtual TypeId local_result_type(size_t i) const = 0;
-  virtual ValueId operand(size_t i) = 0;  // the local operand, padding as it is
-  // The local operand with the padding of the dims that carry `factor` replaced by `fill`; nothing to do when the
-  // padding is none or already that value.
+  virtual ValueId operand(size_t i) = 0;  // the local operand, with its padding unchanged
+  // The local operand with `fill` in the padding of dims that carry `factor`. Returns the operand itself if there is no
+  // padding, or if it already has this value.
   virtual ValueId masked_operand(size_t i, FactorId factor, Scalar fill) = 0;
-  // Position of this device along `axes`, row-major in list order: tensor<i32>.
+  // The position of this device along `axes`, row-major in list order: tensor<i32>.
   virtual ValueId axis_index(const AxisList& axes) = 0;
-  // Global index of the first local row of a dim: axis_index(axes) * block, tensor<i32> (or i64 for large dims).
+  // The global index of the first local row of a dim: axis_index(axes) * block, tensor<i32> (or i64 for large dims).
   virtual ValueId shard_offset(const DimLayout& dim) = 0;
   virtual void set_result(size_t i, ValueId local, Padding padding) = 0;
 };
 
 // ---- transforms ----------------------------------------------------------------------------------------------------
 
-// Reverse-mode derivative of one op as ops: given the cotangents of the results, sets those of the operands.
+// The reverse-mode derivative of one op, as ops. Given the cotangents of the results, sets those of the operands.
 class VjpContext {
  public:
   virtual ~VjpContext() = default;
@@ -118,7 +136,7 @@ class VjpContext {
   virtual void set(size_t i, ValueId cotangent) = 0;
 };
 
-// The op with a new leading dim of size `size()` on its batched operands; results get it too.
+// The op with a new leading dim of size `size()` on its batched operands and its results.
 class BatchContext {
  public:
   virtual ~BatchContext() = default;
@@ -127,28 +145,28 @@ class BatchContext {
   virtual int64_t size() const = 0;
   virtual bool is_batched(size_t i) const = 0;
   virtual ValueId operand(size_t i) const = 0;  // with the leading dim iff is_batched(i)
-  virtual ValueId batched(size_t i) = 0;        // with the leading dim, broadcast if need be
+  virtual ValueId batched(size_t i) = 0;        // with the leading dim, broadcast if necessary
   virtual void set_result(size_t i, ValueId value) = 0;
 };
 
 struct OpCost {
   double flops = 0;
-  double bytes = 0;  // read and written by one execution on the types given
+  double bytes = 0;  // bytes read and written by one execution on the given types
 };
 
 // ---- data flow ----------------------------------------------------------------------------------------------------
 
-// Values that stand for each other across the regions of an op:
+// Values that correspond to each other across the regions of an op:
 //
 //   %r = while(%a = %init) cond {…} do {… return %next}     owner %r; sources %init, %next; targets %r and both %a
 //
-// Targets have one sharding, the owner's, and sources agree with it as by an identity.
+// All targets have the owner's sharding. Sources propagate to and from it as through an identity.
 struct DataFlowEdge {
   ValueId owner;
   std::vector<ValueId> sources;
-  std::vector<ValueId> targets;  // with the owner
-  // Of a manual region: the sharding that its text gives the owner, as seen from outside, and the axes that the inside
-  // does not see. They stand in front of the other axes of a dim, or among the replicated ones.
+  std::vector<ValueId> targets;  // including the owner
+  // For manual regions: the annotation of the owner, as seen from outside, and the axes that the inside does not see.
+  // These axes come first in a dim, or are among the replicated ones.
   ShardingId outside = {};
   AxisList manual_axes = {};
   bool target_inside = false;  // the owner is an argument of the region, and its sources are outside
@@ -156,10 +174,10 @@ struct DataFlowEdge {
 
 // ---- traits --------------------------------------------------------------------------------------------------------
 
-// Whether f distributes over a pending reduction (so that an unreduced operand may pass through it unreduced):
+// Whether f distributes over a pending reduction, so that an unreduced operand may pass through it unreduced:
 //   kFirst  in operand 0 alone, the others being indices or absent    transpose, reshape, slice, negate
 //   kJoint  when all operands are unreduced over the same axes        add (sum), maximum (max)
-//   kEach   in each operand while the others hold still               multiply, dot_general (sum)
+//   kEach   in each operand while the others are fixed                multiply, dot_general (sum)
 enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach };
 using ReducerSet = uint8_t;
 constexpr ReducerSet reducer_bit(Reducer reducer) {
@@ -178,10 +196,10 @@ enum class CollectiveKind : uint8_t {
   kAxisIndex
 };
 
-// In which rounds of propagation an op speaks, and to whom; elementwise ops and constraints are kEarly.
+// The rounds in which an op propagates, and the direction. Elementwise ops and constraints are kEarly.
 //   kEarly          from the first round on: it changes no element, or each one alone          reshape, transpose
-//   kForwardEarly   the same, operands to results only before its turn                         dynamic_slice
-//   kBackwardFirst  results to operands in its turn, operands to results in the last round     broadcast_in_dim
+//   kForwardEarly   the same, but before its round from operands to results only               dynamic_slice
+//   kBackwardFirst  from results to operands in its round, the other way in the last round     broadcast_in_dim
 enum class Precedence : uint8_t { kInTurn, kEarly, kForwardEarly, kBackwardFirst };
 
 struct Traits {
@@ -190,18 +208,18 @@ struct Traits {
   bool elementwise = false;  // one factor per dim of the result; tile != nullptr if it can run
   bool commutative = false;
   bool constant_like = false;    // no operands that vary: cheap to make again for each use
-  bool side_effect = false;      // never removed or merged, unless OpDef::effect knows better
+  bool side_effect = false;      // never removed or merged, unless OpDef::effect returns false
   bool constraint = false;       // the identity whose result carries a user's sharding
   bool reshard = false;          // the identity that changes the sharding
-  bool data_flow_edge = false;   // the identity behind a value that an op with regions hands on (DataFlowEdge)
-  bool barrier = false;          // the identity that shardings pass in its attribute allowed_direction only
-  bool sharding_group = false;   // puts its operand into the group of its attribute group_id: one sharding for all
-  bool tokens = false;           // operands and results may be tokens; ops that hand values on (flow) take them, too
+  bool data_flow_edge = false;   // the identity that represents a value of a DataFlowEdge
+  bool barrier = false;          // the identity that shardings cross only in its allowed_direction
+  bool sharding_group = false;   // adds its operand to the group group_id, which has one sharding
+  bool tokens = false;           // operands and results may be tokens; ops with `flow` accept them, too
   bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
   Precedence precedence = Precedence::kInTurn;
-  bool constant_preserving = false;  // of a constant it makes a constant, as elementwise ops and the ops inside do
+  bool constant_preserving = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
   bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
-  bool rule_sees_makers = false;     // the rule asks which ops make the operands (OpView::maker)
+  bool rule_sees_makers = false;     // the rule depends on the ops that define the operands (OpView::maker)
   CollectiveKind collective = CollectiveKind::kNone;
 };
 
@@ -210,29 +228,31 @@ struct Traits {
 using InferFn = void (*)(const InferContext& op, std::vector<TypeId>& results);
 using RuleFn = ShardingRule (*)(const OpView& op);
 using PartitionFn = void (*)(PartitionContext& context);
-using KernelFn = void (*)(KernelContext& context);
+// Reads the attributes and regions once. None where they do not suit the types: the sizes of a slice name those of one
+// shard. They always suit the op's own types.
+using PrepareFn = std::optional<Kernel> (*)(const OpView& op, const KernelTypes& types);
 using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
-// Checks what `infer` cannot: the shardings of results and of region arguments, other functions of the module.
+// Checks what `infer` cannot see: the shardings of results and of region arguments, and other functions of the module.
 using VerifyFn = void (*)(const OpView& op);
-// Appends the edges of an op with regions, or of one that hands on its operands.
+// Appends the edges of an op with regions, or of one that passes its operands through.
 using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
-// When an op speaks, where that depends on its attributes.
+// The precedence of an op if it depends on the op's attributes.
 using PrecedenceFn = Precedence (*)(const OpView& op);
-// Whether this op does more than give results, where its attributes say so.
+// Whether this op has a side effect, if its attributes decide that.
 using EffectFn = bool (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
-// Defaults that follow from the rule or say why there is nothing; defined in ops/defaults.cpp (op_def.cpp for the
-// first).
+// Defaults that follow from the rule, or that state why a field is missing. Defined in ops/defaults.cpp (the first one
+// in op_def.cpp).
 void not_differentiable(VjpContext& context);  // contributes no cotangent
-ShardingRule no_rule(const OpView& op);        // takes no part in propagation; computed replicated
+ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
 OpCost cost_by_rule(const OpView& op);
 // Of an op that texts may hold and propagation understands, and that cannot run yet: an UnsupportedError.
-void propagation_only(KernelContext& context);
+std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
 void propagation_only(VjpContext& context);
 void propagation_only(BatchContext& context);
 
@@ -241,12 +261,12 @@ struct OpDef {
   InferFn infer = nullptr;
   RuleFn rule = nullptr;
   PartitionFn partition = partition_by_rule;
-  KernelFn kernel = nullptr;
+  PrepareFn prepare = nullptr;
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
   TileFn tile = nullptr;  // elementwise ops only
-  FlowFn flow = nullptr;  // ops whose regions or results hand values on
+  FlowFn flow = nullptr;  // ops whose regions or results pass values through
   VerifyFn verify = nullptr;
   VerifyFn verify_runnable = nullptr;   // UnsupportedError for attributes that no kernel computes
   PrecedenceFn precedence = nullptr;    // instead of traits.precedence
@@ -261,11 +281,14 @@ struct OpDef {
     return traits.side_effect && (effect == nullptr || effect(op));
   }
   constexpr bool complete() const {
-    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && kernel != nullptr &&
+    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && prepare != nullptr &&
            cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&
            (vjp != not_differentiable || !no_vjp_reason.empty()) &&
-           (!traits.elementwise || tile != nullptr || kernel == static_cast<KernelFn>(propagation_only));
+           (!traits.elementwise || tile != nullptr || prepare == static_cast<PrepareFn>(propagation_only));
   }
 };
+
+// Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
+bool is_local_collective(const OpView& op);
 
 }  // namespace shardwise

@@ -36,14 +36,32 @@ bool says_nothing(const TensorSharding& sharding) {
   return sharding.dims.empty() && sharding.replicated.empty() && sharding.unreduced.empty();
 }
 
+// A text may claim a stage that its program has not reached.
+void verify_stage(const OpView& op) {
+  const Traits& traits = op.def().traits;
+  const Stage stage = op.module().stage;
+  Stage first = Stage::kGlobal, last = Stage::kLocal;
+  if (traits.constraint) last = Stage::kPropagated;
+  if (traits.reshard) last = Stage::kAssigned;
+  if (traits.collective != CollectiveKind::kNone) {
+    is_local_collective(op) ? first = Stage::kLocal : last = Stage::kResharded;
+  }
+  if (stage >= first && stage <= last) return;
+  fail<ShardingError>(op.name(), str("must not be in a program at stage ", stage_name(stage)), {},
+                      str("correct the attribute ", text_words::kStage, " of the module"));
+}
+
 }  // namespace
 
 bool needs_verification(const OpView& op) {
-  return op.def().verify != nullptr || op.def().traits.data_flow_edge ||
+  const Traits& traits = op.def().traits;
+  return op.def().verify != nullptr || traits.data_flow_edge || traits.constraint || traits.reshard ||
+         traits.collective != CollectiveKind::kNone ||
          std::ranges::any_of(op.attrs().entries(), [](const auto& entry) { return entry.first.starts_with("sdy."); });
 }
 
 void verify_op(const OpView& op) {
+  verify_stage(op);
   for (const auto& [name, value] : op.attrs().entries()) {
     if (name.starts_with("sdy.")) verify_attribute(op, name, value);
   }

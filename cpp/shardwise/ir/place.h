@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source line as people read it. A notebook's cells are places as IPython prints them:
+// A source line as users write it. Cells of a notebook are written as in IPython:
 //
 //   place_text("train.py", 31)     // "train.py:31"
 //   place_text("Cell In[2]", 6)    // "Cell In[2], line 6"
@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-// Between a file and a line: ":", or ", line " for a cell of a notebook.
+// The text between a file and a line: ":", or ", line " for a cell of a notebook.
 std::string_view separator_of_line(std::string_view file);
 
 std::string place_text(const std::string& file, int32_t line);

@@ -130,7 +130,7 @@ void verify_propagation_edges(const OpView& op, const Attribute& value) {
   try {
     steps = parse_steps(*body);
   } catch (const ParseError& error) {
-    // The line and column are those of the attribute's text alone; the op's are the caller's to say.
+    // The error's line and column refer to the attribute's text; the caller adds those of the op.
     fail<ShardingError>(op.name(), "its propagation edges must be #sdy.propagation_edges<[…]>", error.message());
   }
   for (size_t i = 0; i < steps.size(); ++i) {

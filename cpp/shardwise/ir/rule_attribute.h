@@ -2,16 +2,15 @@
 //
 // Sharding rules that a text or a user attaches to an op:
 //
-//   %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
-//          {sdy.sharding_rule = #sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k},
-//          custom>}
+//   %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] {sdy.sharding_rule =
+//          #sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}, custom>}
 //
-// Factors are i … z, then z_1, z_2, …; a dim of several factors names them in a row, major first: [ij, zz_1]. Sizes
-// follow in the order of the factors, then the lists of factors that are not pass-through, each left out when empty.
-// `custom` says that a user wrote the rule.
+// Factors are i … z, then z_1, z_2, …. A dim of several factors names them in a row, major first: [ij, zz_1]. Sizes
+// follow in the order of the factors, then the lists of factors that are not pass-through; an empty list is left out.
+// `custom` marks a rule that a user wrote.
 //
-// Propagation follows such a rule in place of the op's own (Context::propagation_rule). What the op computes stays what
-// its OpDef says, so a rule can lead to other shardings, never to other numbers.
+// Propagation follows such a rule instead of the op's own (Context::propagation_rule). The op still computes what its
+// OpDef defines, so a custom rule can change shardings, never values.
 #pragma once
 
 #include <string>
@@ -23,12 +22,12 @@ namespace shardwise {
 
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
 
-// ShardingError, naming the op, unless `rule` is one for it: a mapping for each operand and result with an entry per
-// dim, factors that exist, each once in a tensor and somewhere at all, none of size 1 beside others; the lists in
-// order, no factor in two of them, none that is reduced in a result. Factors need not multiply to the dim.
+// Throws ShardingError, naming the op, unless `rule` is valid for it: a mapping for each operand and result with an
+// entry per dim; existing factors, each used, at most once in a tensor, none of size 1 beside others; ordered lists, no
+// factor in two of them, no reduced factor in a result. The sizes of factors need not multiply to the dim.
 void verify(const RuleAttr& rule, const OpView& op);
 
-ShardingRule to_rule(const RuleAttr& rule);  // of a rule that `verify` takes; reductions are sums
+ShardingRule to_rule(const RuleAttr& rule);  // of a rule that `verify` accepts; reductions are sums
 RuleAttr to_attribute(const ShardingRule& rule, bool custom);
 
 }  // namespace shardwise

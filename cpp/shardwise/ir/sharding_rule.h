@@ -5,9 +5,9 @@
 //   stablehlo.dot_general  tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>   contracting [1] x [0]
 //     ([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}
 //
-// Sharding i or j needs no communication (pass-through); sharding k leaves each result unreduced (a pending sum); a
-// need-replication factor must be gathered before the op runs; a permutation factor may stay sharded at the price of a
-// neighbour exchange. A blocked factor never takes part in propagation. A size-1 dim has a size-1 factor of its own.
+// Sharding i or j needs no communication (pass-through). Sharding k leaves each result unreduced (a pending sum). A
+// need-replication factor must be gathered before the op runs. A permutation factor may stay sharded at the cost of an
+// exchange between neighbors. A blocked factor never propagates. A size-1 dim has its own size-1 factor.
 //
 //   RuleBuilder rule(op);                       // op: OpView
 //   auto i = rule.factor(4), k = rule.reduction(8, Reducer::kSum);
@@ -15,16 +15,17 @@
 //   …
 //   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
 //
-// Where a sharded factor needs more than a pending reduction, the op's partition may send it itself (the totals of a
-// cumulative sum, the pairs of an argmax). It says so by `rule.exchanged(factor)`: then the factor stays sharded while
-// the op runs, and nothing is left pending. Without it a permutation factor is gathered first. Axes of such a reduction
-// factor may stand last in one dim of all results: the partition then leaves them split there (compute_sharding.h).
+// If a sharded factor needs more than a pending reduction, the op's partition may exchange data itself (the totals of a
+// cumulative sum, the pairs of an argmax). The rule declares this by `rule.exchanged(factor)`. The factor then stays
+// sharded while the op runs, and nothing is left pending. Otherwise a permutation factor is gathered first. Axes of
+// such a reduction factor may be the last axes in one dim of all results: the partition then leaves the results split
+// there (compute_sharding.h).
 //
-// Where an operand says at which place along a pass-through factor something happens (the rows that a scatter writes),
-// a part of the op is not the op on parts: the place must be made relative to the part. `rule.positional(factor)` says
-// so; the op's partition subtracts the shard's offset, and nobody else may split or join the op along that factor.
+// If an operand contains positions along a pass-through factor (the rows that a scatter writes), they must be made
+// relative to the shard. The rule declares this by `rule.positional(factor)`. The op's partition subtracts the shard's
+// offset, and no other code may split or join the op along that factor.
 //
-// Read by four engines: propagation, the choice of the compute sharding, localisation, cost.
+// Four engines read rules: propagation, the choice of the compute sharding, localization, cost.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ class OpView;
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
 
-// What becomes of a factor where propagation is conservative: whoever sends shardings along it pays for an exchange
-// that a cautious user would rather ask for.
+// What conservative propagation does with a factor, because sharding along it costs an exchange that the user may not
+// want.
 enum class Caution : uint8_t { kKeep, kBlock, kDrop };
 
 struct Factor {
@@ -51,8 +52,8 @@ struct Factor {
   FactorKind kind = FactorKind::kPassThrough;
   Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
   bool blocked = false;
-  bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges what it needs (see above)
-  bool positional = false;  // kPassThrough: the op's partition tells each shard where it begins (see above)
+  bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges data (see above)
+  bool positional = false;  // kPassThrough: the op's partition makes positions local (see above)
   Caution caution = Caution::kKeep;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
@@ -62,7 +63,7 @@ std::string factor_symbol(size_t factor);
 
 class ShardingRule {
  public:
-  bool empty() const { return dim_ends_.empty() && tensor_ends_.empty(); }  // no rule: the op takes no part
+  bool empty() const { return dim_ends_.empty() && tensor_ends_.empty(); }  // no rule: the op does not propagate
   std::span<const Factor> factors() const { return factors_; }
   size_t operand_count() const { return operand_count_; }
   // Result i is computed from operand i alone, as in an optimization_barrier.
@@ -77,7 +78,7 @@ class ShardingRule {
   }
   bool has_factor(size_t tensor, FactorId factor) const;
   std::string text() const;  // Shardy's form, as above
-  // The rule of conservative propagation: without the factors that are dropped, others blocked (Caution).
+  // The rule of conservative propagation: factors are dropped or blocked by their Caution.
   ShardingRule cautious() const;
   friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
 
@@ -96,7 +97,7 @@ class ShardingRule {
 class RuleBuilder {
  public:
   explicit RuleBuilder(const OpView& op);
-  // For a rule that no op has: the first `operand_count` shapes are operands, the others results.
+  // For a rule without an op: the first `operand_count` shapes are operands, the others results.
   RuleBuilder(std::vector<Dims> shapes, size_t operand_count);
 
   FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough, bool blocked = false);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dialect words of a program's text that are no ops here: terminators are Region::results, declared meshes and
-// functions are lists of the module, and the attributes are columns of values.
+// Words of program text that are not ops here: terminators are Region::results, declared meshes and functions are lists
+// of the module, and these attributes are columns of values.
 //
+//   module @m attributes {shardwise.stage = "local"} {
 //   sdy.mesh @mesh = <["x"=4]>
 //   func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = …, shardwise.local_blocks = …}) { … return }
 #pragma once
@@ -20,8 +21,9 @@ inline constexpr std::string_view kShardyReturn = "sdy.return";  // in regions o
 inline constexpr std::string_view kSharding = "sdy.sharding";
 inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
 inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
+inline constexpr std::string_view kStage = "shardwise.stage";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
-inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // refused
+inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
 
 inline constexpr std::string_view kVisibilities[] = {"", "public", "private", "nested"};  // by Visibility
 

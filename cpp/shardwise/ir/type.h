@@ -8,8 +8,8 @@
 
 namespace shardwise {
 
-// The only type of values: a tensor with static shape, e.g. `tensor<4x8xf32>`; a scalar is `tensor<f32>`. A token has
-// no dims: `!stablehlo.token`.
+// The only type of values: a tensor with static shape, such as `tensor<4x8xf32>`. A scalar is `tensor<f32>`. A token
+// has no dims: `!stablehlo.token`.
 struct TensorType {
   DType dtype = DType::kF32;
   Dims shape;

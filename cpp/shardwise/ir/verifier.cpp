@@ -61,7 +61,7 @@ class Verifier {
     }
     for (OpId op : region.ops) this->op(op, id);
     for (ValueId result : region.results) use(result, "what a region returns");
-    // Values are visible in their region and below it only.
+    // Values are visible only in their region and in nested ones.
     for (ValueId argument : region.arguments) defined_[argument.index] = false;
     for (OpId op : region.ops) {
       for (uint32_t i = 0; i < module_.op(op).result_count; ++i) defined_[module_.result(op, i).index] = false;

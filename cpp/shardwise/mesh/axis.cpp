@@ -9,6 +9,7 @@
 namespace shardwise {
 namespace {
 
+// The ref whose digits fill the interval [pre, next).
 AxisRef digits(int32_t axis, int64_t pre, int64_t next) { return {axis, pre, next / pre}; }
 
 // The digits of `ref` that are in none of `others`, major first.
@@ -29,15 +30,17 @@ AxisList digits_outside(const AxisRef& ref, AxisSpan others) {
   return left;
 }
 
-// The first digits of `ref`, up to where the first of `others` begins. All are compared with the whole ref, so that
+// The first digits of `ref`, up to where the first of `others` begins. Each is compared with the whole ref, so that
 // their order does not matter.
 std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
   AxisRef shortest = ref;
   for (const AxisRef& other : others) {
     auto prefix = prefix_without_overlap(ref, other);
     if (!prefix) return std::nullopt;
+    // The shortest prefix is free of all of `others`, because prefixes of one ref nest.
     if (prefix->size < shortest.size) shortest = *prefix;
   }
+  // The cut made for one of `others` need not be a digit border for another one.
   if (!can_coexist(others, shortest)) return std::nullopt;
   return shortest;
 }
@@ -61,22 +64,20 @@ int64_t product(AxisSpan axes) {
 }
 
 bool contains(const AxisRef& a, const AxisRef& b) {
+  // The ends must divide as well: an interval inside another one need not consist of its digits.
   return a.axis == b.axis && a.pre <= b.pre && b.next() <= a.next() && b.pre % a.pre == 0 && a.next() % b.next() == 0;
 }
-bool strictly_contains(const AxisRef& a, const AxisRef& b) { return a != b && contains(a, b); }
 bool prefix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.pre == b.pre; }
-bool strict_prefix_of(const AxisRef& a, const AxisRef& b) { return a != b && prefix_of(a, b); }
 bool suffix_of(const AxisRef& a, const AxisRef& b) { return contains(b, a) && a.next() == b.next(); }
-bool strict_suffix_of(const AxisRef& a, const AxisRef& b) { return a != b && suffix_of(a, b); }
 
 bool overlaps(const AxisRef& a, const AxisRef& b) {
-  // The interval of an axis of size 1 is empty, yet that axis, like any, must not be used twice.
+  // An axis of size 1 has an empty interval, but must not be used twice either.
   return a == b || (a.axis == b.axis && a.pre < b.next() && b.pre < a.next());
 }
 
 bool can_coexist(const AxisRef& a, const AxisRef& b) {
   if (a.axis != b.axis) return true;
-  // One split of the axis has both iff their four ends, in order, each divide the next.
+  // One split of the axis has both refs exactly when each of their four ends, in order, divides the next.
   int64_t ends[] = {a.pre, a.next(), b.pre, b.next()};
   std::sort(std::begin(ends), std::end(ends));
   return ends[1] % ends[0] == 0 && ends[2] % ends[1] == 0 && ends[3] % ends[2] == 0;
@@ -108,7 +109,7 @@ std::optional<AxisRef> greatest_common_prefix(const AxisRef& a, const AxisRef& b
 }
 
 bool can_merge(const AxisRef& a, const AxisRef& b) {
-  // Size 1 is a whole axis of size 1, which would otherwise follow itself.
+  // A ref of size 1 is a whole axis of size 1, which would otherwise count as its own successor.
   return a.axis == b.axis && a.size > 1 && b.size > 1 && a.next() == b.pre;
 }
 
@@ -155,6 +156,7 @@ AxisList truncate_at_overlap(AxisSpan list, AxisSpan others) {
   for (const AxisRef& ref : list) {
     const std::optional<AxisRef> left = prefix_outside(ref, others);
     if (left) append_merged(result, *left);
+    // What follows a cut would no longer be major to minor of the same shards.
     if (left != ref) break;
   }
   return result;
@@ -171,11 +173,12 @@ AxisList greatest_common_prefix(AxisSpan a, AxisSpan b) {
 }
 
 std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix) {
-  // What is still to be matched of both, most major ref last.
+  // The unmatched rest of both, most major ref last.
   AxisList rest(list.rbegin(), list.rend());
   AxisList wanted(prefix.rbegin(), prefix.rend());
   while (!wanted.empty()) {
     if (rest.empty()) return std::nullopt;
+    // The two lists may cut an axis at different digits, so only the common digits are matched in each step.
     auto common = greatest_common_prefix(rest.back(), wanted.back());
     if (!common) return std::nullopt;
     for (AxisList* side : {&rest, &wanted}) {
@@ -195,6 +198,7 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
     const AxisRef a = rest.back();
     const AxisRef b = wanted.back();
     if (!suffix_of(a, b) && !suffix_of(b, a)) return std::nullopt;
+    // Both end at the same digit, so the ref that begins later is the common suffix.
     const AxisRef common = a.pre >= b.pre ? a : b;
     for (AxisList* side : {&rest, &wanted}) {
       auto before = prefix_without_overlap(side->back(), common);
@@ -206,11 +210,6 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
 }
 
 bool is_prefix_of(AxisSpan a, AxisSpan b) { return without_prefix(b, a).has_value(); }
-
-bool is_strict_prefix_of(AxisSpan a, AxisSpan b) {
-  auto rest = without_prefix(b, a);
-  return rest && !rest->empty();
-}
 
 std::string axis_text(const RawAxisRef& raw) {
   std::string text = quote(raw.name);
@@ -239,11 +238,12 @@ AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
   const std::string of_axis = axis_text(raw) + " of " + quote(raw.name) + "=" + std::to_string(whole);
   if (pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", of_axis);
   if (size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", of_axis);
-  // Division, since the product of two numbers from a text may overflow.
+  // Divide rather than multiply: the product of two numbers from a text may overflow.
   if (whole % pre != 0 || (whole / pre) % size != 0) {
     fail<ShardingError>("sharding", "pre-size times size of a sub-axis must divide the size of its axis", of_axis,
                         "split the axis into factors of " + std::to_string(whole));
   }
+  // A second spelling of the whole axis would make equal shardings print differently.
   if (size == whole) {
     fail<ShardingError>("sharding", "a sub-axis must be smaller than its axis", of_axis, "write " + quote(raw.name));
   }

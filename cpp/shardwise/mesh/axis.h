@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Axis refs: a mesh axis, or some of its digits, and their algebra.
+// Axis refs: a mesh axis, or a sub-axis of it, and their algebra.
 //
-// An axis of size 8 may be read as three digits of size 2, as 2·4, 4·2 or 8. The ref (pre)size is the digits after the
-// first ones, which multiply to `pre`, and before those that follow, up to `next = pre * size`:
+// An axis of size 8 has three digits of size 2, and can be read as 2·4, 4·2 or 8. The ref (pre)size consists of the
+// digits after the first ones, whose sizes multiply to `pre`, up to `next = pre * size`:
 //
 //        x = 8:    "x":(1)2   "x":(2)2   "x":(4)2         most major … most minor digit
 //                  "x":(1)4 = both first    "x" = (1)8    the whole axis
 //
-// Shardy's full axis has no pre and size; here it is (1)n, so that every question is arithmetic on [pre, next) and
-// needs no mesh: a full axis contains, overlaps and coexists with each of its digits, never merges, and sorts behind
-// the prefixes of itself and before its other digits, all as in Shardy. Only text says "x" instead of "x":(1)8.
+// In Shardy, a full axis has no pre and size. Here it is (1)n, so that every question is arithmetic on [pre, next) and
+// needs no mesh. As in Shardy, a full axis contains, overlaps and coexists with each of its digits, never merges, and
+// sorts after its own prefixes and before its other digits. Only text writes "x" instead of "x":(1)8.
 //
 //   AxisRef a{0, 1, 4}, b{0, 2, 4};           // of x = 8
 //   overlap(a, b)                             // (2)2: the middle digit
 //   prefix_without_overlap(a, b)              // (1)2
 //   append_merged(list = {(1)2}, {0, 2, 4})   // list = {"x"}
 //
-// In `f(a, b)` both refs belong to one mesh; refs of different axes never meet: they are disjoint and coexist. Refs
-// that cannot coexist contain nothing of each other: (1)2 of 12 is no part of (1)3, whose three values do not tell it.
+// In `f(a, b)`, both refs belong to one mesh. Refs of different axes are disjoint and coexist. Refs that cannot coexist
+// do not contain each other: (1)2 of 12 is not part of (1)3, because the three values of (1)3 do not determine it.
 #pragma once
 
 #include <compare>
@@ -35,11 +35,11 @@ namespace shardwise {
 
 struct AxisRef {
   int32_t axis = 0;  // position in the mesh
-  int64_t pre = 1;   // product of the sizes of the digits before
+  int64_t pre = 1;   // product of the sizes of the digits before it
   int64_t size = 1;
 
   constexpr int64_t next() const { return pre * size; }
-  // Mesh position, then pre, then size: the order of sorted lists.
+  // Order of sorted lists: mesh position, then pre, then size.
   friend constexpr auto operator<=>(const AxisRef&, const AxisRef&) = default;
 };
 
@@ -51,43 +51,40 @@ bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list
 
 // --- two refs ---
-bool contains(const AxisRef& a, const AxisRef& b);           // every digit of b is in a
-bool strictly_contains(const AxisRef& a, const AxisRef& b);  // ... and a != b
-bool prefix_of(const AxisRef& a, const AxisRef& b);          // a is the first digits of b, or b
-bool strict_prefix_of(const AxisRef& a, const AxisRef& b);
-bool suffix_of(const AxisRef& a, const AxisRef& b);  // a is the last digits of b, or b
-bool strict_suffix_of(const AxisRef& a, const AxisRef& b);
-bool overlaps(const AxisRef& a, const AxisRef& b);  // [a.pre, a.next) and [b.pre, b.next) meet
-// One split of the axis into digits has both: (1)2 and (2)3 of 12 yes, (1)2 and (3)2 no.
+bool contains(const AxisRef& a, const AxisRef& b);   // every digit of b is in a
+bool prefix_of(const AxisRef& a, const AxisRef& b);  // a consists of the first digits of b, or equals b
+bool suffix_of(const AxisRef& a, const AxisRef& b);  // a consists of the last digits of b, or equals b
+bool overlaps(const AxisRef& a, const AxisRef& b);   // [a.pre, a.next) and [b.pre, b.next) intersect
+// Whether one split of the axis into digits has both: yes for (1)2 and (2)3 of 12, no for (1)2 and (3)2.
 bool can_coexist(const AxisRef& a, const AxisRef& b);
-// The digits of both; nothing when they are disjoint or cannot coexist.
+// The digits of both. Returns none when they are disjoint or cannot coexist.
 std::optional<AxisRef> overlap(const AxisRef& a, const AxisRef& b);
-// The first digits of a, up to where b begins: all of a when disjoint; nothing when a starts in or behind an overlap
-// with b, or when they cannot coexist. The suffix is the mirror image: what is left of a behind b.
+// The first digits of a, up to where b begins. Returns all of a when they are disjoint, and none when a starts in or
+// after an overlap with b, or when they cannot coexist. The suffix is the mirror image: the rest of a after b.
 std::optional<AxisRef> prefix_without_overlap(const AxisRef& a, const AxisRef& b);
 std::optional<AxisRef> suffix_without_overlap(const AxisRef& a, const AxisRef& b);
-// The smaller of the two when it is a prefix of the other.
+// The smaller of the two if it is a prefix of the other.
 std::optional<AxisRef> greatest_common_prefix(const AxisRef& a, const AxisRef& b);
 bool can_merge(const AxisRef& a, const AxisRef& b);  // b follows a directly: (1)2 then (2)4, not the other way round
 
 // --- lists, major to minor ---
 void append_merged(AxisList& list, const AxisRef& ref);  // merges ref into the last element, or appends it
 void append_merged(AxisList& list, AxisSpan refs);
-AxisList sort_and_merge(AxisSpan list);  // mesh order, neighbours merged
+AxisList sort_and_merge(AxisSpan list);  // mesh order, neighbors merged
 bool overlaps(AxisSpan list, const AxisRef& ref);
 bool overlaps(AxisSpan a, AxisSpan b);
 bool can_coexist(AxisSpan list, const AxisRef& ref);
-// The digits of a that are not in b, in the order of a. A ref that overlaps b without coexisting goes whole.
+// The digits of a that are not in b, in the order of a. A ref that overlaps b but cannot coexist with it is dropped
+// whole.
 AxisList difference(AxisSpan a, AxisSpan b);
-// `list` up to its first ref that overlaps or cannot coexist with one of `others`, of which the prefix free of all of
-// them stays: {"y", "x"} at {"x":(2)2} is {"y", "x":(1)2}.
+// Cuts `list` at its first ref that overlaps or cannot coexist with one of `others`. The prefix of that ref that is
+// free of all of them stays: {"y", "x"} at {"x":(2)2} is {"y", "x":(1)2}.
 AxisList truncate_at_overlap(AxisSpan list, AxisSpan others);
-// The run of equal refs, then the common prefix of the first two that differ.
+// The equal refs, then the common prefix of the first two refs that differ.
 AxisList greatest_common_prefix(AxisSpan a, AxisSpan b);
-// Digit by digit, wherever either list cuts them: {"y", "x":(1)2} is a prefix of {"y", "x"}.
+// Compares digit by digit, however the lists cut them: {"y", "x":(1)2} is a prefix of {"y", "x"}.
 bool is_prefix_of(AxisSpan a, AxisSpan b);
-bool is_strict_prefix_of(AxisSpan a, AxisSpan b);
-// What follows the prefix (precedes the suffix) in `list`; nothing when it is none.
+// The rest of `list` after the prefix (before the suffix). Returns none when it does not have that prefix.
 std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix);
 std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix);
 
@@ -95,13 +92,14 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix);
 std::string axis_text(const Mesh& mesh, const AxisRef& ref);  // "x" or "x":(1)2
 std::string axis_list_text(const Mesh& mesh, AxisSpan axes);  // {"x", "y":(1)2}
 
-// An axis ref as written, before a mesh gives the name a meaning: {"x", (1, 2)} is "x":(1)2.
+// An axis ref as written, before a mesh resolves the name: {"x", (1, 2)} is "x":(1)2.
 struct RawAxisRef {
   std::string name;
   std::optional<std::pair<int64_t, int64_t>> sub;  // pre, size
   friend bool operator==(const RawAxisRef&, const RawAxisRef&) = default;
 };
-// ShardingError for an unknown name, pre < 1, size <= 1, size = axis size, or pre * size not dividing the axis size.
+// Throws ShardingError for an unknown name, pre < 1, size <= 1, size = axis size, or pre * size not dividing the axis
+// size.
 AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw);
 AxisList resolve(const Mesh& mesh, std::span<const RawAxisRef> raw);
 RawAxisRef to_raw(const Mesh& mesh, const AxisRef& ref);

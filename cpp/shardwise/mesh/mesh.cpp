@@ -40,6 +40,7 @@ Mesh::Mesh(std::string symbol_name, std::vector<MeshAxis> axes, Dims device_ids)
     : name_(std::move(symbol_name)), axes_(std::move(axes)), device_ids_(std::move(device_ids)) {
   verify_axes();
   verify_device_ids();
+  // A normal form, so that meshes with default ids compare equal and print without ids.
   if (!axes_.empty() && is_iota(device_ids_)) device_ids_.clear();
   index_devices();
 
@@ -65,6 +66,7 @@ void Mesh::verify_axes() const {
                         "rename one of them");
       }
     }
+    // Divide rather than multiply: the product may overflow.
     if (axis.size > std::numeric_limits<int64_t>::max() / count) {
       fail<MeshError>("mesh", "the number of devices must fit in 63 bits", axes_text(axes_), "use smaller axes");
     }
@@ -108,6 +110,7 @@ void Mesh::index_devices() {
     strides_[i] = device_count_;
     device_count_ *= axes_[i].size;
   }
+  // The id of a maximal mesh may be any number, so it is not an index of a table.
   if (axes_.empty()) return;
   logical_indices_.assign(device_ids_.size(), kUnset);
   for (size_t i = 0; i < device_ids_.size(); ++i) {
@@ -150,6 +153,7 @@ int64_t Mesh::logical_index(int64_t device) const {
   return logical_indices_.empty() ? device : logical_indices_[static_cast<size_t>(device)];
 }
 
+// The hash first: a mesh may have millions of device ids.
 bool operator==(const Mesh& a, const Mesh& b) { return a.hash_ == b.hash_ && a.name_ == b.name_ && a.same_devices(b); }
 
 bool Mesh::same_devices(const Mesh& other) const { return axes_ == other.axes_ && device_ids_ == other.device_ids_; }

@@ -2,8 +2,8 @@
 //
 // Mesh: named axes over devices, major axis first.
 //
-// A device has a *logical index*, its row-major position in the grid of axes, and an *id*, its name in the physical
-// world. Without device ids the two are the same:
+// A device has a *logical index*, its row-major position in the grid of axes, and an *id*, its physical name. Without
+// device ids, the two are equal:
 //
 //   Mesh m("mesh", {{"x", 2}, {"y", 3}}, {5, 4, 3, 2, 1, 0});
 //   m.device_count()      // 6
@@ -11,8 +11,8 @@
 //   m.logical_index(4)    // 1
 //   m.text()              // <["x"=2, "y"=3], device_ids=[5, 4, 3, 2, 1, 0]>
 //
-// Two meshes without axes have a meaning of their own: the *empty* mesh `<[]>` is a placeholder that adopts the first
-// real mesh it meets, the *maximal* mesh `<[], device_ids=[3]>` says "whole, on device 3".
+// Two meshes without axes have a special meaning. The *empty* mesh `<[]>` is a placeholder, compatible with every mesh.
+// The *maximal* mesh `<[], device_ids=[3]>` means "the whole tensor on device 3".
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ struct MeshAxis {
 
 class Mesh {
  public:
-  // MeshError unless: sizes >= 1, ids >= 0, no axes means at most one id, names differ, and ids (where given, with
-  // axes) are a permutation of 0 .. device_count-1. Ids that are just 0, 1, 2, … are dropped. An inline mesh has no
-  // name.
+  // Throws MeshError unless sizes >= 1, ids >= 0, names differ, a mesh without axes has at most one id, and the ids of
+  // a mesh with axes (if given) are a permutation of 0 .. device_count-1. The ids 0, 1, 2, … are dropped. An inline
+  // mesh has no name.
   Mesh(std::string symbol_name, std::vector<MeshAxis> axes, Dims device_ids = {});
 
   const std::string& name() const { return name_; }
@@ -49,7 +49,7 @@ class Mesh {
 
   int64_t device_count() const { return device_count_; }  // 1 without axes
   const Dims& device_ids() const { return device_ids_; }  // empty: id = logical index
-  // A run keeps the shards of every device in one process. MeshError, for `operation`, on a mesh of more devices.
+  // A run keeps the shards of all devices in one process. Throws MeshError, naming `operation`, for more devices.
   static constexpr int64_t kMostDevicesToRun = int64_t{1} << 20;
   void expect_runnable(std::string_view operation) const;
   bool is_maximal() const { return axes_.empty() && !device_ids_.empty(); }
@@ -60,9 +60,9 @@ class Mesh {
   // Row-major stride of an axis in the logical index: coordinate = index / stride % axis_size.
   int64_t axis_stride(int axis) const { return strides_[static_cast<size_t>(axis)]; }
 
-  // The name counts here: it is what a program prints. `same_devices` compares what a program does.
+  // Compares names, too, because a program prints them. `same_devices` compares what a program does.
   friend bool operator==(const Mesh& a, const Mesh& b);
-  bool same_devices(const Mesh& other) const;         // equal but for the name
+  bool same_devices(const Mesh& other) const;         // equal except for the name
   bool same_ignoring_order(const Mesh& other) const;  // the same axes (or both maximal), any ids
 
   std::string text() const;       // MLIR: <["x"=2, "y"=4], device_ids=[...]>
@@ -85,11 +85,11 @@ class Mesh {
 
 using MeshPtr = std::shared_ptr<const Mesh>;
 
-// Both null, the same object, or equal.
+// True when both are null, the same object, or equal.
 bool equal(const MeshPtr& a, const MeshPtr& b);
 
-// `name` in double quotes, escaped as MLIR does: `\\`, and `\XX` (hex) for quotes and all that is not printable ASCII,
-// so that any bytes make a valid text. And `@name`, quoted where MLIR needs it.
+// `name` in double quotes, escaped as in MLIR: `\\`, and `\XX` (hex) for quotes and bytes that are not printable ASCII,
+// so any bytes make a valid text. The second function returns `@name`, quoted where MLIR requires it.
 std::string quote(std::string_view name);
 std::string symbol_text(std::string_view name);
 

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A value of a document and its path, so that an error can name it: `axes[0].size`.
+// A value of a document with its path, so that an error can name it: `axes[0].size`.
 class Node {
  public:
   Node(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -31,7 +31,7 @@ class Node {
   }
   bool has(const std::string& key) const { return json_.contains(key); }
 
-  // Refuses keys outside `keys`: a misspelt one must not be ignored.
+  // Rejects keys outside `keys`, so that a misspelled key is not ignored.
   void expect_object(std::initializer_list<std::string_view> keys) const {
     if (!json_.is_object()) fail_form("must be an object", json_.type_name());
     for (const auto& item : json_.items()) {
@@ -57,6 +57,7 @@ class Node {
   }
   int64_t integer() const {
     if (!json_.is_number_integer()) fail_form("must be an integer", json_.type_name());
+    // The library would wrap such a number to a negative one.
     if (json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
       fail_form("must fit in 64 bits", json_.dump());
     }
@@ -64,7 +65,7 @@ class Node {
   }
   [[noreturn]] void fail_form(std::string_view must_hold, std::string_view got) const {
     std::string text = path_.empty() ? "the document" : path_;
-    // The parsed document has no positions; the path is the precise one.
+    // The parsed document has no positions, so the path is the most precise location.
     throw ParseError(error_message("JSON", text.append(" ").append(must_hold), got, {}), 1, 1);
   }
 
@@ -78,6 +79,7 @@ Json parse_document(std::string_view text) {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
+    // The library counts bytes from 1, and reports an unexpected end behind the text.
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}),
                      cursor.line(at), cursor.column(at));
@@ -216,6 +218,7 @@ std::string reason_of_json_error(std::string_view what) {
 }
 
 size_t place_of_large_number(std::string_view json, std::string_view what) {
+  // The message quotes the number, but has no position.
   const size_t open = what.find('\'');
   const size_t close = what.rfind('\'');
   if (open == std::string_view::npos || close <= open) return 0;

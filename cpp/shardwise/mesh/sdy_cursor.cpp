@@ -78,6 +78,7 @@ std::string SdyCursor::take_string() {
   expect("\"", "before a string");
   const size_t start = pos - 1;
   std::string value;
+  // A string ends on its line, so that a missing quote is reported there, not at the end of the text.
   for (; pos < text.size() && text[pos] != '\n'; ++pos) {
     const char c = text[pos];
     if (c == '"') {
@@ -109,7 +110,7 @@ std::string SdyCursor::take_string() {
 
 std::string SdyCursor::take_symbol() {
   expect("@", "before a symbol name");
-  // A symbol is one token: no space behind the @.
+  // A symbol is one token: no space may follow the @.
   if (pos < text.size() && text[pos] == '"') return take_string();
   if (pos >= text.size() || !is_letter(text[pos])) fail_at(pos, "expected a name after '@'", found());
   return std::string(take_word());
@@ -137,6 +138,7 @@ int64_t SdyCursor::take_integer(std::string_view what) {
 
 std::string SdyCursor::found() const {
   if (pos >= text.size()) return "the end of the text";
+  // In single quotes, because an escaped quote inside double quotes is hard to read.
   if (text[pos] == '"') return "'\"'";
   const size_t end =
       std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();

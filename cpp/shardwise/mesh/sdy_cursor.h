@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SdyCursor: a position in a text, and the few tokens that mesh and sharding texts consist of. A parser of a larger
-// text lends its own text and position and takes the position back:
+// SdyCursor: a position in a text, and the few tokens of mesh and sharding texts. A parser of a larger text passes in
+// its text and position, and takes the position back:
 //
 //   SdyCursor cursor(program, pos);
 //   TensorSharding sharding = parse_sharding(cursor, find_mesh);
 //   pos = cursor.pos;
 //
-// White space and `//` comments before a token are skipped. All failures are ParseErrors with the line and column,
-// counted from 1 in bytes, of the token that did not fit.
+// White space and `//` comments before a token are skipped. Every failure is a ParseError with the line and column of
+// the unexpected token, counted from 1 in bytes.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ class SdyCursor {
   explicit SdyCursor(std::string_view source, size_t position = 0) : text(source), pos(position) {}
 
   void skip_space();
-  bool at_end();                      // nothing but space is left
-  bool peek(std::string_view token);  // the text goes on with `token`
-  bool take(std::string_view token);  // ... and moves behind it
+  bool at_end();                      // only space is left
+  bool peek(std::string_view token);  // the text continues with `token`
+  bool take(std::string_view token);  // ... and moves past it
   void expect(std::string_view token, std::string_view where);
   void expect_end();
 
@@ -34,7 +34,7 @@ class SdyCursor {
   std::string take_symbol();                    // @word or @"..."
   int64_t take_integer(std::string_view what);  // optional '-', digits
 
-  std::string found() const;  // the next character in words, for messages
+  std::string found() const;  // describes the next character, for messages
   int line(size_t position) const;
   int column(size_t position) const;
   [[noreturn]] void fail_at(size_t position, std::string_view must_hold, std::string_view got = {},
@@ -43,7 +43,7 @@ class SdyCursor {
 
   std::string_view text;
   size_t pos = 0;
-  std::string_view subject = "sharding text";  // what messages call the text
+  std::string_view subject = "sharding text";  // name of the text in messages
 };
 
 }  // namespace shardwise

@@ -12,6 +12,7 @@
 namespace shardwise {
 namespace {
 
+// In the order of Reducer.
 constexpr std::array<std::string_view, 7> kReducerNames{"none", "sum", "prod", "max", "min", "and", "or"};
 
 void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
@@ -66,7 +67,7 @@ class Verifier {
     verify_list(axes, what);
   }
 
-  // Now that every list is fine by itself: do the digits of each axis fit together?
+  // Runs after every list is valid by itself: checks that the sub-axes of each axis fit together.
   void verify_digits() {
     std::sort(used_.begin(), used_.end());
     for (size_t i = 0; i < used_.size(); ++i) {
@@ -78,7 +79,7 @@ class Verifier {
   }
 
  private:
-  // Text names only axes that exist, so this comes first for every list.
+  // The other checks index the mesh by axis, so this one comes first for every list.
   void verify_known(const AxisList& axes) const {
     for (const AxisRef& ref : axes) {
       if (ref.axis >= 0 && ref.axis < mesh_.ndim()) continue;
@@ -95,6 +96,7 @@ class Verifier {
                             "use another axis, or split this one into sub-axes");
       }
       used_.push_back(axes[i]);
+      // Equal shardings must have equal refs, because they are compared and interned by them.
       if (i > 0 && can_merge(axes[i - 1], axes[i])) {
         AxisList merged;
         append_merged(merged, axes);
@@ -110,7 +112,7 @@ class Verifier {
                         axis_text(mesh_, a) + " and " + axis_text(mesh_, b), "split the whole axis into sub-axes too");
   }
 
-  // (1)n is the whole axis here, so Shardy's "sub-size equals the axis size" is `resolve`'s to find.
+  // (1)n is the whole axis here, so `resolve` reports Shardy's "sub-size equals the axis size".
   void verify_sub_axis(const AxisRef& ref) const {
     if (is_full(mesh_, ref)) return;
     const int64_t whole = mesh_.axis_size(ref.axis);
@@ -143,6 +145,7 @@ class Verifier {
 std::string_view name(Reducer reducer) { return kReducerNames[static_cast<size_t>(reducer)]; }
 
 std::optional<Reducer> reducer_from_name(std::string_view name) {
+  // From 1, because "none" is not a reducer that a text can name.
   const auto* found = std::find(kReducerNames.begin() + 1, kReducerNames.end(), name);
   if (found == kReducerNames.end()) return std::nullopt;
   return static_cast<Reducer>(found - kReducerNames.begin());
@@ -175,7 +178,7 @@ TensorSharding TensorSharding::closed() const {
   TensorSharding copy = *this;
   for (DimSharding& dim : copy.dims) {
     dim.open = false;
-    // A priority orders the propagation of axes; an empty closed dim has none to offer and may not have one.
+    // A priority defers axes, so an empty closed dim must not have one.
     if (dim.axes.empty()) dim.priority.reset();
   }
   return copy;
@@ -210,6 +213,7 @@ size_t hash_value(const TensorSharding& sharding) {
   for (const DimSharding& dim : sharding.dims) {
     hash = hash_combine(hash, hash_value(dim.axes));
     hash = hash_combine(hash, dim.open ? 1 : 0);
+    // Plus one, so that priority 0 differs from no priority.
     hash = hash_combine(hash, dim.priority ? std::hash<int64_t>{}(*dim.priority) + 1 : 0);
   }
   hash = hash_combine(hash, hash_value(sharding.replicated));
@@ -220,6 +224,7 @@ size_t hash_value(const TensorSharding& sharding) {
 void verify(const TensorSharding& sharding, DimSpan shape) {
   if (!sharding.mesh) fail<ShardingError>("sharding", "it must have a mesh", "none");
   Verifier verifier(sharding);
+  // Before the number of dims: a sharding on one device has none.
   if (sharding.mesh->is_maximal()) return verifier.verify_maximal();
   verify_ndim(sharding, shape);
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) verifier.verify_dim(dim);
@@ -230,6 +235,7 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
 
 void verify_axis_lists(const MeshPtr& mesh, std::span<const AxisList> lists) {
   TensorSharding sharding{.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = {}};
+  // A list of axes obeys the rules of a dim, so each is checked as the dim of a sharding.
   for (const AxisList& axes : lists) sharding.dims.push_back({axes, false, {}});
   Verifier verifier(sharding);
   for (size_t dim = 0; dim < lists.size(); ++dim) verifier.verify_dim(dim);

@@ -10,6 +10,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view kShardingPrefix = "#sdy.sharding";
+constexpr std::string_view kPlacementPrefix = "#shardwise.placement";
 
 // Calls `item` for each element up to `close`; `open` is already taken.
 template <class F>
@@ -33,6 +34,7 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   if (number.size() > 1 && number[0] == '0') {
     cursor.fail_at(start, "a priority must have no leading zero", quote(word));
   }
+  // Parsed by the cursor, which reports numbers that are too large with their position.
   SdyCursor digits_only(cursor.text.substr(0, cursor.pos), start + 1);
   digits_only.subject = cursor.subject;
   return digits_only.take_integer("a priority");
@@ -58,7 +60,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   return dim;
 }
 
-// Of a list that is left out when it is empty.
+// Parses a list that is left out when it is empty.
 std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
   cursor.skip_space();
   const size_t start = cursor.pos;
@@ -67,7 +69,9 @@ std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
   return axes;
 }
 
-void parse_unreduced(SdyCursor& cursor, TensorSharding& sharding) {
+// Of a sharding or a placement.
+template <class Sharding>
+void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
   cursor.skip_space();
   const size_t start = cursor.pos;
   const std::string_view word = cursor.take_word();
@@ -77,7 +81,16 @@ void parse_unreduced(SdyCursor& cursor, TensorSharding& sharding) {
     sharding.reducer = *reducer;
   }
   sharding.unreduced = resolve(*sharding.mesh, parse_some_axes(cursor));
-  sharding.reducer = sharding.pending_reducer();
+  // An omitted reducer means sum. Storing it makes `unreduced={"x"}` and `unreduced=sum{"x"}` the same.
+  if (sharding.reducer == Reducer::kNone) sharding.reducer = Reducer::kSum;
+}
+
+DimPlacement parse_placed_dim(SdyCursor& cursor, const Mesh& mesh) {
+  DimPlacement dim;
+  dim.axes = resolve(mesh, parse_axis_list(cursor));
+  cursor.expect(":", "before the block of a dim");
+  dim.block = cursor.take_integer("the block of a dim");
+  return dim;
 }
 
 // [dims], replicated={...}, unreduced={...}
@@ -96,6 +109,7 @@ void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
       cursor.fail_at(start, "expected 'replicated' or 'unreduced' after ','",
                      word.empty() ? cursor.found() : quote(word));
     }
+    // A second list would silently replace the first one.
     if (std::exchange(*given, true)) {
       cursor.fail_at(start, std::string(word) + " must be given once", {}, "write all its axes in one list");
     }
@@ -129,6 +143,14 @@ TensorSharding parse_bare(SdyCursor& cursor, const MeshLookup& find_mesh) {
   parse_body(cursor, sharding);
   cursor.expect(">", "after a sharding");
   return sharding;
+}
+
+// `, unreduced=max{"x"}`, or nothing.
+std::string unreduced_text(const Mesh& mesh, AxisSpan axes, Reducer reducer) {
+  if (axes.empty()) return {};
+  std::string text = ", unreduced=";
+  if (reducer != Reducer::kSum) text += name(reducer);
+  return text + axis_list_text(mesh, axes);
 }
 
 }  // namespace
@@ -186,6 +208,24 @@ TensorSharding parse_short_sharding(SdyCursor& cursor, MeshPtr mesh) {
   return sharding;
 }
 
+Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  Placement placement;
+  cursor.take(kPlacementPrefix);
+  cursor.expect("<", "before a placement");
+  placement.mesh = parse_mesh_reference(cursor, find_mesh);
+  cursor.expect(",", "after the mesh of a placement");
+  cursor.expect("[", "before the dims of a placement");
+  parse_items(cursor, "]", "after a dim of a placement",
+              [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
+  if (cursor.take(",")) {
+    cursor.expect("unreduced", "after the dims of a placement");
+    cursor.expect("=", "after 'unreduced'");
+    parse_unreduced(cursor, placement);
+  }
+  cursor.expect(">", "after a placement");
+  return placement;
+}
+
 Mesh parse_mesh(std::string_view text, std::string symbol_name) {
   SdyCursor cursor(text);
   Mesh mesh = parse_mesh(cursor, std::move(symbol_name));
@@ -214,6 +254,14 @@ std::vector<RawAxisRef> parse_axis_list(std::string_view text) {
   return axes;
 }
 
+Placement parse_placement(std::string_view text, const MeshLookup& find_mesh) {
+  SdyCursor cursor(text);
+  cursor.subject = "placement text";
+  Placement placement = parse_placement(cursor, find_mesh);
+  cursor.expect_end();
+  return placement;
+}
+
 std::string dim_text(const Mesh& mesh, const DimSharding& dim) {
   std::string text = axis_list_text(mesh, dim.axes);
   if (dim.open) text.insert(text.size() - 1, dim.axes.empty() ? "?" : ", ?");
@@ -227,13 +275,7 @@ std::string short_text(const TensorSharding& sharding) {
   for (const DimSharding& dim : sharding.dims) text += (text.size() > 1 ? ", " : "") + dim_text(mesh, dim);
   text += "]";
   if (!sharding.replicated.empty()) text += ", replicated=" + axis_list_text(mesh, sharding.replicated);
-  if (!sharding.unreduced.empty()) {
-    const Reducer reducer = sharding.pending_reducer();
-    text += ", unreduced=";
-    if (reducer != Reducer::kSum) text += name(reducer);
-    text += axis_list_text(mesh, sharding.unreduced);
-  }
-  return text;
+  return text + unreduced_text(mesh, sharding.unreduced, sharding.pending_reducer());
 }
 
 std::string bare_text(const TensorSharding& sharding) {
@@ -241,6 +283,16 @@ std::string bare_text(const TensorSharding& sharding) {
 }
 
 std::string text(const TensorSharding& sharding) { return std::string(kShardingPrefix) + bare_text(sharding); }
+
+std::string text(const Placement& placement) {
+  const Mesh& mesh = *placement.mesh;
+  std::string dims;
+  for (const DimPlacement& dim : placement.dims) {
+    dims += (dims.empty() ? "" : ", ") + axis_list_text(mesh, dim.axes) + ": " + std::to_string(dim.block);
+  }
+  return std::string(kPlacementPrefix) + "<" + mesh.reference() + ", [" + dims + "]" +
+         unreduced_text(mesh, placement.unreduced, placement.reducer) + ">";
+}
 
 std::string per_value_text(const std::vector<TensorSharding>& shardings) {
   std::string text = "#sdy.sharding_per_value<[";

@@ -40,7 +40,7 @@ LocalSlice slice_with(const TensorSharding& sharding, DimSpan shape, int64_t log
   LocalSlice slice{Dims(shape.size()), Dims(shape.size())};
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const int64_t shard = whole ? 0 : shard_index(*sharding.mesh, sharding.dims[dim].axes, logical_index);
-    // shard * block may overflow for a block far larger than the dim: every shard but the first is empty then.
+    // shard * block may overflow for a block far larger than the dim. Then every shard but the first is empty.
     const bool behind = shard > 0 && blocks[dim] > shape[dim] / shard;
     slice.start[dim] = behind ? shape[dim] : shard * blocks[dim];
     slice.size[dim] = std::min(blocks[dim], shape[dim] - slice.start[dim]);
@@ -76,10 +76,6 @@ LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logic
                     std::to_string(logical_index));
   }
   return slice_with(sharding, shape, logical_index, blocks_of(sharding, shape, blocks));
-}
-
-LocalSlice slice_of_device(const TensorSharding& sharding, DimSpan shape, int64_t device, DimSpan blocks) {
-  return slice_of(sharding, shape, sharding.mesh->logical_index(device), blocks);
 }
 
 std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {

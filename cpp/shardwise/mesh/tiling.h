@@ -3,8 +3,8 @@
 // Which slice of a tensor each device holds.
 //
 // A dim of size n in s shards is cut into blocks of b = ceil(n / s), or of a larger block that the caller chose. Shard
-// i holds [i*b, min((i+1)*b, n)): the last ones may be shorter, or empty. On devices every shard is stored as a whole
-// block, so that one program fits all; what lies behind the shard's end is padding.
+// i holds [i*b, min((i+1)*b, n)), so the last shards may be shorter, or empty. Devices store every shard as a whole
+// block, so that one program fits all devices; the rest of the block is padding.
 //
 //   mesh <["x"=4]>, sharding [{"x"}], shape {5}:   block 2, shards [0,2) [2,4) [4,5) [5,5)
 //   local_shape(sharding, shape)                   // {2}
@@ -22,7 +22,7 @@
 
 namespace shardwise {
 
-// The part of a tensor that one device holds. The size is without padding and may be 0 (then start is the dim's size).
+// The part of a tensor that one device holds. The size excludes padding and may be 0; start is then the dim's size.
 struct LocalSlice {
   Dims start;
   Dims size;
@@ -35,13 +35,12 @@ int64_t block_size(int64_t dim_size, int64_t shards);  // ceil
 int64_t axis_coordinate(const Mesh& mesh, const AxisRef& ref, int64_t logical_index);
 int64_t shard_index(const Mesh& mesh, AxisSpan axes, int64_t logical_index);
 
-// The block of every dim; the functions below take such a list where the caller chose larger ones. An empty list means
-// block_size everywhere; ShardingError for one that does not cover its dim.
+// The block of every dim. Callers that chose larger blocks pass them to the functions below. An empty list means
+// block_size everywhere. Throws ShardingError for a block that does not cover its dim.
 Dims local_shape(const TensorSharding& sharding, DimSpan shape, DimSpan blocks = {});
 
 // A device of a maximal mesh holds everything.
 LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logical_index, DimSpan blocks = {});
-LocalSlice slice_of_device(const TensorSharding& sharding, DimSpan shape, int64_t device, DimSpan blocks = {});
 std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks = {});  // by logical index
 
 }  // namespace shardwise

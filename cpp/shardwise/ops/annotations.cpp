@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/annotations.h"
 
-#include <algorithm>
+#include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {
@@ -13,7 +13,9 @@ void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
 
 ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 
 ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
   Module& module = builder.module();
@@ -24,7 +26,7 @@ ValueId create_annotation(Builder& builder, std::string_view name, ValueId opera
   return result;
 }
 
-// The cotangent of an annotated value is laid out like the value; a pending reduction is not inherited.
+// The cotangent of an annotated value gets its sharding, but not its pending reduction.
 void vjp_annotation(VjpContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
@@ -35,7 +37,7 @@ void vjp_annotation(VjpContext& context) {
   context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
 }
 
-// The new leading dim is left open: nothing was said about it.
+// The annotation does not cover the new leading dim, so it stays open.
 void batch_annotation(BatchContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
@@ -49,7 +51,7 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
   return OpDef{.name = name,
                .infer = infer_identity,
                .rule = rule_identity,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,
                .format = "operands sharding($sharding) attr-dict `:` result-type",
@@ -81,19 +83,11 @@ void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
     module.value(value).sharding = module.context().intern(sharding);
     return;
   }
-  Builder builder(module, region, op ? module.op(op).loc : module.value(value).loc);
-  const ValueId constrained = create_sharding_constraint(builder, value, sharding);
-  const OpId constraint = module.value(constrained).op;
-  std::vector<OpId>& ops = module.region(region).ops;
-  ops.pop_back();
-  ops.insert(op ? std::next(std::ranges::find(ops, op)) : ops.begin(), constraint);
-  for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (OpId{i} == constraint) continue;
-    for (ValueId& operand : module.operands(OpId{i})) operand = operand == value ? constrained : operand;
-  }
-  for (uint32_t i = 1; i < module.region_count(); ++i) {
-    for (ValueId& result : module.region(RegionId{i}).results) result = result == value ? constrained : result;
-  }
+  Rewrite rewrite(module);
+  const ValueId constrained = rewrite.insert(rewrite.behind(value), rewrite.loc(value), [&](Builder& builder) {
+    return create_sharding_constraint(builder, value, sharding);
+  });
+  rewrite.replace(value, constrained, module.value(constrained).op);
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {

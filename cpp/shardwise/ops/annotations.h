@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identities that carry a sharding: what a user writes (`sdy.sharding_constraint`) and what `assign` inserts where a
-// value must change its sharding (`sdy.reshard`). The sharding is the result value's own.
+// Identity ops that carry a sharding: a user's constraint (`sdy.sharding_constraint`), and a change of sharding that
+// `assign` inserts (`sdy.reshard`). The sharding is a column of the result value.
 //
 //   %1 = sdy.sharding_constraint %0 <@mesh, [{"data"}, {?}]> : tensor<8x4xf32>
 #pragma once
@@ -15,8 +15,8 @@ namespace shardwise {
 std::span<const OpDef> annotation_ops();
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
-// Says it of a value that is there: an argument of a function gets the sharding, an op's result a constraint right
-// behind it, which takes all uses.
+// Annotates an existing value. An argument of a function gets the sharding. The result of an op gets a constraint,
+// which takes over all its uses.
 void annotate(Module& module, ValueId value, const TensorSharding& sharding);
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding);
 

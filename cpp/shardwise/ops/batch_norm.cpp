@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-// Operands [first, last) have one element per feature.
+// Checks that operands [first, last) have one element per feature.
 TensorType expect_features(const InferContext& op, size_t first, size_t last) {
   op.attr<FloatAttr>("epsilon");
   const TensorType& data = op.operand(0);
@@ -48,7 +48,7 @@ void infer_grad(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t i = 1; i < 3; ++i) results.push_back(result_or_declared(op, per_feature, i));
 }
 
-// Statistics of the operand are over all dims but the feature's, which must then be whole.
+// Statistics are computed over all dims but the feature dim, so these dims must be whole.
 ShardingRule rule_by_feature(const OpView& op, FactorKind other_dims) {
   RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;

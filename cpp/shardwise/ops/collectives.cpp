@@ -77,7 +77,7 @@ void infer_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.operand_type(0));
 }
 
-// Checks that dim d of the operand divides by `parts` and returns the part.
+// Checks that `parts` divides dim d of the operand, and returns the size of a part.
 int64_t split_dim(const InferContext& op, const Dims& shape, size_t d, int64_t parts) {
   if (shape[d] % parts != 0) {
     op.fail_shape("dim " + std::to_string(d) + " must divide by " + std::to_string(parts) + " devices",
@@ -151,15 +151,14 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
 
 // ---- the other fields ----------------------------------------------------------------------------------------------
 
-void kernel_by_communicator(KernelContext& context) {
-  check_internal(false, std::string(context.op().name()).append(" runs on a communicator, not as a kernel"));
-}
+// The executor runs it on a communicator.
+std::optional<Kernel> no_kernel(const OpView&, const KernelTypes&) { return std::nullopt; }
 
 constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, InferFn infer, std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer,
                .rule = no_rule,
-               .kernel = kernel_by_communicator,
+               .prepare = no_kernel,
                .cost = collective_cost,
                .vjp = not_differentiable,
                .batch = batch_collective,
@@ -201,17 +200,13 @@ Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
 
 std::span<const OpDef> collective_ops() { return kCollectiveOps; }
 
-// Collectives exist only after batching.
+// Passes create collectives after batching.
 void batch_collective(BatchContext& context) {
   check_internal(false, std::string(context.op().name()).append(" is created after batching"));
 }
 
 OpCost collective_cost(const OpView& op) {
   return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
-}
-
-bool is_local_collective(const OpView& op) {
-  return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
 }
 
 MeshPtr collective_mesh(const OpView& op) { return mesh_of(op.module(), op.attrs(), op.name()); }

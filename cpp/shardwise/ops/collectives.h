@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives of one device's program, groups given by axes and sub-axes of the mesh, never by device lists. Those of
-// global values are Shardy's (global_collectives.h).
+// Collectives of the local program. Groups are given by axes and sub-axes of the mesh, never by lists of devices.
+// Shardy's collectives on global values are in global_collectives.h.
 //
 //   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
 //          : (tensor<2x4xf32>) -> tensor<4x4xf32>
 //
 //   axis_index          row-major position of this device along `axes`: tensor<i32>
-//   all_reduce          the reduction over all devices that differ along `axes` only
+//   all_reduce          reduction over all devices that differ along `axes` only
 //   all_gather          dim d grows by the product of gather[d]; shards are concatenated in row-major order of these
 //                       axes
-//   reduce_scatter      all_reduce over `axes`, then the own part of dim d along scatter[d] (a sublist of `axes`)
+//   reduce_scatter      all_reduce over `axes`; each device keeps its part of dim d along scatter[d] (a sublist of
+//                       `axes`)
 //   all_to_all          each move {axes, from_dim, to_dim} splits to_dim over `axes` and gathers from_dim
 //   collective_permute  {from, to}: the device at position i along `to` receives from the one at position i along
-//                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift, zeros where there
-//                       is none
+//                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift; devices without
+//                       a source receive zeros
 #pragma once
 
 #include <span>
@@ -30,7 +31,7 @@ inline constexpr std::string_view kAfterGradients = "created by passes that run 
 void batch_collective(BatchContext& context);
 OpCost collective_cost(const OpView& op);
 
-// Reading the attributes of a local collective.
+// These read the attributes of a local collective.
 struct AllToAllMove {
   AxisList axes;
   int64_t from_dim = 0;
@@ -42,8 +43,6 @@ struct PermuteAttrs {
   int64_t shift = 0;
   bool wrap = false;
 };
-// Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
-bool is_local_collective(const OpView& op);
 MeshPtr collective_mesh(const OpView& op);
 AxisList collective_axes(const OpView& op);                                          // `axes`
 std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`
@@ -51,7 +50,7 @@ std::vector<AllToAllMove> all_to_all_moves(const OpView& op);
 PermuteAttrs permute_attrs(const OpView& op);
 Reducer collective_reducer(const OpView& op);
 
-// Creating local collectives.
+// These create local collectives.
 ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes);
 ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer);
 ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather);

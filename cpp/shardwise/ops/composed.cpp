@@ -66,6 +66,7 @@ ShardingRule rule_broadcast(const OpView& op) {
   const size_t added = shape.size() - op.operand_type(0).shape.size();
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const FactorId factor = rule.factor(shape[dim]);
+    // The operand does not have the added dims, so any device can create its part of them.
     if (dim >= added) rule.map(0, dim - added, factor);
     rule.map(rule.result_tensor(0), dim, factor);
   }
@@ -87,7 +88,7 @@ void infer_set_dimension_size(const InferContext& op, std::vector<TypeId>& resul
   results.push_back(result_or_declared(op, op.operand(0)));
 }
 
-// The result's shape is an operand; the text says what it comes to. `Count` operands, of which the first is the data.
+// The result's shape is an operand, so its type comes from the text. `Count` operands, of which the first is the data.
 template <int Count>
 void infer_dynamic(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(Count);

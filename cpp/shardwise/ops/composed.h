@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that run a region or a function, and those whose shapes are operands, which may stand in a text with static
-// types.
+// Ops that run a region or a function, and ops whose shapes are operands; a text may use the latter with static types.
 //
 //   %1 = "stablehlo.map"(%0) <{dimensions = array<i64: 0>}> ({…}) : (tensor<4xf32>) -> tensor<4xf32>
 //   ([i])->([i]) {i=4}

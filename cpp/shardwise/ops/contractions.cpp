@@ -63,7 +63,7 @@ ShardingRule rule_dot(const OpView& op) {
 
 // ---- einsum --------------------------------------------------------------------------------------------------------
 
-// The letters of each tensor, operands first; nothing where the text is no einsum of letters.
+// The letters of each tensor, operands first. Returns none for a text that is not an einsum of letters.
 std::optional<std::vector<std::string>> einsum_labels(const std::string& config) {
   std::vector<std::string> labels(1);
   bool arrow = false;
@@ -114,7 +114,7 @@ void infer_einsum_of(const InferContext& op, size_t count, std::vector<TypeId>& 
 void infer_einsum(const InferContext& op, std::vector<TypeId>& results) { infer_einsum_of(op, 2, results); }
 void infer_unary_einsum(const InferContext& op, std::vector<TypeId>& results) { infer_einsum_of(op, 1, results); }
 
-// A letter twice in one operand takes its diagonal, which must be whole.
+// A letter that occurs twice in an operand takes its diagonal, so that dim must be whole.
 ShardingRule rule_einsum(const OpView& op) {
   RuleBuilder rule(op);
   const auto labels = *einsum_labels(op.attrs().get<std::string>("einsum_config"));
@@ -211,7 +211,7 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(contracted(op, std::move(shape)));
 }
 
-// As dot_general; rows of the ragged dim belong to groups by their place, so that it and the groups are whole.
+// As dot_general. The position of a row of the ragged dim decides its group, so this dim and the groups must be whole.
 ShardingRule rule_ragged_dot(const OpView& op) {
   RuleBuilder rule(op);
   const RaggedDims dims = RaggedDims::of(op.attrs());
@@ -241,7 +241,7 @@ ShardingRule rule_ragged_dot(const OpView& op) {
         dim == ragged ? rule.need_replication(size(lhs, dim)) : rule.reduction(size(lhs, dim), Reducer::kSum);
     rule.map(0, at(dim), factor).map(1, at(dims.rhs_contracting[i]), factor);
   }
-  // The groups: whole, and apart in each tensor.
+  // The group dims are whole, and each tensor has a factor of its own.
   for (int64_t dim : dims.rhs_group) rule.map(1, at(dim), rule.need_replication(size(rhs, dim)));
   const Dims& groups = op.operand_type(2).shape;
   for (size_t dim = 0; dim < groups.size(); ++dim) rule.map(2, dim, rule.need_replication(groups[dim]));

@@ -47,7 +47,7 @@ void infer_while(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
 }
 
-// Of case and if: every branch returns the same types.
+// For case and if: every branch returns the same types.
 void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>& results) {
   op.expect_operands(1);
   if (op.operand(0) != TensorType{selector, {}}) {
@@ -135,7 +135,7 @@ void flow_barrier(const OpView& op, std::vector<DataFlowEdge>& edges) {
 
 // ---- optimization_barrier ------------------------------------------------------------------------------------------
 
-// Each result with its operand; for everything but propagation, which follows the edges.
+// Pairs each result with its operand. Propagation follows the edges instead.
 ShardingRule rule_barrier(const OpView& op) {
   RuleBuilder rule(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -159,8 +159,10 @@ void partition_barrier(PartitionContext& context) {
   }
 }
 
-void kernel_barrier(KernelContext& context) {
-  for (size_t i = 0; i < context.op().operand_count(); ++i) context.set_result(i, context.operand(i));
+std::optional<Kernel> prepare_barrier(const OpView& op, const KernelTypes&) {
+  return [count = op.operand_count()](KernelContext& context) {
+    for (size_t i = 0; i < count; ++i) context.set_result(i, context.operand(i));
+  };
 }
 
 void vjp_barrier(VjpContext& context) {
@@ -179,7 +181,7 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
-// What its function does is seen where it stands, so it is kept.
+// The function may have side effects, so the call is kept.
 constexpr OpDef call() {
   OpDef def =
       region_op(kCallName, infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
@@ -200,7 +202,7 @@ constexpr OpDef kControlOps[] = {
      .infer = infer_barrier,
      .rule = rule_barrier,
      .partition = partition_barrier,
-     .kernel = kernel_barrier,
+     .prepare = prepare_barrier,
      .vjp = vjp_barrier,
      .batch = batch_barrier,
      .flow = flow_barrier,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that run regions or other functions, and the barrier that hands its operands on.
+// Ops that run regions or other functions, and the optimization barrier.
 //
 //   %1:2 = stablehlo.while(%arg2 = %0, %arg3 = %x) : tensor<i32>, tensor<8xf32>
 //     cond { … stablehlo.return %p : tensor<i1> }
 //     do { … stablehlo.return %i, %y : tensor<i32>, tensor<8xf32> }
 //
-// What a value is sharded like flows along edges (DataFlowEdge), not by a rule: %x and %y are the sources of %1#1,
-// whose sharding is also that of %arg3 in both regions.
+// Shardings propagate along edges (DataFlowEdge), not by a rule: %x and %y are the sources of %1#1, and %arg3 in both
+// regions has the sharding of %1#1.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ namespace shardwise {
 
 std::span<const OpDef> control_ops();
 
-// An op that runs regions or a function: propagated along its edges, and not run itself.
+// An op that runs regions or a function. It propagates along its edges, and has no kernel.
 constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
                           std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer,
                .rule = no_rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .vjp = propagation_only,
                .batch = propagation_only,
                .flow = flow,

@@ -24,7 +24,7 @@ bool take(std::string_view& text, std::string_view token) {
 
 std::optional<int64_t> take_number(std::string_view& text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
-  if (text.starts_with('-')) return std::nullopt;  // -0 is no dim
+  if (text.starts_with('-')) return std::nullopt;  // -0 is not a dim
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || value > 256) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<int64_t> take_number(std::string_view& text) {
   return value;
 }
 
-// `[b, 0, 1, f]`, or with the two letters that a kernel has.
+// Parses `[b, 0, 1, f]`, or with the two letters of a kernel.
 std::optional<ConvolutionDims> take_dims(std::string_view& text, std::string_view batch, std::string_view feature) {
   ConvolutionDims dims;
   std::vector<std::pair<int64_t, int64_t>> spatial;  // number, dim
@@ -67,7 +67,7 @@ const std::string* numbers_text(const Attrs& attrs) {
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
-// A convolution's window in the words of reduce_window.
+// A convolution's window as attributes of reduce_window.
 Attrs window_attrs(const Attrs& attrs, const Dims& sizes) {
   Attrs window{{"window_dimensions", sizes}};
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{{{"window_strides", "window_strides"},
@@ -189,7 +189,8 @@ class ConvolutionRule {
     return *this;
   }
 
-  // Windows and places within one, the larger of them major, as far as the input has elements for both.
+  // The window number and the position within a window, the larger one major, as far as the input has elements for
+  // both.
   void spatial(size_t i) {
     const int64_t input = numbers_.lhs.spatial[i], kernel = numbers_.rhs.spatial[i],
                   output = numbers_.result.spatial[i];

@@ -7,8 +7,8 @@
 //          : (tensor<2x8x3xf32>, tensor<2x3x5xf32>) -> tensor<2x4x5xf32>
 //   ([i, jk, l], [k, l, m])->([i, j, m]) {i=2, j=4, k=2, l=3, m=5} reduction={k, l} permutation={j}
 //
-// A spatial dim of the input is two factors, as far as they fit into it: the windows, which the result keeps, and the
-// place within a window, which the sum is over.
+// A spatial dim of the input has two factors, as far as they fit: the window number, which the result keeps, and the
+// position within a window, which is summed.
 #pragma once
 
 #include <optional>
@@ -21,12 +21,12 @@ namespace shardwise {
 
 std::span<const OpDef> convolution_ops();
 
-// Which dim of a tensor is what; `batch` and `feature` of a kernel are its input and output features.
+// The role of each dim of a tensor. `batch` and `feature` of a kernel are its input and output features.
 struct ConvolutionDims {
   int64_t batch = -1, feature = -1;
   Dims spatial;
 };
-// `[b, 0, f]x[0, i, o]->[b, 0, f]`; nothing where the text says something else.
+// Parses `[b, 0, f]x[0, i, o]->[b, 0, f]`. Returns none for any other text.
 struct ConvolutionNumbers {
   ConvolutionDims lhs, rhs, result;
   static std::optional<ConvolutionNumbers> parse(std::string_view text);

@@ -19,7 +19,7 @@ void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
 
 const NdArray& constant_data(const OpView& op) { return op.attrs().get<DenseAttr>("value").data; }
 
-// Elements that differ cannot be cut by a program that is the same on every device: such a constant is made whole.
+// All devices run the same program, which cannot contain different elements for each: such a constant is created whole.
 ShardingRule rule_constant(const OpView& op) {
   RuleBuilder rule(op);
   const FactorKind kind = constant_data(op).is_splat() ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
@@ -68,8 +68,8 @@ void infer_iota(const InferContext& op, std::vector<TypeId>& results) {
 
 ShardingRule rule_iota(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-// Indices are counted in the integer dtype of the offset and converted once, so that narrow floats are rounded as in
-// the whole iota.
+// Indices are computed in the integer dtype of the offset and converted once, so that narrow floats round as in the
+// whole iota.
 void partition_iota(PartitionContext& context) {
   Builder& builder = context.builder();
   const auto dim = context.op().attrs().get_int("iota_dimension");
@@ -99,7 +99,7 @@ constexpr OpDef kConstant{
     .infer = infer_constant,
     .rule = rule_constant,
     .partition = partition_constant,
-    .kernel = kernel_constant,
+    .prepare = prepare_constant,
     .vjp = not_differentiable,
     .batch = batch_constant,
     .no_vjp_reason = "it has no operands",
@@ -114,7 +114,7 @@ constexpr OpDef kIota{
     .infer = infer_iota,
     .rule = rule_iota,
     .partition = partition_iota,
-    .kernel = kernel_iota,
+    .prepare = prepare_iota,
     .vjp = not_differentiable,
     .batch = batch_iota,
     .no_vjp_reason = "it has no operands",

@@ -6,7 +6,7 @@
 //   %1 = stablehlo.iota dim = 1 : tensor<4x8xi32>               row of 0…7, four times
 //
 // Sharded {"x"} on dim 1 with x = 2, the local iota is iota over 4 columns + axis_index("x") * 4, and the local
-// constant is the same splat of local shape. A constant that is not a splat is made whole and then sliced.
+// constant is the same splat with the local shape. A constant that is not a splat is created whole and then sliced.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,18 @@ namespace shardwise {
 
 std::span<const OpDef> create_ops();
 
-void kernel_constant(KernelContext& context);
-void kernel_iota(KernelContext& context);
+std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types);
 
 ValueId build_constant(Builder& builder, NdArray data);
 ValueId build_splat(Builder& builder, DimSpan shape, Scalar value);
 ValueId build_scalar(Builder& builder, Scalar value);
 ValueId build_zeros(Builder& builder, const TensorType& type);
 ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim);
-// A number of any dtype: a small integer that the dtype can hold.
+// A small integer as a number of any dtype, which must be able to hold it.
 Scalar scalar_of(DType dtype, int64_t value);
 
-// The element that a value is filled with when it is made by a constant that is a splat, also behind a broadcast.
+// The element of a value that is a splat constant, possibly broadcast. Returns none for other values.
 std::optional<Scalar> splat_value(const Module& module, ValueId value);
 
 }  // namespace shardwise

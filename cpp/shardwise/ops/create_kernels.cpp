@@ -16,16 +16,8 @@ T from_index(int64_t index) {
   }
 }
 
-}  // namespace
-
-void kernel_constant(KernelContext& context) {
-  context.set_result(0, context.op().attrs().get<DenseAttr>("value").data);
-}
-
 // One row in memory, repeated along the other dims by strides of 0.
-void kernel_iota(KernelContext& context) {
-  const TensorType& type = context.op().result_type();
-  const auto dim = static_cast<size_t>(context.op().attrs().get_int("iota_dimension"));
+void iota(KernelContext& context, const TensorType& type, size_t dim) {
   const int64_t size = type.shape[dim];
   const NdArray row = NdArray::empty(type.dtype, {size});
   dispatch(type.dtype, [&]<class T>() {
@@ -37,6 +29,19 @@ void kernel_iota(KernelContext& context) {
   Dims strides(type.shape.size(), 0);
   strides[dim] = row.strides()[0];
   context.set_result(0, restrided(row, type.shape, std::move(strides)));
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types) {
+  const NdArray& data = op.attrs().get<DenseAttr>("value").data;
+  if (data.shape() != types.results[0].shape) return std::nullopt;
+  return [data](KernelContext& context) { context.set_result(0, data); };
+}
+
+std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types) {
+  return [type = types.results[0], dim = static_cast<size_t>(op.attrs().get_int("iota_dimension"))](
+             KernelContext& context) { iota(context, type, dim); };
 }
 
 }  // namespace shardwise

@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-// The part [start, limit) of one dim.
+// The slice [start, limit) of one dim.
 ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit) {
   Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
   starts[dim] = start;
@@ -23,7 +23,7 @@ ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t
   return build_slice(builder, value, starts, limits, Dims(limits.size(), 1));
 }
 
-// The scan of the totals of one dim's shards, which does not count the own one.
+// The exclusive scan of the totals of one dim's shards.
 class TotalsScan {
  public:
   TotalsScan(PartitionContext& context, Reducer reducer, size_t dim, Prefix prefix)
@@ -34,7 +34,7 @@ class TotalsScan {
         layout_(context.result_layout(0).dims[dim]),
         prefix_(prefix) {}
 
-  // `totals` has one row along the dim, as has the result.
+  // `totals` and the result have one row along the dim.
   ValueId run(ValueId totals) {
     const TensorType type = builder_.module().type(totals);
     neutral_ = neutral_element(reducer_, type.dtype);
@@ -65,8 +65,7 @@ class TotalsScan {
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
   }
 
-  // Padding and slicing are there even where they change nothing, so that the program is one text for every number of
-  // devices.
+  // Pads and slices even when that changes nothing, so that the program is the same text for every number of devices.
   ValueId by_columns(ValueId totals, int64_t columns) {
     const TensorType type = builder_.module().type(totals);
     const int64_t count = type.size(), whole = columns * layout_.shards;
@@ -90,7 +89,7 @@ class TotalsScan {
     return explained(create_all_to_all(builder_, context_.mesh(), value, {&move, 1}));
   }
 
-  // Each row replaced by the one before it.
+  // Replaces each row by the one before it, which makes the scan exclusive.
   ValueId without_own(ValueId rows) {
     const TensorType type = builder_.module().type(rows);
     const ValueId first = build_splat(builder_, Dims{1, type.shape[1]}, neutral_);
@@ -109,8 +108,9 @@ class TotalsScan {
   Scalar neutral_;
 };
 
-// Sums and products count the init value once for each place of padding, so that it cannot go along with the rows
-// unless it is neutral. Its share depends on the places in the windowed dims alone; each device takes its own part.
+// Sums and products count the init value once for each padding element, so it can be combined with the rows only if it
+// is neutral. Otherwise its contribution is computed separately. It depends on the position in the windowed dims alone,
+// and each device takes its slice.
 ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window) {
   Builder& builder = context.builder();
   const LocalLayout& layout = context.result_layout(0);

@@ -29,11 +29,12 @@ bool same_shapes(const OpView& op, std::initializer_list<size_t> operands, std::
          std::all_of(results.begin(), results.end(), equal_result);
 }
 
-// The last two dims of the first tensor and its likes are whole; `rest` maps what those of fewer dims have.
+// The last two dims of the first tensor, and of tensors of the same shape, are whole. Rest describes the last dim of
+// tensors with one dim less.
 enum class Rest : uint8_t { kNone, kLastDim, kOwn };
 
-// Batch dims pass through; the matrices' two dims are mixed. A tensor with one dim less has the last of them
-// (eigenvalues), or one of its own (the scales of Householder vectors).
+// Batch dims pass through; the two matrix dims are mixed. A tensor with one dim less has the last matrix dim
+// (eigenvalues), or a dim of its own (the scales of Householder vectors).
 ShardingRule rule_matrices(const OpView& op, Rest rest) {
   if (op.operand_count() == 0 || op.result_count() == 0 || op.operand_type(0).ndim() < 2) return {};
   RuleBuilder rule(op);
@@ -63,7 +64,7 @@ ShardingRule rule_triangle(const OpView& op) { return rule_matrices(op, Rest::kN
 ShardingRule rule_eigh(const OpView& op) { return rule_matrices(op, Rest::kLastDim); }
 ShardingRule rule_householder(const OpView& op) { return rule_matrices(op, Rest::kOwn); }
 
-// The rows whose k largest elements are kept.
+// Finds the k largest elements of each row, so rows pass through.
 ShardingRule rule_top_k(const OpView& op) {
   if (op.operand_count() != 1 || op.result_count() == 0) return {};
   const Dims& from = op.operand_type(0).shape;
@@ -77,7 +78,7 @@ ShardingRule rule_top_k(const OpView& op) {
   return rule.build();
 }
 
-// Values and indices, then scalars to start from; the results have fewer along one dim.
+// Operands are values and indices, then init scalars. The results are smaller along one dim.
 ShardingRule rule_approx_top_k(const OpView& op) {
   if (op.operand_count() < 2 || !same_shapes(op, {0, 1}, {}) || op.result_count() != 2) return {};
   const Dims& from = op.operand_type(0).shape;
@@ -139,7 +140,7 @@ ShardingRule rule_custom_call(const OpView& op) {
   return target == std::end(kTargets) ? ShardingRule{} : target->rule(op);
 }
 
-// What only moves a value to another memory is as early as an identity.
+// A call that only moves a value to another memory propagates as early as an identity.
 Precedence precedence_of_custom_call(const OpView& op) {
   const std::string& name = target_of(op);
   return name == "MoveToDevice" || name == "MoveToHost" ? Precedence::kEarly : Precedence::kInTurn;

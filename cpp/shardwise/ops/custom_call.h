@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom_call: a call of something that only its target knows. A table of known targets gives their sharding rules; any
-// other call takes no part in propagation.
+// custom_call: a call that only its target understands. A table gives the sharding rules of known targets. Other calls
+// do not propagate shardings.
 //
 //   %1:2 = stablehlo.custom_call @Eigh(%0) : (tensor<2x4x4xf32>) -> (tensor<2x4x4xf32>, tensor<2x4xf32>)
 //   ([i, j, k])->([i, j, k], [i, k]) {i=2, j=4, k=4} need_replication={j, k}

@@ -8,8 +8,8 @@
 //   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
 #include <vector>
 
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/ops/reduce.h"
 
@@ -34,6 +34,7 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
     const auto id = static_cast<FactorId>(f);
     const Factor& factor = rule.factors()[f];
     if (factor.kind != FactorKind::kReduction) continue;
+    // Only reductions read padding; elementwise ops may compute garbage there.
     if (!is_uneven_along(context.operand_layout(operand), rule, operand, id)) continue;
     const Scalar neutral = neutral_element(factor.reducer, context.op().operand_type(operand).dtype);
     value = context.masked_operand(operand, id, neutral);
@@ -76,6 +77,7 @@ OpCost cost_by_rule(const OpView& op) {
     cost.flops *= static_cast<double>(factor.size);
     size_t carriers = 0;
     for (size_t t = 0; t < rule.operand_count(); ++t) carriers += rule.has_factor(t, static_cast<FactorId>(f)) ? 1 : 0;
+    // Two operands share the reduced factor, so each element costs a multiplication and an addition.
     contracts = contracts || (factor.kind == FactorKind::kReduction && carriers > 1);
   }
   if (contracts) cost.flops *= 2;

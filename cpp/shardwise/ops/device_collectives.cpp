@@ -17,7 +17,7 @@ void expect_some_operands(const InferContext& op) {
   if (op.operand_count() == 0) op.fail_shape("must have operands");
 }
 
-// Groups of devices: a row per group, -1 where a group has fewer devices than others.
+// Groups of devices: one row per group, filled with -1 if it has fewer devices than others.
 void expect_groups(const InferContext& op, std::string_view name) {
   const NdArray& groups = op.attr<DenseAttr>(name).data;
   if (groups.dtype() == DType::kI64 && groups.ndim() == 2) return;
@@ -62,7 +62,7 @@ void infer_permute(const InferContext& op, std::vector<TypeId>& results) {
   same_as_operands(op, results);
 }
 
-// Result i has operand i's shape but along `dim`, where one size divides the other.
+// Checks that result i has operand i's shape except along `dim`, where one size divides the other.
 void expect_scaled(const InferContext& op, int64_t dim, bool grows, std::vector<TypeId>& results) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const TensorType& from = op.operand(i);
@@ -125,7 +125,7 @@ const Dims& shape_of(const OpView& op, size_t tensor) {
                                      : op.result_type(tensor - op.operand_count()).shape;
 }
 
-// A dim whose operand and result are parts of something: both whole.
+// A dim whose sizes in operand and result differ: both are whole, with separate factors.
 void map_apart(RuleBuilder& rule, const OpView& op, size_t dim) {
   const FactorId from = rule.need_replication(op.operand_type(0).shape[dim]);
   const FactorId to = rule.need_replication(op.result_type().shape[dim]);
@@ -153,7 +153,7 @@ bool have_one_shape(const OpView& op) {
 
 using DimList = std::initializer_list<size_t>;
 
-// Operands of several shapes have nothing to do with each other.
+// Operands of different shapes are independent, so each pair of operand and result has its own factors.
 ShardingRule rule_of_each(const OpView& op, DimList apart) {
   RuleBuilder rule(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -191,7 +191,7 @@ ShardingRule rule_all_to_all(const OpView& op) {
 
 constexpr std::string_view kNumberFormat = "attr-dict `:` result-type";
 
-// Other devices wait for it, even where nothing uses its result.
+// Other devices wait for it, so it is kept even if its result is unused.
 constexpr Traits kMeeting{.side_effect = true};
 
 constexpr OpDef kDeviceCollectiveOps[] = {

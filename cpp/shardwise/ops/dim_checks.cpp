@@ -44,6 +44,8 @@ int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t n
 TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result) {
   int64_t elements = 1;
   for (const int64_t size : type.shape) {
+    // Divide rather than multiply, which may overflow. Dims of size 0 do not count: the others are still used as
+    // strides.
     if (size > 0 && elements > (kMaxElements - 1) / size) {
       op.fail_shape("the result must have less than 2^56 elements", type.text(), "use smaller sizes");
     }

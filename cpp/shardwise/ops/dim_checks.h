@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requirements on lists of dims that several ops share; each failure names the op, the list and the types.
+// Requirements on lists of dims that several ops share. Each error names the op, the list and the types.
 //
 //   expect_dims(op, "dimensions", {0, 2}, 3);      // each in [0, 3), none twice
 //   expect_length(op, "permutation", {1, 0}, 2);
@@ -18,7 +18,7 @@ void expect_length(const InferContext& op, std::string_view attr_name, DimSpan l
 void expect_scalar(const InferContext& op, size_t operand, DType dtype);
 // An integer attribute that is a dim of a tensor with `ndim` dims.
 int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t ndim);
-// Also refuses a type of kMaxElements elements or more, not counting dims of size 0, so that sizes can be added up.
+// Also rejects a type of kMaxElements elements or more, ignoring dims of size 0, so that sums of sizes do not overflow.
 TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result = 0);
 inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
@@ -27,7 +27,7 @@ bool contains_dim(DimSpan dims, int64_t dim);
 Dims other_dims(int64_t ndim, DimSpan a, DimSpan b = {});
 Dims identity_dims(int64_t ndim, int64_t first = 0);  // {first, first + 1, …}
 Dims inverse_permutation(DimSpan permutation);
-// The dims of a tensor that got a new leading dim.
+// The dims of a tensor after it gets new leading dims.
 Dims shifted(DimSpan dims, int64_t by = 1);
 Dims with_leading(int64_t size, DimSpan shape);
 

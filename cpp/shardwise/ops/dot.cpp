@@ -75,8 +75,8 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
 
 // ---- rule and cost --------------------------------------------------------------------------------------------------
 
-// The padding of uneven contracting dims is masked on both sides (partition_by_rule): 0 times an infinity or NaN of the
-// other side's padding would not be 0.
+// The padding of uneven contracting dims is masked on both sides (partition_by_rule): 0 times the other side's padding
+// is not 0 if that is infinite or NaN.
 ShardingRule rule_dot_general(const OpView& op) {
   RuleBuilder rule(op);
   const DotDims dims = dot_dims(op.attrs());
@@ -121,9 +121,9 @@ DotDims swapped(const DotDims& dims) {
   return {dims.rhs_batching, dims.lhs_batching, dims.rhs_contracting, dims.lhs_contracting};
 }
 
-// One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result: its cotangent is that of
-// the result times y, contracted over the free dims of y. The product's dims are batching, free dims of x, contracting
-// dims in y's order; they are permuted back to x's order.
+// One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result. Its cotangent is that of
+// the result times y, contracted over the free dims of y. The dims of this product are batching, free dims of x,
+// contracting dims in y's order; they are permuted back to x's order.
 struct OperandSide {
   TensorType x, y;
   DotDims dims;  // x is lhs
@@ -138,7 +138,7 @@ ValueId operand_cotangent(VjpContext& context, const OperandSide& side, ValueId 
   DotDims product{identity_dims(batch), dims.rhs_batching,
                   identity_dims(static_cast<int64_t>(y_free.size()), side.y_free_begin), y_free};
 
-  Dims x_dims = joined(dims.lhs_batching, x_free);  // the dim of x that each dim of the product is
+  Dims x_dims = joined(dims.lhs_batching, x_free);  // for each dim of the product, the dim of x
   Dims y_contracting = dims.rhs_contracting;
   std::sort(y_contracting.begin(), y_contracting.end());
   for (int64_t dim : y_contracting) {
@@ -168,8 +168,8 @@ void vjp_dot_general(VjpContext& context) {
 
 // ---- batch ---------------------------------------------------------------------------------------------------------
 
-// With both operands batched the new dim is one more batching dim. With one it is a free dim, so that nothing is
-// repeated, and is moved to the front of the result.
+// If both operands are batched, the new dim is a batching dim. If one is, it is a free dim, so that nothing is
+// repeated, and moves to the front of the result.
 void batch_dot_general(BatchContext& context) {
   const OpView op = context.op();
   DotDims dims = dot_dims(op.attrs());
@@ -194,7 +194,7 @@ constexpr OpDef kDotGeneral{
     .name = "stablehlo.dot_general",
     .infer = infer_dot_general,
     .rule = rule_dot_general,
-    .kernel = kernel_dot_general,
+    .prepare = prepare_dot_general,
     .cost = cost_dot_general,
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dot_general: a product of two tensors, summed over contracting dims, for each index of the batching dims. The
-// result's dims are batching, then lhs free, then rhs free.
+// dot_general: a product of two tensors, summed over the contracting dims, for each index of the batching dims. The
+// dims of the result are the batching, then the free lhs, then the free rhs dims.
 //
 //   %2 = stablehlo.dot_general %0, %1, batching_dims = [0] x [0], contracting_dims = [2] x [1]
 //       : (tensor<2x4x8xf32>, tensor<2x8x16xf32>) -> tensor<2x4x16xf32>
 //   ([i, j, l], [i, l, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction={l}
 //
-// The result dtype may be wider than the operands' (a declared one). Floats of 16 bits are summed in float32 and
-// rounded once; booleans give "or of ands"; integers wrap.
+// The result dtype may be wider than the operands' if it is declared. 16-bit floats accumulate in float32 and are
+// rounded once. Booleans compute "or of ands". Integers wrap.
 #pragma once
 
 #include <span>
@@ -20,9 +20,9 @@ namespace shardwise {
 
 std::span<const OpDef> dot_ops();
 
-void kernel_dot_general(KernelContext& context);
+std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& types);
 
-// The kernels that OpenBLAS chose for this CPU: "SkylakeX", "Haswell", …
+// The CPU kernels that OpenBLAS chose: "SkylakeX", "Haswell", …
 std::string_view blas_core_name();
 
 struct DotDims {
@@ -31,11 +31,11 @@ struct DotDims {
   Dims rhs_free(int64_t ndim) const;
 };
 
-// Reads and writes the attribute `dot_dimension_numbers`; fields that are not there are empty lists.
+// These read and write the attribute `dot_dimension_numbers`. Missing fields are empty lists.
 DotDims dot_dims(const Attrs& attrs);
 StructAttr dot_attribute(const DotDims& dims);
 
-// `attrs` may carry precision_config and the like; its dimension numbers are replaced.
+// `attrs` may contain precision_config and others; its dimension numbers are replaced.
 ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dims, DType result, Attrs attrs = {});
 
 }  // namespace shardwise

@@ -68,7 +68,7 @@ bool matches(const Attrs& fields, const Known& known) {
   fail<UnsupportedError>(op.name(), must_hold, got, way_out);
 }
 
-// The dtype to compute in: the wider of operands and result, at least float32.
+// The dtype of the computation: the wider of operands and result, at least float32.
 DType computed_in(DType operand, DType result) {
   if (!is_float(operand)) return result;
   return operand == DType::kF64 || result == DType::kF64 ? DType::kF64 : DType::kF32;
@@ -77,7 +77,7 @@ DType computed_in(DType operand, DType result) {
 // ---- parts ---------------------------------------------------------------------------------------------------------
 
 float to_tf32(float value) {
-  constexpr uint32_t kDropped = 13;  // of 23 bits of the mantissa; ties to even
+  constexpr uint32_t kDropped = 13;  // of the 23 mantissa bits; rounds ties to even
   const auto bits = std::bit_cast<uint32_t>(value);
   if (!std::isfinite(value)) return value;
   const uint32_t rounded = bits + ((uint32_t{1} << (kDropped - 1)) - 1) + (bits >> kDropped & 1U);
@@ -86,7 +86,7 @@ float to_tf32(float value) {
 
 float to_bf16(float value) { return static_cast<float>(BFloat16(value)); }
 
-// The nearest one, but for a number that would round to an infinity: a part must not be larger than the whole.
+// Rounds to nearest, but never to infinity: a part must not be larger than the whole.
 template <float Round(float)>
 float leading_part(float value) {
   const float rounded = Round(value);
@@ -94,7 +94,8 @@ float leading_part(float value) {
   return Round(value * (1 - 0x1p-8F));
 }
 
-// parts[i] is the leading part of what the parts before it leave. Of an infinity or NaN the parts behind are NaN.
+// parts[i] is the leading part of what remains after the parts before it. For an infinity or NaN, the later parts are
+// NaN.
 template <float Round(float)>
 std::vector<NdArray> split(KernelContext& context, const NdArray& operand, int count) {
   NdArray rest = NdArray::empty(DType::kF32, operand.shape());

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a dot_general multiplies: StableHLO's `algorithm`, by which operands are rounded or taken apart before they are
-// multiplied, and the dtype that sums are in.
+// StableHLO's `algorithm` of a dot_general: how operands are rounded or split before the product, and the dtype of
+// sums.
 //
 //   algorithm = <lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32, …,
 //                num_primitive_operations = 3, …>
-//   {.accumulation = f32, .precision = kBF16, .products = {{0, 1}, {1, 0}, {0, 0}}}: x is about x0 + x1, and x · y
-//   about x0 · y1 + x1 · y0 + x0 · y0, where each factor is a bfloat16
+//   {.accumulation = f32, .precision = kBF16, .products = {{0, 1}, {1, 0}, {0, 0}}}
+//
+// Here x is approximately x0 + x1, and x · y is approximately x0 · y1 + x1 · y0 + x0 · y0, where each part is a
+// bfloat16.
 #pragma once
 
 #include <utility>
@@ -17,22 +19,22 @@
 namespace shardwise {
 
 struct DotAlgorithm {
-  enum class Precision : uint8_t { kOperand, kF16, kBF16, kTF32 };  // kOperand: that of the accumulation
+  enum class Precision : uint8_t { kOperand, kF16, kBF16, kTF32 };  // kOperand: the dtype of the accumulation
 
   DType accumulation = DType::kF32;
   Precision precision = Precision::kOperand;
-  std::vector<std::pair<int, int>> products = {{0, 0}};  // of parts of lhs and rhs, the smallest first
+  std::vector<std::pair<int, int>> products = {{0, 0}};  // pairs of parts of lhs and rhs, smallest first
   int parts() const { return products.size() == 1 ? 1 : products.size() == 3 ? 2 : 3; }
 };
 
-// Without the attribute, the dtypes decide. UnsupportedError for an algorithm that no kernel computes exactly.
+// Without the attribute, the dtypes decide. Throws UnsupportedError for an algorithm that no kernel computes exactly.
 DotAlgorithm dot_algorithm(const OpView& op);
 void verify_dot_algorithm(const OpView& op);  // OpDef::verify_runnable
 
-// ShapeError where an algorithm is given beside another precision than DEFAULT, as in StableHLO.
+// Throws ShapeError for an algorithm together with a precision other than DEFAULT, as in StableHLO.
 void expect_one_precision(const InferContext& op);
 
-// The operand in the dtype of the accumulation: its parts, which add up to about the operand.
+// The operand as parts in the accumulation dtype, whose sum approximates it.
 std::vector<NdArray> dot_parts(KernelContext& context, const NdArray& operand, const DotAlgorithm& algorithm);
 
 }  // namespace shardwise

@@ -188,20 +188,40 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
   }
 }
 
-void check_size(const OpView& op, const Product& product) {
+// What a dot_general needs to run.
+struct PreparedDot {
+  DotDims dims;
+  Dims lhs_free, rhs_free;
+  DotAlgorithm algorithm;
+
+  PreparedDot(const OpView& op, const KernelTypes& types)
+      : dims(dot_dims(op.attrs())),
+        lhs_free(dims.lhs_free(types.operands[0].ndim())),
+        rhs_free(dims.rhs_free(types.operands[1].ndim())),
+        algorithm(dot_algorithm(op)) {}
+};
+
+int64_t count_along(const Dims& shape, const Dims& dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= shape[static_cast<size_t>(dim)];
+  return count;
+}
+
+// Whether BLAS can count the rows and columns.
+bool is_countable(const PreparedDot& dot, const KernelTypes& types) {
   constexpr int64_t kLimit = std::numeric_limits<blasint>::max();
-  if (std::max({product.m, product.n, product.k}) <= kLimit) return;
-  fail<ShapeError>(op.name(), "the products of free and of contracting sizes must be below 2^31",
-                   str(op.operand_type(0).text(), " and ", op.operand_type(1).text()), "shard or split these dims");
+  const Dims &lhs = types.operands[0].shape, &rhs = types.operands[1].shape;
+  return std::max({count_along(lhs, dot.lhs_free), count_along(rhs, dot.rhs_free),
+                   count_along(lhs, dot.dims.lhs_contracting)}) <= kLimit;
 }
 
 // One product of two operands of the dtype of `result`, which it overwrites.
-void multiply_into(KernelContext& context, const DotDims& dims, const NdArray& lhs, const NdArray& rhs,
+void multiply_into(KernelContext& context, const PreparedDot& dot, const NdArray& lhs, const NdArray& rhs,
                    const NdArray& result) {
-  const Dims lhs_free = dims.lhs_free(lhs.ndim()), rhs_free = dims.rhs_free(rhs.ndim());
+  const DotDims& dims = dot.dims;
   const bool own_loop = !is_float(result.dtype());
-  Product product{matrices(context, lhs, dims.lhs_batching, lhs_free, dims.lhs_contracting, own_loop),
-                  matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, rhs_free, own_loop),
+  Product product{matrices(context, lhs, dims.lhs_batching, dot.lhs_free, dims.lhs_contracting, own_loop),
+                  matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, dot.rhs_free, own_loop),
                   1,
                   0,
                   0,
@@ -210,20 +230,19 @@ void multiply_into(KernelContext& context, const DotDims& dims, const NdArray& l
   product.n = product.rhs.columns;
   product.k = product.lhs.columns;
   product.batch = result.size() / (product.m * product.n);
-  check_size(context.op(), product);
   multiply_items(context, product, result);
 }
 
 // The sum of several products of parts, the leading one last. An infinity or NaN in an operand makes the others NaN:
 // the leading one alone has the result.
-void multiply_parts(KernelContext& context, const DotDims& dims, const DotAlgorithm& algorithm,
-                    const std::vector<NdArray>& lhs, const std::vector<NdArray>& rhs, const NdArray& result) {
+void multiply_parts(KernelContext& context, const PreparedDot& dot, const std::vector<NdArray>& lhs,
+                    const std::vector<NdArray>& rhs, const NdArray& result) {
   const NdArray part = NdArray::empty(result.dtype(), result.shape());
   std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
   const auto* added = reinterpret_cast<const float*>(part.data());
   auto* sum = reinterpret_cast<float*>(result.data());
-  for (const auto& [left, right] : algorithm.products) {
-    multiply_into(context, dims, lhs[static_cast<size_t>(left)], rhs[static_cast<size_t>(right)], part);
+  for (const auto& [left, right] : dot.algorithm.products) {
+    multiply_into(context, dot, lhs[static_cast<size_t>(left)], rhs[static_cast<size_t>(right)], part);
     const bool is_leading = left + right == 0;
     context.parallel_for(part.size(), kSumGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) sum[i] = (is_leading && std::isnan(sum[i]) ? 0 : sum[i]) + added[i];
@@ -231,30 +250,45 @@ void multiply_parts(KernelContext& context, const DotDims& dims, const DotAlgori
   }
 }
 
-}  // namespace
-
-std::string_view blas_core_name() { return openblas_get_corename(); }
-
-void kernel_dot_general(KernelContext& context) {
-  const OpView op = context.op();
-  const DotAlgorithm algorithm = dot_algorithm(op);
+void run_dot(KernelContext& context, const PreparedDot& dot) {
   const NdArray result = context.allocate_result();
   if (result.size() == 0) return;
   if (context.operand(0).size() == 0) {  // nothing to sum
     std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
     return;
   }
-  const DotDims dims = dot_dims(op.attrs());
-  const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), algorithm);
-  const std::vector<NdArray> rhs = dot_parts(context, context.operand(1), algorithm);
-  const DType dtype = algorithm.accumulation;
+  const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), dot.algorithm);
+  const std::vector<NdArray> rhs = dot_parts(context, context.operand(1), dot.algorithm);
+  const DType dtype = dot.algorithm.accumulation;
   const NdArray target = dtype == result.dtype() ? result : NdArray::empty(dtype, result.shape());
-  if (algorithm.products.size() == 1) {
-    multiply_into(context, dims, lhs[0], rhs[0], target);
+  if (dot.algorithm.products.size() == 1) {
+    multiply_into(context, dot, lhs[0], rhs[0], target);
   } else {
-    multiply_parts(context, dims, algorithm, lhs, rhs, target);
+    multiply_parts(context, dot, lhs, rhs, target);
   }
   if (target.data() != result.data()) convert_into(context, result, target);
+}
+
+// An error of the run alone: a program with such a product may be compiled for its cost.
+Kernel fail_when_run(std::string types) {
+  return [types = std::move(types)](KernelContext&) {
+    fail<ShapeError>("stablehlo.dot_general", "the products of free and of contracting sizes must be below 2^31", types,
+                     "shard or split these dims");
+  };
+}
+
+}  // namespace
+
+std::string_view blas_core_name() { return openblas_get_corename(); }
+
+std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& types) {
+  PreparedDot dot(op, types);
+  if (types.results[0].size() != 0 && !is_countable(dot, types)) {
+    const bool is_merged = types.operands[0] != op.operand_type(0) || types.operands[1] != op.operand_type(1);
+    if (is_merged) return std::nullopt;
+    return fail_when_run(str(types.operands[0].text(), " and ", types.operands[1].text()));
+  }
+  return [dot = std::move(dot)](KernelContext& context) { run_dot(context, dot); };
 }
 
 }  // namespace shardwise

@@ -89,7 +89,7 @@ bool batched_from(const BatchContext& context, size_t first) {
   return false;
 }
 
-// Examples with places of their own are computed one by one and joined.
+// Examples with different start indices are computed one by one and concatenated.
 template <class BuildExample>
 void batch_by_example(BatchContext& context, BuildExample&& build_example) {
   Builder& builder = context.builder();
@@ -151,7 +151,7 @@ void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& res
   results.push_back(result_or_declared(op, operand));
 }
 
-// Where an update begins may differ from shard to shard, unless constants say it.
+// The position of an update relative to a shard depends on the shard, unless the starts are constants.
 ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
   const Module& module = op.module();
@@ -172,7 +172,7 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
   return rule.build();
 }
 
-// The clamped global start index as i64. Its own dtype may be too narrow for the bound, which then never binds.
+// The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
 ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
   const DType dtype = builder.module().type(start).dtype;
   const Scalar highest = neutral_element(Reducer::kMin, dtype);
@@ -194,6 +194,7 @@ void partition_dynamic_update_slice(PartitionContext& context) {
   const OpView op = context.op();
   const Dims whole = op.operand_type(0).shape, part = op.operand_type(1).shape;
   const LocalLayout& layout = context.operand_layout(0);
+  // A margin as wide as the update takes up the rows of other devices: the local op would clamp the start instead.
   Dims margin(whole.size(), 0), limit = layout.local_shape();
   bool moves = false;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
@@ -223,6 +224,7 @@ void vjp_dynamic_update_slice(VjpContext& context) {
   const TensorType update = context.op().operand_type(1);
   const std::vector<ValueId> starts = start_values(context, 2);
   if (context.needs(0)) {
+    // The update overwrote these elements, so they do not depend on the operand.
     const ValueId zeros = build_zeros(builder, update);
     context.set(0, build_dynamic_update_slice(builder, context.cotangent(), zeros, starts));
   }
@@ -248,7 +250,7 @@ constexpr OpDef kDynamicSlice{
     .infer = infer_dynamic_slice,
     .rule = rule_dynamic_slice,
     .partition = partition_dynamic_slice,
-    .kernel = kernel_dynamic_slice,
+    .prepare = prepare_dynamic_slice,
     .vjp = vjp_dynamic_slice,
     .batch = batch_dynamic_slice,
     .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
@@ -265,7 +267,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .infer = infer_dynamic_update_slice,
     .rule = rule_dynamic_update_slice,
     .partition = partition_dynamic_update_slice,
-    .kernel = kernel_dynamic_update_slice,
+    .prepare = prepare_dynamic_update_slice,
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
     .format = "operands attr-dict `:` functional-type",

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices at computed places: dynamic_slice reads one, dynamic_update_slice replaces one. Each start index is clamped so
-// that the slice lies inside: reading 3 of 8 rows at 7 reads rows 5, 6, 7.
+// Slices at positions that are operands: dynamic_slice reads one, dynamic_update_slice replaces one. Each start index
+// is clamped so that the slice fits: reading 3 of 8 rows at 7 reads rows 5, 6, 7.
 //
-//   %0 = stablehlo.dynamic_slice %x, %i, %j, sizes = [2, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) ->
-//   tensor<2x8xf32> %1 = stablehlo.dynamic_update_slice %x, %0, %i, %j : …
+//   %0 = stablehlo.dynamic_slice %x, %i, %j, sizes = [2, 8]
+//          : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<2x8xf32>
+//   %1 = stablehlo.dynamic_update_slice %x, %0, %i, %j : …
 //
-// A dim that is read in part is whole on every device. A dim that is updated in part may be sharded: each device puts
-// the update where it would begin in its own rows, and what lies outside of them falls into a margin that is cut off
-// again.
+// A dim that is read in part is whole on every device. A dim that is updated in part may stay sharded: each device
+// writes the update at its position relative to the device's own rows. Rows of the update that belong to other devices
+// land in a margin, which is cut off afterwards.
 #pragma once
 
 #include <span>
@@ -20,8 +21,8 @@ namespace shardwise {
 
 std::span<const OpDef> dynamic_slicing_ops();
 
-void kernel_dynamic_slice(KernelContext& context);
-void kernel_dynamic_update_slice(KernelContext& context);
+std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types);
+std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types);
 
 // `starts` has one scalar per dim.
 ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes);

@@ -30,13 +30,13 @@ void infer_create_token(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, kToken));
 }
 
-// Values and a token go in, a token comes out.
+// Operands are values and a token; the result is a token.
 void infer_sender(const InferContext& op, std::vector<TypeId>& results) {
   expect_token(op, op.operand_count() - 1);
   results.push_back(result_or_declared(op, kToken));
 }
 
-// A token goes in, values and a token come out.
+// The operand is a token; results are values and a token.
 void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   expect_token(op, 0);
@@ -84,6 +84,7 @@ void infer_rng_bit_generator(const InferContext& op, std::vector<TypeId>& result
 
 ShardingRule rule_rng_bit_generator(const OpView& op) {
   RuleBuilder rule(op);
+  // Every device needs the whole state, and its sharding must not propagate.
   const FactorId state = rule.need_replication(op.operand_type(0).shape[0], true);
   rule.map(0, 0, state).map(rule.result_tensor(0), 0, state);
   const Dims& output = op.result_type(1).shape;

@@ -16,8 +16,8 @@ namespace {
 
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-// The bits of one element may be several elements of the other side, along a last dim that stays whole.
-// Between widths it makes another dim, and is no longer one of the ops that go first.
+// With different widths, one element corresponds to several elements along a last dim, which must stay whole. The op
+// then adds or drops a dim, so it does not propagate early.
 Precedence precedence_of_bitcast_convert(const OpView& op) {
   return op.operand_type(0).ndim() == op.result_type().ndim() ? Precedence::kEarly : Precedence::kInTurn;
 }
@@ -38,7 +38,7 @@ ShardingRule rule_bitcast_convert(const OpView& op) {
   return rule.build();
 }
 
-// Operands become batched; a scalar beside tensors (a select predicate, a clamp bound) may stay as it is.
+// Batches the operands. An unbatched scalar beside tensors (a select predicate, a clamp bound) may stay a scalar.
 void batch_elementwise(BatchContext& context) {
   const OpView op = context.op();
   const TensorType& type = op.result_type();
@@ -102,7 +102,7 @@ FloatFormat float_format(DType dtype) {
   }
 }
 
-// Rounds the mantissa to nearest even in integer arithmetic, then sends exponents out of range to infinity or zero.
+// Rounds the mantissa to nearest even in integer arithmetic, then maps exponents out of range to infinity or zero.
 uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
   const uint32_t x = inputs[0];
   const DType dtype = tiles.dtype(x);
@@ -161,7 +161,7 @@ constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule_pointwise,
-               .kernel = kernel_elementwise,
+               .prepare = prepare_elementwise,
                .vjp = vjp,
                .batch = batch_elementwise,
                .tile = tile,
@@ -194,7 +194,7 @@ using enum TileCode;
 constexpr OpDef bitcast_row(OpDef def) {
   def.rule = rule_bitcast_convert;
   def.precedence = precedence_of_bitcast_convert;
-  def.kernel = kernel_bitcast_convert;
+  def.prepare = prepare_bitcast_convert;
   return def;
 }
 
@@ -311,32 +311,16 @@ ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs) {
   return build_convert(builder, build_compare(builder, "EQ", lhs, rhs), dtype);
 }
 
-void kernel_bitcast_convert(KernelContext& context) {
-  const TensorType& type = context.op().result_type();
-  if (context.operand(0).shape() == type.shape) return kernel_elementwise(context);
-  const NdArray bytes = context.operand(0).contiguous();
-  Dims strides = row_major_strides(type.shape, item_size(type.dtype));
-  context.set_result(0, NdArray(type.dtype, type.shape, std::move(strides), bytes.data(), bytes.owner()));
-}
+namespace {
 
-void kernel_elementwise(KernelContext& context) {
-  const OpView op = context.op();
-  const TensorType& type = op.result_type();
-  TileBuilder tiles;
-  std::vector<uint32_t> registers;
+// Of scalars for some operands, and of any operands when all are splats: then equal elements are computed once.
+void run_elementwise(KernelContext& context, const TileProgram& program, const TensorType& type) {
   bool all_splat = true;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    registers.push_back(tiles.input(context.operand(i).dtype()));
-    all_splat = all_splat && context.operand(i).is_splat();
-  }
-  tiles.output(op.def().tile(tiles, op, registers));
-  const TileProgram program = std::move(tiles).build();
-
-  // Equal elements are computed once.
+  for (size_t i = 0; i < program.input_count(); ++i) all_splat = all_splat && context.operand(i).is_splat();
   const bool one_element = all_splat && type.size() > 1;
   const NdArray result = one_element ? NdArray::empty(type.dtype, {1}) : context.allocate_result();
   std::vector<NdArray> inputs;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
+  for (size_t i = 0; i < program.input_count(); ++i) {
     const NdArray& operand = context.operand(i);
     const bool whole = operand.shape() == result.shape() && !one_element;
     const NdArray first(operand.dtype(), Dims{1}, Dims{0}, operand.data(), operand.owner());
@@ -347,6 +331,29 @@ void kernel_elementwise(KernelContext& context) {
               context.parallel_for(count, grain, body);
             });
   if (one_element) context.set_result(0, broadcast_scalar(result, type.shape));
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types) {
+  TileBuilder tiles;
+  std::vector<uint32_t> registers;
+  for (const TensorType& operand : types.operands) registers.push_back(tiles.input(operand.dtype));
+  tiles.output(op.def().tile(tiles, op, registers));
+  return [program = std::move(tiles).build(), type = types.results[0]](KernelContext& context) {
+    run_elementwise(context, program, type);
+  };
+}
+
+// Items of another size are the same bytes under another shape.
+std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types) {
+  const TensorType& type = types.results[0];
+  if (types.operands[0].shape == type.shape) return prepare_elementwise(op, types);
+  return [type](KernelContext& context) {
+    const NdArray bytes = context.operand(0).contiguous();
+    Dims strides = row_major_strides(type.shape, item_size(type.dtype));
+    context.set_result(0, NdArray(type.dtype, type.shape, std::move(strides), bytes.data(), bytes.owner()));
+  };
 }
 
 }  // namespace shardwise

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Elementwise ops as rows of one table: StableHLO's and CHLO's unary and binary ops, compare, select, clamp, convert.
-// Each has one pass-through factor per dim, runs in the tile evaluator, and can be fused with its neighbours by its
-// `tile` hook:
+// Each has one pass-through factor per dim and runs in the tile evaluator. Its `tile` hook lets it fuse with its
+// neighbors:
 //
 //   TileBuilder tiles;
 //   uint32_t x = tiles.input(DType::kF32);
@@ -20,15 +20,14 @@ namespace shardwise {
 std::span<const OpDef> elementwise_ops();
 
 // Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
-void kernel_elementwise(KernelContext& context);
+std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types);
 
-void kernel_bitcast_convert(KernelContext& context);
+std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types);
 
-// `direction` is EQ, NE, LT, LE, GT or GE; `type`, if given, what the operands are compared as: FLOAT, SIGNED,
-// UNSIGNED.
+// `direction` is EQ, NE, LT, LE, GT or GE. `type`, if given, is the type of the comparison: FLOAT, SIGNED, UNSIGNED.
 ValueId build_compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs,
                       std::string_view type = {});
-// 1 where both are equal, else 0, in their own dtype.
+// 1 where the operands are equal, else 0, in their dtype.
 ValueId build_equal_as_number(Builder& builder, ValueId lhs, ValueId rhs);
 
 }  // namespace shardwise

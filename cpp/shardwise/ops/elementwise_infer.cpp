@@ -134,7 +134,7 @@ void infer_convert(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
-// The elements of one side may be as many smaller ones of the other, along a last dim of its own.
+// One wide element corresponds to several narrow ones, along an additional last dim.
 void infer_bitcast_convert(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const TensorType& operand = op.operand(0);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Result types of the elementwise ops, or what is wrong with their operands:
+// Infers the result types of the elementwise ops, and checks their operands:
 //
 //   DTypeError: stablehlo.tanh: operands must be floats, got tensor<4xi32>; convert it first
-//   ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32>, tensor<5xf32>; broadcast one of
-//   them first
+//   ShapeError: stablehlo.add: operands must have the same shape, got tensor<4xf32>, tensor<5xf32>;
+//               broadcast one of them first
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-// Operands of one type that the tile code takes; the result has it too, or is i1.
+// Operands of one type that the tile code accepts. The result has this type, too, or is i1.
 void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& results);
 template <TileCode Code>
 void infer_code(const InferContext& op, std::vector<TypeId>& results) {

@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-// A value with arithmetic, so that derivatives read as formulas. Numbers become splats of the value's type.
+// A value with operators, so that derivatives read as formulas. Numbers become splats of the value's type.
 struct Term {
   Builder* builder;
   ValueId id;
@@ -63,7 +63,7 @@ void binary(VjpContext& context, L lhs, R rhs) {
   if (is_differentiable(context, 1)) context.set(1, rhs(Term{builder, context.cotangent()}, x, y, r).id);
 }
 
-Term one_minus_square(Term x) { return (1.0 - x) * (x + 1.0); }  // keeps its digits near |x| = 1
+Term one_minus_square(Term x) { return (1.0 - x) * (x + 1.0); }  // precise near |x| = 1
 
 }  // namespace
 
@@ -178,11 +178,13 @@ void vjp_power(VjpContext& context) {
   binary(
       context,
       [](Term g, Term x, Term y, Term) {
+        // x^0 is constant, but its formula gives 0 * inf = NaN at x = 0.
         const Term constant = y.compare("EQ", y.splat(0.0));
         const Term slope = y * x.op("stablehlo.power", constant.select(y.splat(1.0), y + -1.0));
         return g * constant.select(y.splat(0.0), slope);
       },
       [](Term g, Term x, Term, Term r) {
+        // At x = 0, log(0) would turn a zero result into NaN.
         const Term guarded = x.compare("EQ", x.splat(0.0)).select(x.splat(1.0), x);
         return g * (guarded.op("stablehlo.log") * r);
       });
@@ -194,6 +196,7 @@ void vjp_atan2(VjpContext& context) {
 }
 void vjp_maximum_minimum(VjpContext& context) {
   const auto share = [](Term g, Term own, Term other, Term r) {
+    // At a tie both operands equal the result, and each gets half, as in JAX.
     const Term half = other.compare("EQ", r).select(g.splat(0.5), g.splat(1.0));
     return g * own.compare("EQ", r).select(half, g.splat(0.0));
   };
@@ -223,7 +226,7 @@ void vjp_clamp(VjpContext& context) {
   const auto whole = [&](size_t i) {
     return context.op().operand_type(i).shape == shape ? Term{builder, context.operand(i)} : bound(i);
   };
-  const auto set_bound = [&](size_t i, Term cotangent) {  // a scalar bound collects from every element it replaced
+  const auto set_bound = [&](size_t i, Term cotangent) {  // a scalar bound sums over all elements that it replaced
     const bool scalar = context.op().operand_type(i).shape != shape;
     const Dims all = identity_dims(static_cast<int64_t>(shape.size()));
     context.set(i, scalar ? build_reduce(*builder, cotangent.id, ValueId{}, Reducer::kSum, all) : cotangent.id);
@@ -247,6 +250,7 @@ void vjp_clamp(VjpContext& context) {
 
 void vjp_convert(VjpContext& context) {
   const OpView op = context.op();
+  // Integers have no cotangent.
   if (!is_differentiable(context, 0) || !is_float(op.result_type().dtype)) return;
   context.set(0, build_convert(context.builder(), context.cotangent(), op.operand_type(0).dtype));
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Derivatives of the elementwise ops, as ops (JAX's conventions): ties of maximum and minimum share the cotangent half
-// and half, abs has slope sign(x), power guards log(0), clamp passes the cotangent strictly between its bounds.
+// Derivatives of the elementwise ops, as ops, with JAX's conventions: at ties of maximum and minimum each operand gets
+// half of the cotangent, abs has slope sign(x), power guards log(0), and clamp passes the cotangent strictly between
+// its bounds.
 //
 //   vjp_tanh:  cotangent of x  =  g * ((1 - r) * (1 + r))      with g the cotangent and r = tanh(x) the result
 //
-// On integer operands they contribute nothing.
+// Integer operands get no cotangent.
 #pragma once
 
 #include "shardwise/ir/op_def.h"

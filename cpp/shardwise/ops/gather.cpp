@@ -30,7 +30,7 @@ void expect_slices(const InferContext& op, const Indexing& indexing) {
   }
 }
 
-// Something must be read for every index.
+// Clamping needs at least one valid index.
 void expect_something_to_read(const InferContext& op, const Indexing& indexing) {
   if (element_count(indexing.out) == 0) return;
   for (size_t dim = 0; dim < indexing.slice.size(); ++dim) {
@@ -77,6 +77,7 @@ void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size
     const FactorId factor = rule.factor(size);
     rule.map(0, dim, factor).map(result, out_dim, factor);
   } else if (slice == 1) {
+    // A device reads the row only if it has it, and contributes zero otherwise: a pending sum over the devices.
     rule.map(0, dim, rule.reduction(size, reducer));
     rule.map(result, out_dim, rule.need_replication(1));
   } else {
@@ -121,7 +122,7 @@ ShardingRule rule_gather(const OpView& op) {
 
 namespace {
 
-// A gather whose operand is split along dims that it reads one row of.
+// A gather whose operand is sharded along dims of which it reads one row per index.
 class SplitGather {
  public:
   SplitGather(PartitionContext& context, Indexing indexing)
@@ -136,7 +137,7 @@ class SplitGather {
 
   bool is_split() const { return !split_.empty(); }
 
-  // Indices relative to this device's rows; and of each index, whether these have what it reads.
+  // Computes indices relative to this device's rows, and for each index whether these rows contain it.
   void localize(ValueId& indices, ValueId& inside) {
     const IndexingDims& dims = indexing_.dims;
     Dims limits = start_limits(indexing_);
@@ -153,11 +154,12 @@ class SplitGather {
         limits[*component] = layout.block - 1;
         has_component = true;
       } else {
-        combine(inside, is_zero(offset));  // row 0 is read
+        combine(inside, is_zero(offset));  // without an index component, row 0 is read
       }
     }
     if (!has_component) return;
     for (const int64_t limit : start_limits(indexing_)) {
+      // The indices are clamped to global limits before they are shifted, so the dtype must hold these limits.
       if (limit > std::numeric_limits<int32_t>::max()) dtype = DType::kI64;
     }
     indices = build_convert(builder_, build_clamped_indices(builder_, indices, indexing_), dtype);
@@ -207,7 +209,7 @@ void partition_gather(PartitionContext& context) {
   ValueId indices = context.operand(1), inside;
   if (split.is_split()) split.localize(indices, inside);
   const Dims slice = local_slice(global, context.operand_layout(0).local_shape());
-  // Places relative to a shard are clamped one by one, which may change their order.
+  // Indices relative to a shard are clamped separately, which may change their order.
   const GatherOptions options = split.is_split() ? GatherOptions{} : options_of(op);
   ValueId result = build_gather(builder, operand, indices, global.dims, slice, options);
   if (split.is_split()) {
@@ -215,6 +217,7 @@ void partition_gather(PartitionContext& context) {
     const bool one_for_all = builder.module().type(inside).ndim() == 0;
     const ValueId mask = one_for_all ? build_broadcast(builder, inside, type.shape, {})
                                      : build_out_mask(builder, inside, global, type.shape);
+    // -0, so that adding the other devices' values preserves a zero's sign.
     const Scalar nothing = exact_neutral(pending_reducer(type.dtype), type.dtype);
     result = builder.create("stablehlo.select", {mask, result, build_splat(builder, type.shape, nothing)});
   }
@@ -228,6 +231,7 @@ void vjp_gather(VjpContext& context) {
   Builder& builder = context.builder();
   const Indexing indexing = gather_indexing(context.op());
   const ValueId zeros = build_zeros(builder, context.op().operand_type(0));
+  // gather clamps its indices, but scatter drops updates that are out of bounds.
   const ValueId indices = build_clamped_indices(builder, context.operand(1), indexing);
   context.set(0, build_scatter(builder, zeros, indices, context.cotangent(), indexing.dims, {Reducer::kSum}));
 }

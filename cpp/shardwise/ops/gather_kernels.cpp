@@ -15,9 +15,9 @@ constexpr int64_t kGrainBytes = 1 << 16;
 
 class Gather {
  public:
-  Gather(KernelContext& context, const NdArray& result)
+  Gather(KernelContext& context, const Indexing& indexing, const NdArray& result)
       : context_(context),
-        indexing_(gather_indexing(context.op())),
+        indexing_(indexing),
         operand_(context.operand(0)),
         result_(result),
         starts_(context, context.operand(1), indexing_.dims) {
@@ -120,7 +120,7 @@ class Gather {
   }
 
   KernelContext& context_;
-  const Indexing indexing_;
+  const Indexing& indexing_;
   const NdArray operand_, result_;
   const IndexVectors starts_;
   PairedDims slice_;
@@ -129,10 +129,18 @@ class Gather {
 
 }  // namespace
 
-void kernel_gather(KernelContext& context) {
-  const NdArray result = context.allocate_result();
-  if (result.size() == 0) return;
-  Gather(context, result).run();
+// The sizes of a slice are those of one shard: merged dims of the operand must not be in slices.
+std::optional<Kernel> prepare_gather(const OpView& op, const KernelTypes& types) {
+  Indexing indexing = gather_indexing(op.attrs(), types);
+  const Dims window = indexing.window_dims();
+  for (size_t i = 0; i < window.size(); ++i) {
+    const auto out_dim = static_cast<size_t>(indexing.dims.offset[i]);
+    if (indexing.out[out_dim] != indexing.slice[static_cast<size_t>(window[i])]) return std::nullopt;
+  }
+  return [indexing = std::move(indexing)](KernelContext& context) {
+    const NdArray result = context.allocate_result();
+    if (result.size() != 0) Gather(context, indexing, result).run();
+  };
 }
 
 }  // namespace shardwise

@@ -22,7 +22,7 @@ enum class Meshes { kEqual, kSameAxes };
   fail<ShardingError>(op.name(), must_hold, got, way_out);
 }
 
-// The shardings of operand and result, on meshes that fit.
+// The shardings of operand and result, on compatible meshes.
 struct Sides {
   Sides(const OpView& view, Operand operand, Meshes meshes) : op(view), out(of(view.result())) {
     const ShardingId id = op.module().value(op.operand(0)).sharding;
@@ -76,7 +76,7 @@ struct Sides {
     }
   }
 
-  // What `axes`, the end of dim `dim` of the operand, leave of it.
+  // Dim `dim` of the operand without `axes`, which must be its last axes.
   AxisList without(size_t dim, const AxisList& axes) const {
     if (std::optional<AxisList> rest = without_suffix(in.dims[dim].axes, axes)) return *std::move(rest);
     refuse(op, str(axis_list_text(*in.mesh, axes), " must be the last axes of dim ", dim, " of the operand"),
@@ -192,7 +192,7 @@ void verify_collective_permute(const OpView& op) {
   }
 }
 
-// That `axes` can be reduced: they hold no other shards or copies, and nothing is pending over them afterwards.
+// Checks that `axes` can be reduced: they neither shard the operand nor replicate it, and are not unreduced afterwards.
 void verify_reduction(const Sides& sides, const AxisList& axes) {
   for (const AxisRef& axis : axes) {
     if (overlaps(sides.in.axes_sharding(), axis) || overlaps(sides.in.replicated, axis)) {
@@ -229,7 +229,7 @@ void verify_reduce_scatter(const OpView& op) {
   verify_reduction(sides, axes);
 }
 
-// That the result is unreduced over `axes`, too, and that the pending reductions are sums.
+// Checks that the result is also unreduced over `axes`, and that the pending reductions are sums.
 void verify_unreduced(const Sides& sides, const AxisList& axes) {
   AxisList expected = sides.in.unreduced;
   expected.insert(expected.end(), axes.begin(), axes.end());
@@ -276,7 +276,9 @@ void infer_same_type(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 // On global values a collective changes where elements live, not what they are.
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 
 ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
@@ -285,7 +287,7 @@ constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, Ve
   return OpDef{.name = name,
                .infer = infer_same_type,
                .rule = rule_pointwise,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .cost = collective_cost,
                .vjp = not_differentiable,
                .batch = batch_collective,
@@ -300,7 +302,7 @@ constexpr OpDef to_unreduced(std::string_view name, VerifyFn verify, std::string
   return OpDef{.name = name,
                .infer = infer_same_type,
                .rule = no_rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .cost = collective_cost,
                .vjp = propagation_only,
                .batch = propagation_only,

@@ -51,6 +51,7 @@ void expect_indexing(const InferContext& op, const Indexing& indexing, const Ind
               ndim);
   expect_dims(op, str(names.index_map, " and ", names.operand_batching), joined(dims.index_map, dims.operand_batching),
               ndim);
+  // StableHLO requires sorted lists; window_dims() relies on it to pair dims in order.
   expect_ascending(op, names.offset, dims.offset);
   expect_ascending(op, names.collapsed, dims.collapsed);
   expect_ascending(op, names.operand_batching, dims.operand_batching);

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-// How the op calls the lists of IndexingDims.
+// The op's names for the lists of IndexingDims.
 struct IndexingNames {
   std::string_view offset, collapsed, operand_batching, indices_batching, index_map;
 };
@@ -18,9 +18,9 @@ inline constexpr IndexingNames kGatherListNames{"offset_dims", "collapsed_slice_
 inline constexpr IndexingNames kScatterListNames{"update_window_dims", "inserted_window_dims", "input_batching_dims",
                                                  "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"};
 
-// Everything about the operand and the indices; `indexing.out` and `indexing.slice` are not read.
+// Checks everything about the operand and the indices. Does not read `indexing.out` and `indexing.slice`.
 void expect_indexing(const InferContext& op, const Indexing& indexing, const IndexingNames& names);
-// The sizes of the dims of out that are no slice dims: those of the indices without the index vector.
+// The sizes of the dims of out that are not slice dims: those of the indices, without the index vector dim.
 Dims batch_sizes(const Indexing& indexing);
 
 }  // namespace shardwise

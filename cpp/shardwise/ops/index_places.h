@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of gather and scatter share: index vectors as numbers, and loops over dims with two strides.
+// Shared by the kernels of gather and scatter: index vectors as numbers, and loops over dims with two strides.
 //
 //   IndexVectors starts(context, indices, indexing.dims);     // 64 vectors of one component
 //   starts[3][0]                                              // ids[3, 0], of any integer dtype
 //
 //   PairedDims dims;                                          // dims of a slice in the operand and in the result
-//   dims.add(32, 4, 4);                                       // 32 floats, side by side in both
+//   dims.add(32, 4, 4);                                       // 32 floats, adjacent in both
 //   for_each_offset(dims, 0, 32, [](int64_t a, int64_t b) {});  // 0 0, 4 4, …, 124 124
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace shardwise {
 
-// Row-major over the batch dims. Unsigned numbers beyond int64 are the largest int64: outside of everything.
+// Row-major over the batch dims. Unsigned numbers beyond int64 become the largest int64, which is always out of bounds.
 class IndexVectors {
  public:
   IndexVectors(KernelContext& context, const NdArray& indices, const IndexingDims& dims);
@@ -34,7 +34,7 @@ class IndexVectors {
   int64_t count_ = 0, components_ = 0;
 };
 
-// Dims, outermost first, with a stride in each of two arrays.
+// Dims, outermost first, with one stride for each of two arrays.
 struct PairedDims {
   struct Dim {
     int64_t size, first, second;
@@ -47,11 +47,11 @@ struct PairedDims {
     for (const Dim& dim : dims) product *= dim.size;
     return product;
   }
-  // The same elements with fewer dims, the one with the smallest second stride innermost.
+  // The same elements with fewer dims. The dim with the smallest second stride is innermost.
   PairedDims merged() const;
 };
 
-// body(first offset, second offset) for elements [begin, end) in row-major order.
+// Calls body(first offset, second offset) for elements [begin, end) in row-major order.
 template <class Body>
 void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&& body) {
   const std::vector<PairedDims::Dim>& dims = paired.dims;

@@ -24,7 +24,7 @@ Scalar representable(DType dtype, int64_t limit) {
   return binds ? scalar_of(dtype, limit) : highest;
 }
 
-// One number per component, in the shape of the indices.
+// One number per component, broadcast to the shape of the indices.
 ValueId build_bounds(Builder& builder, const TensorType& indices, const IndexingDims& dims, DimSpan limits) {
   const bool same = std::all_of(limits.begin(), limits.end(), [&](int64_t limit) { return limit == limits[0]; });
   if (same || !has_vector_dim(indices, dims)) {
@@ -63,6 +63,7 @@ ValueId build_inside(Builder& builder, ValueId indices, const IndexingDims& dims
   const TensorType type = builder.module().type(indices);
   const ValueId same = build_compare(builder, "EQ", indices, build_clamped(builder, indices, dims, limits));
   if (!has_vector_dim(type, dims)) return same;
+  // With one component, dropping the dim needs no reduction.
   if (limits.size() != 1) return build_reduce(builder, same, {}, Reducer::kAnd, Dims{dims.index_vector_dim});
   Dims shape = type.shape;
   shape.erase(shape.begin() + dims.index_vector_dim);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gather and scatter compute about index tensors, as ops. An index tensor holds index vectors along one dim; all
-// bounds are given per component.
+// Computations of gather and scatter on index tensors, as ops. An index tensor holds index vectors along one dim. All
+// bounds are per component.
 //
 //   ids: tensor<64x1xi32>, rows of a table with 512 rows
 //   build_clamped_indices(b, ids, indexing)          clamp(0, ids, 511)
@@ -15,17 +15,17 @@
 
 namespace shardwise {
 
-// The largest start of each component that keeps the slice inside.
+// The largest start of each component for which the slice is in bounds.
 Dims start_limits(const Indexing& indexing);
 
-// Each component limited to [0, limit], in the dtype of the indices (where a limit that it cannot hold never binds).
+// Clamps each component to [0, limit], in the dtype of the indices. A limit that the dtype cannot hold never applies.
 ValueId build_clamped(Builder& builder, ValueId indices, const IndexingDims& dims, DimSpan limits);
 ValueId build_clamped_indices(Builder& builder, ValueId indices, const Indexing& indexing);
-// Whether all components are in [0, limit]: one element per index vector.
+// Whether all components are in [0, limit], as one element per index vector.
 ValueId build_inside(Builder& builder, ValueId indices, const IndexingDims& dims, DimSpan limits);
-// One scalar per component, subtracted from it; all of the dtype of the indices.
+// Subtracts one scalar from each component. All have the dtype of the indices.
 ValueId build_shifted(Builder& builder, ValueId indices, const IndexingDims& dims, const std::vector<ValueId>& offsets);
-// One element per index vector, repeated to the shape of out.
+// Broadcasts one element per index vector to the shape of out.
 ValueId build_out_mask(Builder& builder, ValueId per_vector, const Indexing& indexing, DimSpan out_shape);
 
 }  // namespace shardwise

@@ -56,7 +56,7 @@ constexpr OpDef kGather{
     .infer = infer_gather,
     .rule = rule_gather,
     .partition = partition_gather,
-    .kernel = kernel_gather,
+    .prepare = prepare_gather,
     .vjp = vjp_gather,
     .batch = batch_gather,
     .doc = "Slices at computed places, which are clamped (StableHLO gather).",
@@ -69,7 +69,7 @@ constexpr OpDef kScatter{
     .infer = infer_scatter,
     .rule = rule_scatter,
     .partition = partition_scatter,
-    .kernel = kernel_scatter,
+    .prepare = prepare_scatter,
     .vjp = vjp_scatter,
     .batch = batch_scatter,
     .doc =
@@ -137,22 +137,42 @@ IndexingDims with_leading_batch(const IndexingDims& dims, bool operand, bool ind
   return batched;
 }
 
-Indexing gather_indexing(const OpView& op) {
-  return {gather_dims(op.attrs()), op.operand_type(0).shape, op.operand_type(1).shape, op.result_type().shape,
-          op.attrs().get<IntArray>("slice_sizes")};
+namespace {
+
+Indexing gather_indexing(const Attrs& attrs, const Dims& operand, const Dims& indices, const Dims& out) {
+  return {gather_dims(attrs), operand, indices, out, attrs.get<IntArray>("slice_sizes")};
 }
 
-Indexing scatter_indexing(const OpView& op) {
-  const size_t inputs = op.result_count();
-  const Dims& operand = op.operand_type(0).shape;
-  Indexing indexing{scatter_dims(op.attrs()), operand, op.operand_type(inputs).shape, op.operand_type(inputs + 1).shape,
-                    Dims(operand.size(), 1)};
+Indexing scatter_indexing(const Attrs& attrs, const Dims& operand, const Dims& indices, const Dims& out) {
+  Indexing indexing{scatter_dims(attrs), operand, indices, out, Dims(operand.size(), 1)};
   const Dims window = indexing.window_dims();
   for (size_t i = 0; i < window.size(); ++i) {
     const auto out_dim = static_cast<size_t>(indexing.dims.offset[i]);
     indexing.slice[static_cast<size_t>(window[i])] = indexing.out[out_dim];
   }
   return indexing;
+}
+
+}  // namespace
+
+Indexing gather_indexing(const OpView& op) {
+  return gather_indexing(op.attrs(), op.operand_type(0).shape, op.operand_type(1).shape, op.result_type().shape);
+}
+
+Indexing gather_indexing(const Attrs& attrs, const KernelTypes& types) {
+  return gather_indexing(attrs, types.operands[0].shape, types.operands[1].shape, types.results[0].shape);
+}
+
+Indexing scatter_indexing(const OpView& op) {
+  const size_t inputs = op.result_count();
+  return scatter_indexing(op.attrs(), op.operand_type(0).shape, op.operand_type(inputs).shape,
+                          op.operand_type(inputs + 1).shape);
+}
+
+Indexing scatter_indexing(const Attrs& attrs, const KernelTypes& types) {
+  const size_t inputs = types.results.size();
+  return scatter_indexing(attrs, types.operands[0].shape, types.operands[inputs].shape,
+                          types.operands[inputs + 1].shape);
 }
 
 Combiner scatter_combiner(const OpView& op) {

@@ -15,7 +15,7 @@ namespace {
 
 const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
 
-// The op again on local operands, with the local result type declared.
+// Runs the same op on the local operand, with the local result type declared.
 void partition_movement(PartitionContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.operand(0);
@@ -75,8 +75,8 @@ void infer_reshape(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
-// One side of the walk over the factors of a reshape: how much of its current dim is left, and the product of the
-// factors so far.
+// One side of the walk over the factors of a reshape: the rest of its current dim, and the product of its factors so
+// far.
 struct ReshapeSide {
   RuleBuilder& rule;
   size_t tensor;
@@ -87,7 +87,7 @@ struct ReshapeSide {
   size_t next = 0;
 
   bool done() const { return left == 1 && next == shape.size(); }
-  void advance() {  // dims of size 1 get a factor of their own at once
+  void advance() {  // dims of size 1 get their own factor immediately
     while (left == 1 && next < shape.size()) {
       dim = next++;
       left = shape[dim];
@@ -102,8 +102,8 @@ struct ReshapeSide {
   void take_private(int64_t size) { take(size, rule.factor(size)); }
 };
 
-// The side that is behind takes what brings both products together, or, where that does not divide, leaves what the two
-// dims could still share.
+// The side that is behind takes the factor that makes both products equal. If that does not divide, it takes what the
+// two dims cannot share.
 void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
   const int64_t ratio = ahead.product / behind.product;
   if (ahead.product % behind.product == 0 && behind.left % ratio == 0) return behind.take_private(ratio);
@@ -112,6 +112,7 @@ void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
 }
 
 ShardingRule rule_reshape(const OpView& op) {
+  // Without elements, the products of the two sides need not match.
   if (op.operand_type(0).size() == 0) return {};
   RuleBuilder rule(op);
   ReshapeSide in{rule, 0, op.operand_type(0).shape};
@@ -178,6 +179,7 @@ ShardingRule rule_broadcast_in_dim(const OpView& op) {
     const auto from = static_cast<size_t>(source - dims.begin());
     const bool mapped = source != dims.end();
     const bool repeated = mapped && operand[from] != result[dim];
+    // A repeated dim of size 1 is not tied to the result's dim: every device needs its one element.
     if (repeated) rule.map(0, from, rule.factor(1));
     const FactorId factor = rule.factor(result[dim]);
     if (mapped && !repeated) rule.map(0, from, factor);
@@ -186,8 +188,8 @@ ShardingRule rule_broadcast_in_dim(const OpView& op) {
   return rule.build();
 }
 
-// Behind an uneven repeated dim stands more of the same, which is garbage only because the operand's own padding may
-// reach there.
+// The padding of an uneven repeated dim repeats the operand too. It is garbage only because the operand's own padding
+// may be repeated there.
 void partition_broadcast_in_dim(PartitionContext& context) {
   const OpView op = context.op();
   const ValueId local =
@@ -208,6 +210,7 @@ void vjp_broadcast_in_dim(VjpContext& context) {
   for (size_t i = 0; i < dims.size(); ++i) {
     if (operand[i] == result[static_cast<size_t>(dims[i])]) kept.push_back(dims[i]);
   }
+  // Each operand element was used once per repetition, so the cotangents of all repetitions add up.
   const Dims summed = other_dims(static_cast<int64_t>(result.size()), kept);
   Builder& builder = context.builder();
   const ValueId sum = build_reduce(builder, context.cotangent(), {}, Reducer::kSum, summed);
@@ -279,7 +282,7 @@ constexpr OpDef kTranspose{
     .infer = infer_transpose,
     .rule = rule_transpose,
     .partition = partition_movement,
-    .kernel = kernel_transpose,
+    .prepare = prepare_transpose,
     .vjp = vjp_transpose,
     .batch = batch_transpose,
     .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
@@ -293,7 +296,7 @@ constexpr OpDef kReshape{
     .infer = infer_reshape,
     .rule = rule_reshape,
     .partition = partition_movement,
-    .kernel = kernel_reshape,
+    .prepare = prepare_reshape,
     .vjp = vjp_reshape,
     .batch = batch_reshape,
     .format = "operands attr-dict `:` functional-type",
@@ -307,7 +310,7 @@ constexpr OpDef kBroadcastInDim{
     .infer = infer_broadcast_in_dim,
     .rule = rule_broadcast_in_dim,
     .partition = partition_broadcast_in_dim,
-    .kernel = kernel_broadcast_in_dim,
+    .prepare = prepare_broadcast_in_dim,
     .vjp = vjp_broadcast_in_dim,
     .batch = batch_broadcast_in_dim,
     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
@@ -321,7 +324,7 @@ constexpr OpDef kReverse{
     .infer = infer_reverse,
     .rule = rule_reverse,
     .partition = partition_reverse,
-    .kernel = kernel_reverse,
+    .prepare = prepare_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,
     .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",

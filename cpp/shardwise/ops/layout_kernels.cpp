@@ -4,43 +4,49 @@
 
 namespace shardwise {
 
-void kernel_transpose(KernelContext& context) {
-  context.set_result(0, permuted(context.operand(0), context.op().attrs().get<IntArray>("permutation")));
+std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes&) {
+  return [permutation = op.attrs().get<IntArray>("permutation")](KernelContext& context) {
+    context.set_result(0, permuted(context.operand(0), permutation));
+  };
 }
 
-void kernel_reshape(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  const Dims& shape = context.op().result_type().shape;
-  if (auto strides = reshaped_strides(operand, shape)) {
-    return context.set_result(0, restrided(operand, shape, std::move(*strides)));
-  }
-  const NdArray result = context.allocate_result();
-  const Dims rows = row_major_strides(operand.shape(), item_size(operand.dtype()));
-  copy_array(context, restrided(result, operand.shape(), rows), operand);
+std::optional<Kernel> prepare_reshape(const OpView&, const KernelTypes& types) {
+  return [shape = types.results[0].shape](KernelContext& context) {
+    const NdArray& operand = context.operand(0);
+    if (auto strides = reshaped_strides(operand, shape)) {
+      return context.set_result(0, restrided(operand, shape, std::move(*strides)));
+    }
+    const NdArray result = context.allocate_result();
+    const Dims rows = row_major_strides(operand.shape(), item_size(operand.dtype()));
+    copy_array(context, restrided(result, operand.shape(), rows), operand);
+  };
 }
 
-void kernel_broadcast_in_dim(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  const Dims& dims = context.op().attrs().get<IntArray>("broadcast_dimensions");
-  const Dims& shape = context.op().result_type().shape;
-  Dims strides(shape.size(), 0);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const auto dim = static_cast<size_t>(dims[i]);
-    if (operand.shape()[i] == shape[dim]) strides[dim] = operand.strides()[i];
-  }
-  context.set_result(0, restrided(operand, shape, std::move(strides)));
+std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types) {
+  return [dims = op.attrs().get<IntArray>("broadcast_dimensions"),
+          shape = types.results[0].shape](KernelContext& context) {
+    const NdArray& operand = context.operand(0);
+    Dims strides(shape.size(), 0);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const auto dim = static_cast<size_t>(dims[i]);
+      if (operand.shape()[i] == shape[dim]) strides[dim] = operand.strides()[i];
+    }
+    context.set_result(0, restrided(operand, shape, std::move(strides)));
+  };
 }
 
-void kernel_reverse(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  Dims strides = operand.strides();
-  int64_t offset = 0;
-  for (int64_t reversed : context.op().attrs().get<IntArray>("dimensions")) {
-    const auto dim = static_cast<size_t>(reversed);
-    offset += (operand.shape()[dim] - 1) * strides[dim];
-    strides[dim] = -strides[dim];
-  }
-  context.set_result(0, restrided(operand, operand.shape(), std::move(strides), offset));
+std::optional<Kernel> prepare_reverse(const OpView& op, const KernelTypes&) {
+  return [dims = op.attrs().get<IntArray>("dimensions")](KernelContext& context) {
+    const NdArray& operand = context.operand(0);
+    Dims strides = operand.strides();
+    int64_t offset = 0;
+    for (int64_t reversed : dims) {
+      const auto dim = static_cast<size_t>(reversed);
+      offset += (operand.shape()[dim] - 1) * strides[dim];
+      strides[dim] = -strides[dim];
+    }
+    context.set_result(0, restrided(operand, operand.shape(), std::move(strides), offset));
+  };
 }
 
 }  // namespace shardwise

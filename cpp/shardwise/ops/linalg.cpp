@@ -36,6 +36,7 @@ ShardingRule rule_cholesky(const OpView& op) {
   RuleBuilder rule(op);
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
+    // Each element of a factor depends on the whole matrix, so only the batch can be split.
     const bool batch = dim + 2 < shape.size();
     const FactorId factor = batch ? rule.factor(shape[dim]) : rule.need_replication(shape[dim]);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
@@ -80,7 +81,7 @@ ShardingRule rule_triangular_solve(const OpView& op) {
     rule.map(0, dim, factor).map(1, dim, factor).map(result, dim, factor);
   }
   const size_t solved = left ? rows : columns, other = left ? columns : rows;
-  // Of the matrix: the dim that meets the right-hand side, and the one that meets the solution.
+  // The two dims of the matrix: one pairs with the right-hand side, the other with the solution.
   const size_t known = left != transposed ? rows : columns;
   const size_t unknown = known == rows ? columns : rows;
   const auto map_known = [&] {
@@ -91,6 +92,7 @@ ShardingRule rule_triangular_solve(const OpView& op) {
     const FactorId factor = rule.need_replication(b[other]);
     rule.map(1, other, factor).map(result, other, factor);
   };
+  // The order of factors is Shardy's: their names are part of the printed rule.
   if (left) map_known();
   map_other();
   if (!left) map_known();
@@ -118,6 +120,7 @@ void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
   const size_t last = shape.size() - length.size();
   bool fits = !length.empty() && length.size() <= 3 && length.size() <= shape.size();
   for (size_t i = 0; fits && i < length.size(); ++i) {
+    // The spectrum of a real signal is symmetric, so only half of its last dim is stored.
     const bool halved = to_real && i + 1 == length.size();
     fits = shape[last + i] == (halved ? length[i] / 2 + 1 : length[i]) || (halved && shape[last + i] == 0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linear algebra over the last two dims, and Fourier transforms over the last few; the dims before are a batch.
+// Linear algebra over the last two dims, and Fourier transforms over the last few. The leading dims are a batch.
 //
 //   %1 = stablehlo.cholesky %0, lower = true : tensor<2x4x4xf32>
 //   ([i, j, k])->([i, j, k]) {i=2, j=4, k=4} need_replication={j, k}

@@ -91,7 +91,9 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
 }
 
 ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-void kernel_identity(KernelContext& context) { context.set_result(0, context.operand(0)); }
+std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
 void vjp_identity(VjpContext& context) { context.set(0, context.cotangent()); }
 void batch_identity(BatchContext& context) {
   const OpView op = context.op();
@@ -106,7 +108,9 @@ void infer_group(const InferContext& op, std::vector<TypeId>&) {
     op.fail_shape("group_id must be at least 0", str(op.attr<IntAttr>("group_id").value));
   }
 }
-void kernel_nothing(KernelContext&) {}
+std::optional<Kernel> prepare_nothing(const OpView&, const KernelTypes&) {
+  return [](KernelContext&) {};
+}
 void batch_group(BatchContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.batched(0);
@@ -118,7 +122,7 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule_identity,
-               .kernel = kernel_identity,
+               .prepare = prepare_identity,
                .vjp = vjp_identity,
                .batch = batch_identity,
                .format = format,
@@ -149,7 +153,7 @@ constexpr OpDef kManualOps[] = {
     {.name = "sdy.sharding_group",
      .infer = infer_group,
      .rule = no_rule,
-     .kernel = kernel_nothing,
+     .prepare = prepare_nothing,
      .vjp = not_differentiable,
      .batch = batch_group,
      .no_vjp_reason = "it has no result",
@@ -165,6 +169,7 @@ std::span<const OpDef> manual_ops() { return kManualOps; }
 
 TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes) {
   TensorSharding inside = outside;
+  // Inside, shapes are local along manual axes, so these axes no longer shard anything.
   const auto drop = [&](AxisList& axes) {
     std::erase_if(axes, [&](const AxisRef& ref) { return is_manual(ref, manual_axes); });
   };

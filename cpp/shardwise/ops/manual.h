@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shardy's ops that say how shardings flow.
+// Shardy's ops that control how shardings propagate.
 //
 //   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x", "y"}, {}]>] out_shardings=[<@mesh, [{"x"}, {?}]>]
 //       manual_axes={"x"} (%arg2: tensor<4x8xf32>) { … sdy.return %2 : tensor<4x8xf32> } : …
@@ -9,7 +9,7 @@
 //   sdy.sharding_group %4 group_id=3 : tensor<8x8xf32>
 //
 // in_shardings and out_shardings are the sharding columns of the region's arguments and of the results, as seen from
-// outside: %arg2 is sharded [{"y"}, {}] for the ops of the region, which do not see manual axes.
+// outside. The ops of the region do not see manual axes: for them, %arg2 is sharded [{"y"}, {}].
 #pragma once
 
 #include <span>
@@ -21,13 +21,14 @@ namespace shardwise {
 
 std::span<const OpDef> manual_ops();
 
-// The sharding without manual axes, as the inside of a region sees it; and back, given what the region's text says.
+// Removes the manual axes, which the inside of a region does not see; and adds them back, given the annotation of the
+// region.
 TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& manual_axes);
 TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
                                  const AxisList& manual_axes);
 
 bool is_named_computation(const Module& module, OpId id);
-// `body` has an argument for each operand; its results are the op's.
+// `body` has an argument for each operand. Its results are those of the op.
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
                               RegionId body);
 ValueId create_data_flow_edge(Builder& builder, ValueId owner);

@@ -121,7 +121,7 @@ class ManualVerifier {
     fail<ShapeError>(op_.name(), str("the region must see ", what, " as ", local.text()), inside.text());
   }
 
-  // With the functions that are called in it.
+  // Includes the functions that it calls.
   void verify_region(RegionId region) {
     for (OpId id : module_.region(region).ops) {
       const OpView op(module_, id);
@@ -141,11 +141,11 @@ class ManualVerifier {
       for (const Function& function : module_.functions) functions_.emplace(function.name, &function);
     }
     const auto callee = functions_.find(name);
-    if (callee == functions_.end()) return;  // another rule's
+    if (callee == functions_.end()) return;  // verify_call reports it
     const RegionId body = callee->second->body;
     for (ValueId argument : module_.region(body).arguments) verify_free(call, argument);
     for (ShardingId result : callee->second->result_shardings) verify_free(call, result);
-    waiting_.push_back(body);  // functions may call each other deeper than a stack is
+    waiting_.push_back(body);  // a list, because calls may nest deeper than the stack allows
   }
 
   void verify_free(const OpView& op, ValueId value) const { verify_free(op, module_.value(value).sharding); }
@@ -154,7 +154,7 @@ class ManualVerifier {
     if (!id) return;
     const TensorSharding& sharding = module_.context().sharding(id);
     for (const AxisRef& axis : sharding.axes_used()) {
-      if (!callees_.empty() && axis.size == 1) continue;  // propagation drops it before it looks into functions
+      if (!callees_.empty() && axis.size == 1) continue;  // propagation drops these axes before it enters functions
       if (is_manual(*sharding.mesh, axis)) refuse_taken(op, axis_text(*sharding.mesh, axis));
     }
   }

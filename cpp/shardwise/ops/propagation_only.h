@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that texts may hold and propagation understands, and that have no kernel yet.
+// Ops that are parsed and propagated, but have no kernel yet.
 //
 //   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
 //                                                   "Lower or upper factor of … (StableHLO cholesky).");
@@ -17,7 +17,7 @@ constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule,
-               .kernel = propagation_only,
+               .prepare = propagation_only,
                .vjp = propagation_only,
                .batch = propagation_only,
                .format = format,
@@ -35,7 +35,7 @@ constexpr bool all_complete(const OpDef (&ops)[Count]) {
 
 inline ShardingRule rule_like_first_result(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
-// What a text declares, where the operands do not imply it.
+// Takes the declared types of a text, for ops whose operands do not imply them.
 inline void infer_declared(const InferContext& op, std::vector<TypeId>& results) {
   results.assign(op.declared().begin(), op.declared().end());
 }

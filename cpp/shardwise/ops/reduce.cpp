@@ -74,6 +74,7 @@ ShardingRule rule_reduce(const OpView& op) {
     const bool reduced = contains_dim(dims, static_cast<int64_t>(dim));
     const FactorId factor =
         reduced ? rule.reduction(shape[dim], reducer.value_or(Reducer::kNone)) : rule.factor(shape[dim]);
+    // No collective combines by an arbitrary region, so partition_exchanged_reduce sends the partial results itself.
     if (reduced && !reducer) rule.exchanged(factor);
     for (size_t i = 0; i < inputs; ++i) {
       rule.map(i, dim, factor);
@@ -105,7 +106,8 @@ ValueId repeat_over_reduced(VjpContext& context, ValueId value) {
   return build_broadcast(context.builder(), value, shape, kept_dims(context.op()));
 }
 
-// The gradient goes to the elements that are the maximum, split evenly among ties; the init value takes part in them.
+// The gradient goes to the elements that equal the maximum, and ties share it evenly. The init value counts as an
+// element.
 void vjp_extremum(VjpContext& context, Reducer reducer) {
   Builder& builder = context.builder();
   const OpView op = context.op();
@@ -115,6 +117,7 @@ void vjp_extremum(VjpContext& context, Reducer reducer) {
   ValueId count = build_reduce(builder, hit, {}, Reducer::kSum, dims);
   const std::optional<Scalar> init = splat_value(op.module(), op.operand(1));
   ValueId init_hit;
+  // A neutral init value cannot be the maximum, so it needs no share.
   if (!init || !is_neutral(reducer, *init) || context.needs(1)) {
     const ValueId repeated = build_broadcast(builder, context.operand(1), op.result_type().shape, {});
     init_hit = build_equal_as_number(builder, repeated, context.result());
@@ -151,7 +154,7 @@ void vjp_reduce(VjpContext& context) {
   }
 }
 
-// A batched init cannot be the scalar init of the batched op, so it is combined with the results.
+// A batched init value cannot be the scalar init of the batched op, so it is combined with the results.
 void batch_reduce(BatchContext& context) {
   const OpView op = context.op();
   const std::optional<Reducer> known = op_reducer(op);
@@ -169,14 +172,14 @@ void batch_reduce(BatchContext& context) {
   context.set_result(0, builder.create(reducer_op_name(reducer), {init, reduced}));
 }
 
-// A sum distributes over a pending sum, a maximum over a pending maximum; the reducer of the pending operand is
-// compared with the rule's by whoever uses this.
+// A sum distributes over a pending sum, a maximum over a pending maximum. The caller compares the reducer of the
+// pending operand with that of the rule.
 constexpr OpDef kReduce{
     .name = "stablehlo.reduce",
     .infer = infer_reduce,
     .rule = rule_reduce,
     .partition = partition_reduce,
-    .kernel = kernel_reduce,
+    .prepare = prepare_reduce,
     .vjp = vjp_reduce,
     .batch = batch_reduce,
     .format = "custom<reduce>",
@@ -300,6 +303,7 @@ bool is_idempotent(Reducer reducer) { return reducer != Reducer::kSum && reducer
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
   const ValueId all = context.operand(operand);
   const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
+  // These may be counted any number of times, so they need no select.
   if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
   Builder& builder = context.builder();
   const TensorType type = builder.module().type(all);

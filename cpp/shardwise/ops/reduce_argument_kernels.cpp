@@ -75,21 +75,21 @@ NdArray without_dim(const NdArray& array, size_t dim) {
   return restrided(array, std::move(shape), std::move(strides));
 }
 
-}  // namespace
-
-bool has_argument_kernel(DType index) { return index == DType::kI32 || index == DType::kI64 || index == DType::kU32; }
+// What a reduction of (value, index) pairs needs to run.
+struct PreparedArguments {
+  Reducer reducer;
+  Dims dims;  // descending
+  TileProgram extreme;
+};
 
 // Counting the init values once per dim is counting them once: a pair combined with itself is itself.
-void kernel_reduce_arguments(KernelContext& context, Reducer reducer) {
-  const OpView op = context.op();
-  const DType dtype = op.operand_type(0).dtype, wide = computed_in(dtype), index = op.operand_type(1).dtype;
+void reduce_arguments(KernelContext& context, const PreparedArguments& prepared) {
+  const Dims& dims = prepared.dims;
+  const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype), index = context.operand(1).dtype();
   NdArray values = converted(context, context.operand(0), wide);
   NdArray indices = context.operand(1);
   const NdArray init = converted(context, context.operand(2), wide);
   const NdArray value_result = context.allocate_result(0), index_result = context.allocate_result(1);
-  Dims dims = op.attrs().get<IntArray>("dimensions");
-  std::sort(dims.begin(), dims.end(), std::greater<>());
-  const TileProgram extreme = extreme_of_two(reducer, wide);
   const ParallelFor run = pool_of(context);
   for (const int64_t dim : dims) {
     const auto d = static_cast<size_t>(dim);
@@ -97,16 +97,29 @@ void kernel_reduce_arguments(KernelContext& context, Reducer reducer) {
     const Dims shape = without_dim(values, d).shape();
     const NdArray next_values = last && wide == dtype ? value_result : NdArray::empty(wide, shape);
     const NdArray next_indices = last ? index_result : NdArray::empty(index, shape);
-    const ArgumentPlan plan = make_plan(values, indices, d, extreme);
+    const ArgumentPlan plan = make_plan(values, indices, d, prepared.extreme);
     const reduce_loops::ArgumentResults results{init.data(), context.operand(3).data(), next_values.data(),
                                                 next_indices.data()};
     const auto reduce = is_float(wide) ? reduce_loops::reduce_float_arguments : reduce_loops::reduce_integer_arguments;
-    if (plan.kept_count > 0) reduce(plan, reducer, wide, index, results, run);
+    if (plan.kept_count > 0) reduce(plan, prepared.reducer, wide, index, results, run);
     values = next_values;
     indices = next_indices;
   }
   if (dims.empty() || wide != dtype) convert_into(context, value_result, values);
   if (dims.empty()) copy_array(context, index_result, indices);
+}
+
+}  // namespace
+
+bool has_argument_kernel(DType index) { return index == DType::kI32 || index == DType::kI64 || index == DType::kU32; }
+
+std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer) {
+  Dims dims = op.attrs().get<IntArray>("dimensions");
+  std::sort(dims.begin(), dims.end(), std::greater<>());
+  TileProgram extreme = extreme_of_two(reducer, computed_in(types.operands[0].dtype));
+  return [prepared = PreparedArguments{reducer, std::move(dims), std::move(extreme)}](KernelContext& context) {
+    reduce_arguments(context, prepared);
+  };
 }
 
 }  // namespace shardwise

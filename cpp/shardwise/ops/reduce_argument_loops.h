@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of argmax and argmin over one dim; only reduce_argument_kernels*.cpp include this.
+// The loops of argmax and argmin over one dim. Only reduce_argument_kernels*.cpp include this.
 //
-//   along memory (the values of one result lie side by side):   up to 2,048 values at a time give their largest
-//       in the tile evaluator; only where it reaches what was found before are their indices read
-//   across memory (values of neighbouring results lie side by side):   row by row, 512 results at once
+//   along memory    the values of one result are adjacent: the tile evaluator finds the largest of up to 2,048 values;
+//                   indices are read only if it reaches the best value so far
+//   across memory   values of neighboring results are adjacent: row by row, 512 results at once
 //
-// A row goes before the next one, so that the first NaN is found whatever the indices are. Long rows are cut into
-// pieces of kPieceItems elements, which threads share; the pieces are combined in order.
+// Rows are combined in order, so that the first NaN wins whatever the indices are. Long rows are cut into pieces of
+// kPieceItems elements, which threads share; the pieces are combined in order.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@
 namespace shardwise::reduce_loops {
 
 inline constexpr int64_t kArgumentChunk = 2048;
-inline constexpr int64_t kFewest = 128;    // fewer are compared one by one
-inline constexpr int64_t kScanLanes = 32;  // more than GCC unrolls, which would keep it from vectorising them
+inline constexpr int64_t kFewest = 128;    // fewer values are compared one by one
+inline constexpr int64_t kScanLanes = 32;  // more than GCC unrolls, because unrolling prevents vectorization
 
-// One operand or result per entry: values, indices; the results' strides are in elements.
+// One operand or result per entry: values, indices. The results' strides are in elements.
 struct ArgumentDim {
   int64_t size;
   int64_t value_stride, index_stride, result_stride;
@@ -58,7 +58,7 @@ T load_as(const std::byte* from) {
   return item;
 }
 
-// The items at `from`, side by side: there already, or copied to `buffer`.
+// The items at `from`, contiguous: in place, or copied to `buffer`.
 template <class T>
 const std::byte* side_by_side(const std::byte* from, int64_t stride, int64_t count, T* buffer) {
   if (stride == static_cast<int64_t>(sizeof(T))) return from;
@@ -115,7 +115,7 @@ class ArgumentReduction {
   static bool better(V a, V b) { return kMax ? a > b : a < b; }
   static bool is_nan(V value) { return value != value; }
 
-  // The region itself: (value, index) on the left of (right_value, right_index).
+  // The region itself, with (value, index) on the left and (right_value, right_index) on the right.
   static void combine(V& value, I& index, V right_value, I right_index) {
     const bool keep = better(value, right_value) | is_nan(value);
     const I of_equal = std::min(index, right_index);
@@ -158,7 +158,7 @@ class ArgumentReduction {
     }
   }
 
-  // Combines one piece of a unit's rows onto `values` and `indices`, or replaces them.
+  // Combines one piece of a unit's rows into `values` and `indices`, or replaces them.
   void combine_piece(int64_t unit, int64_t piece, bool onto, V* values, I* indices) const {
     const ArgumentDim first = place(unit);
     int64_t begin = piece * piece_;
@@ -202,7 +202,7 @@ class ArgumentReduction {
     }
   }
 
-  // A NaN on the left wins over all that follows.
+  // A NaN on the left wins over everything that follows.
   void combine_along(const std::byte* value, const std::byte* index, int64_t count, V& best, I& best_index) const {
     V buffer[kArgumentChunk];
     while (count > 0 && !is_nan(best)) {
@@ -225,7 +225,7 @@ class ArgumentReduction {
 
   static V at(const std::byte* chunk, int64_t k) { return load_as<V>(chunk + k * static_cast<int64_t>(sizeof(V))); }
 
-  // The best of the values, or a NaN if there is one: halves of them are combined as long as there are many.
+  // The best of the values, or a NaN if there is one. While there are many, combines their halves.
   V extreme_of(const std::byte* chunk, int64_t size) const {
     alignas(64) V halves[kArgumentChunk / 2];
     V top = at(chunk, 0);
@@ -245,7 +245,7 @@ class ArgumentReduction {
     return top;
   }
 
-  // `top` is the chunk's extreme, and at least as good as `best`. Of equal values (-0 and +0) the last one is kept.
+  // `top` is the chunk's extreme, and at least as good as `best`. Among equal values (-0 and +0), the last one is kept.
   void take_equal(const std::byte* chunk, const std::byte* index, int64_t size, V top, V& best, I& best_index) const {
     if (best != top) best_index = std::numeric_limits<I>::max();
     for (int64_t begin = 0; begin < size; begin += kScanLanes) {
@@ -259,7 +259,7 @@ class ArgumentReduction {
     }
   }
 
-  // Whether one of kScanLanes values is `top`; the sum is one of ones, so that it has the width of the values.
+  // Whether one of kScanLanes values is `top`. The sum of matches is as wide as the values, which vectorizes.
   static bool has(const std::byte* chunk, V top) {
     V hits[kScanLanes];
     for (int64_t lane = 0; lane < kScanLanes; ++lane) hits[lane] = at(chunk, lane) == top ? V{1} : V{0};
@@ -293,7 +293,7 @@ void reduce_argument(const ArgumentPlan& plan, Reducer reducer, DType index, con
   }
 }
 
-// Of float32 and float64 / of integers; indices are int32, int64 or uint32.
+// For float32 and float64, and for integers. Indices are int32, int64 or uint32.
 void reduce_float_arguments(const ArgumentPlan& plan, Reducer reducer, DType value, DType index,
                             const ArgumentResults& results, const RunPieces& run);
 void reduce_integer_arguments(const ArgumentPlan& plan, Reducer reducer, DType value, DType index,

@@ -93,31 +93,35 @@ Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
 
 DType computed_in(DType dtype) { return is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype; }
 
-}  // namespace
-
-void kernel_reduce(KernelContext& context) {
-  const OpView op = context.op();
-  const Module& module = op.module();
-  const RegionId region = op.regions()[0];
-  const std::optional<Reducer> reducer = op.result_count() == 1 ? region_reducer(module, region) : std::nullopt;
-  if (!reducer) {
-    const std::optional<Reducer> pairs = region_argument_reducer(module, region);
-    const bool known = pairs && has_argument_kernel(op.operand_type(1).dtype);
-    if (known && !op.attrs().get<IntArray>("dimensions").empty()) return kernel_reduce_arguments(context, *pairs);
-    return kernel_reduce_region(context);
-  }
-  const DType dtype = op.operand_type(0).dtype, wide = computed_in(dtype);
+void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
+  const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
   const NdArray operand = converted(context, context.operand(0), wide);
   const NdArray init = converted(context, context.operand(1), wide);
   const NdArray result = context.allocate_result();
   const NdArray target = wide == dtype ? result : NdArray::empty(wide, result.shape());
-  const Plan plan = make_plan(operand, op.attrs().get<IntArray>("dimensions"));
-  const auto reduce = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
-  reduce(plan, *reducer, wide, init.data(), target.data(),
-         [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-           context.parallel_for(count, grain, body);
-         });
+  const Plan plan = make_plan(operand, dims);
+  const auto reduce_items = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
+  reduce_items(plan, reducer, wide, init.data(), target.data(),
+               [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+                 context.parallel_for(count, grain, body);
+               });
   if (wide != dtype) convert_into(context, result, target);
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types) {
+  const Module& module = op.module();
+  const RegionId region = op.regions()[0];
+  const Dims& dims = op.attrs().get<IntArray>("dimensions");
+  if (types.results.size() == 1) {
+    if (const std::optional<Reducer> reducer = region_reducer(module, region)) {
+      return [reducer = *reducer, dims](KernelContext& context) { reduce(context, reducer, dims); };
+    }
+  }
+  const std::optional<Reducer> pairs = region_argument_reducer(module, region);
+  const bool known = pairs && has_argument_kernel(types.operands[1].dtype);
+  return known && !dims.empty() ? prepare_reduce_arguments(op, types, *pairs) : prepare_reduce_region(op, types);
 }
 
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions of arrays, by two translation units (they are slow to compile).
+// Reductions of arrays, in two translation units, because they compile slowly.
 #pragma once
 
 #include "shardwise/base/ndarray.h"
@@ -9,7 +9,7 @@
 
 namespace shardwise::reduce_loops {
 
-// `init` points to one item; `result` is row-major. Of float32 or float64 / of integers and booleans.
+// For float32 and float64, and for integers and booleans. `init` points to one item; `result` is row-major.
 void reduce_floats(const Plan& plan, Reducer reducer, DType dtype, const std::byte* init, std::byte* result,
                    const RunPieces& run);
 void reduce_integers(const Plan& plan, Reducer reducer, DType dtype, const std::byte* init, std::byte* result,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of reduce, for any item type and combination; only reduce_kernels*.cpp include this.
+// The loops of reduce, for any item type and combination. Only reduce_kernels*.cpp include this.
 //
 // The order in which elements are combined depends on the shape and strides alone, never on threads:
 //
-//   along memory (the innermost stride is reduced):   16 lanes over 128 elements, lanes combined pairwise; then a
-//       cascade, in which two partial results of the same number of elements combine to one of twice as many
-//   across memory (the innermost stride is kept):     8 rows are combined element by element; the same cascade over
-//   rows
+//   along memory    the innermost stride is reduced: 16 lanes over 128 elements, lanes combined pairwise; then a
+//                   cascade, in which two partial results of the same number of elements combine to one of twice
+//                   as many
+//   across memory   the innermost stride is kept: 8 rows are combined element by element; then the same cascade over
+//                   rows
 //
-// so that float sums lose little: about log2(n) roundings for n elements. Long reductions are cut into pieces of
-// kPieceItems elements, which threads share; the cascade goes on over the pieces.
+// Float sums thus lose little precision: about log2(n) roundings for n elements. Long reductions are cut into pieces of
+// kPieceItems elements, which threads share; the cascade continues over the pieces.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ namespace shardwise::reduce_loops {
 inline constexpr int64_t kChunk = 128;
 inline constexpr int64_t kLanes = 16;
 inline constexpr int64_t kRows = 8;
-inline constexpr int64_t kSegment = 512;  // kept elements that are combined side by side
+inline constexpr int64_t kSegment = 512;  // kept elements that are combined together
 inline constexpr int64_t kPieceItems = 1 << 16;
 
 struct LoopDim {
@@ -34,7 +35,7 @@ struct LoopDim {
   int64_t stride;  // bytes
 };
 
-// A reduction over memory: kept and reduced dims by falling stride, neighbours that nest merged, none of size 1.
+// A reduction over memory: kept and reduced dims by falling stride, nesting neighbors merged, none of size 1.
 struct Plan {
   const std::byte* data;
   std::vector<LoopDim> kept, reduced;
@@ -46,24 +47,24 @@ struct Plan {
 using RunPieces = std::function<void(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body)>;
 
 int64_t offset_of(std::span<const LoopDim> dims, int64_t index);
-// Where element `index` of the kept dims lies in the result.
+// The position in the result of element `index` of the kept dims.
 int64_t position_of(const Plan& plan, int64_t index);
 
-// Partial results that each stand for 2^level of what was pushed; equal levels combine.
+// Partial results, each of 2^level pushed ones. Equal levels combine.
 template <class Op>
 class Cascade {
  public:
   using Value = typename Op::Value;
   explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)) {}
 
-  // `values` has `width` entries, and is used up.
+  // `values` has `width` entries, and is overwritten.
   void push(Value* values) {
     size_t level = 0;
     for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) combine_into(values, stack_.data() + level * width_);
     if (stack_.size() < (level + 1) * width_) stack_.resize((level + 1) * width_);
     std::copy_n(values, width_, stack_.data() + level * width_);
   }
-  // Combines what is there, from the smallest to the largest, into `values`; the identity when nothing was pushed.
+  // Combines all levels, from the smallest to the largest, into `values`. Gives the identity when nothing was pushed.
   void finish(Value* values) {
     bool empty = true;
     size_t level = 0;
@@ -93,7 +94,7 @@ typename Op::Value load_item(const std::byte* from) {
   return Op::load(item);
 }
 
-// Up to kChunk elements with one stride.
+// Combines up to kChunk elements with one stride.
 template <class Op>
 typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t count) {
   using Value = typename Op::Value;
@@ -115,7 +116,7 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
   return lanes[0];
 }
 
-// Reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
+// Combines the reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
   const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0} : plan.reduced.back();
@@ -132,7 +133,7 @@ typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_
   return total;
 }
 
-// Rows [begin, end) of reduced elements, `width` kept elements side by side.
+// Combines rows [begin, end) of reduced elements, for `width` adjacent kept elements.
 template <class Op>
 void combine_across(const Plan& plan, const std::byte* data, int64_t width, int64_t begin, int64_t end,
                     typename Op::Value* total) {
@@ -157,7 +158,7 @@ void combine_across(const Plan& plan, const std::byte* data, int64_t width, int6
   cascade.finish(total);
 }
 
-// One unit of work: `width` neighbouring results, over all reduced elements.
+// One unit of work: `width` neighboring results, over all reduced elements.
 template <class Op>
 class Reduction {
  public:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reduce's loops combine: an item type, the value it is loaded as, and the combination.
+// The combinations in reduce's loops: an item type, the value it is loaded as, and the operation.
 //
-// max and min are those of IEEE 754-2019: NaN wins (as the canonical NaN), +0 > -0. Floats are loaded as integers that
-// have this order, so that the combination is an integer comparison, exact in any order:
+// max and min are those of IEEE 754-2019: NaN wins (as the canonical NaN), and +0 > -0. Floats are loaded as integers
+// with this order, so the combination is an integer comparison, which is exact in any order:
 //
 //   -0.0f → 0x80000000 → -1      +0.0f → 0      NaN → the largest key (of max), the smallest (of min)
 #pragma once
@@ -32,7 +32,7 @@ struct Sum : Plain<T> {
   static T combine(T a, T b) { return static_cast<T>(a + b); }
 };
 
-// Unsigned items narrower than int are multiplied as unsigned, since int would overflow.
+// Unsigned items narrower than int are multiplied as unsigned, because int would overflow.
 template <class T>
 struct Product : Plain<T> {
   static T identity() { return T{1}; }

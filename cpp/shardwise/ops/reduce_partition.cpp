@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
@@ -20,12 +20,12 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// Where the devices split the partial results so that each combines a part of them.
+// How the partial results are split, so that each device combines a part of them.
 struct Split {
   size_t dim = 0;
-  bool flat = false;    // all dims as one, filled up to a multiple of the shards
-  bool stays = false;   // the results are wanted like that
-  int64_t padding = 0;  // of the dim, where they are
+  bool flat = false;    // all dims flattened, and padded to a multiple of the shards
+  bool stays = false;   // the results keep this sharding
+  int64_t padding = 0;  // of the dim, if they do
 };
 
 class ExchangedReduce {
@@ -45,7 +45,8 @@ class ExchangedReduce {
       const Dims shape = context_.result_layout(0).local_shape();
       for (size_t i = 0; i < values_.size(); ++i) values_[i] = build_broadcast(builder_, init(i), shape, {});
     } else {
-      // The last dim first; what is whole goes along with the dim before it.
+      // The last dim first, to keep the order of elements. Unsharded dims are reduced together with the dim before
+      // them.
       Dims together;
       for (size_t k = dims_.size(); k-- > 0;) {
         together.insert(together.begin(), dims_[k]);
@@ -87,7 +88,7 @@ class ExchangedReduce {
 
   // ---- what counts ----
 
-  // Which of `count` blocks or rows lie before the end: first + i * step < size. Shape {count}.
+  // Which of `count` blocks or rows are inside the dim: first + i * step < size. Shape {count}.
   ValueId before_end(ValueId first, int64_t count, int64_t step, int64_t size) {
     const DType dtype = first ? type(first).dtype : DType::kI64;
     const auto number = [&](int64_t value) { return build_splat(builder_, Dims{count}, Scalar::of_int(dtype, value)); };
@@ -97,7 +98,7 @@ class ExchangedReduce {
     return build_compare(builder_, "LT", index, number(size));
   }
 
-  // Which of this device's elements are no padding along the dims; none when all are.
+  // Which of this device's elements along the dims are not padding; none when all are data.
   ValueId rows_inside(const Dims& dims) {
     ValueId inside;
     for (const int64_t dim : dims) {
@@ -114,7 +115,7 @@ class ExchangedReduce {
     return build_splat(builder_, shape, Scalar::of_int(DType::kBool, value ? 1 : 0));
   }
 
-  // `inside`: which elements count; all when there is none. The init values count in the last reduction.
+  // `inside` marks the elements that count; without it, all do. The init values count in the last reduction only.
   Values reduce(const Values& values, const Dims& dims, ValueId inside, bool is_last) {
     Values operands = values;
     const bool counted = !pairs_ && (inside || !is_last);
@@ -135,7 +136,7 @@ class ExchangedReduce {
 
   // ---- the devices' partial results ----
 
-  // None where each device had better gather all partial results. The reduced dims from `first` on are gone.
+  // Returns none when gathering all partial results is cheaper. The reduced dims from `first` on are already dropped.
   std::optional<Split> split_for(int64_t shards, int64_t first) const {
     const Dims shape = this->shape();
     const Dims kept = other_dims(op_.operand_type(0).ndim(), dims_);
@@ -150,7 +151,7 @@ class ExchangedReduce {
       if (shape[d] > 0 && shape[d] % shards == 0) return Split{.dim = d};
     }
     const int64_t size = element_count(shape);
-    // Received, in partial results: all_to_all and all_gather of a part each, or all parts at once.
+    // Compares received partial results: one part each by all_to_all and all_gather, or all parts at once.
     if (size > 0 && 2 * ceil_div(size, shards) <= size) return Split{.flat = true};
     return std::nullopt;
   }

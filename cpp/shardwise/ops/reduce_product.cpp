@@ -24,7 +24,7 @@ ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) {
   return builder.create("stablehlo.multiply", {lhs, rhs});
 }
 
-// The levels of the tree, leaves first; the last one has one row.
+// The levels of the tree, leaves first. The last level has one row.
 std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t count) {
   std::vector<ValueId> levels{leaves};
   for (; count > 1; count = ceil_div(count, 2)) {

@@ -52,15 +52,9 @@ class RegionReduction {
   const TileProgram& program_;
 };
 
-}  // namespace
-
-void kernel_reduce_region(KernelContext& context) {
-  const OpView op = context.op();
-  const size_t count = op.result_count();
-  const TileProgram program = region_tiles(op.module(), op.regions()[0]);
+// `dims` are ascending; `count` tensors and as many init values.
+void reduce_region(KernelContext& context, const TileProgram& program, const Dims& dims, size_t count) {
   RegionReduction reduction(context, program);
-  Dims dims = op.attrs().get<IntArray>("dimensions");
-  std::sort(dims.begin(), dims.end());
   Arrays arrays, inits, results;
   for (size_t i = 0; i < count; ++i) {
     arrays.push_back(context.operand(i));
@@ -79,6 +73,15 @@ void kernel_reduce_region(KernelContext& context) {
   Arrays inputs = std::move(inits);
   for (const NdArray& array : arrays) inputs.push_back(permuted(array, kept));
   reduction.run(inputs, results);
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_reduce_region(const OpView& op, const KernelTypes& types) {
+  Dims dims = op.attrs().get<IntArray>("dimensions");
+  std::sort(dims.begin(), dims.end());
+  return [program = region_tiles(op.module(), op.regions()[0]), dims = std::move(dims),
+          count = types.results.size()](KernelContext& context) { reduce_region(context, program, dims, count); };
 }
 
 }  // namespace shardwise

@@ -6,7 +6,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/elementwise.h"
@@ -34,7 +34,7 @@ ValueId add(Builder& builder, ValueId sum, ValueId term) {
 
 // ---- argmax --------------------------------------------------------------------------------------------------------
 
-// Whether no two elements that are reduced to one have the same index.
+// Whether elements that reduce to the same result all have different indices.
 bool has_distinct_indices(const OpView& op, const Dims& dims) {
   const OpId id = op.module().value(op.operand(1)).op;
   if (!id || dims.size() != 1) return false;
@@ -56,7 +56,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   if (has_distinct_indices(op, dims) && init && is_neutral(reducer, *init) && !context.needs(2)) {
     return context.set(0, builder.create("stablehlo.select", {hit, repeat(context.cotangent()), zeros}));
   }
-  // Elements of equal value and index share; where there is none the init value has won.
+  // Elements of equal value and index share the cotangent. If there are none, the init value has won.
   const ValueId value = context.operand(0), best = repeat(context.result());
   const ValueId nans = builder.create(
       "stablehlo.and", {build_compare(builder, "NE", value, value), build_compare(builder, "NE", best, best)});
@@ -76,7 +76,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
 
 // ---- other regions -------------------------------------------------------------------------------------------------
 
-// One elementwise op of the tree.
+// The VJP context of one elementwise op of the tree.
 class OpVjp : public VjpContext {
  public:
   OpVjp(Builder& builder, OpId op, std::unordered_map<ValueId, ValueId>& cotangents)
@@ -122,7 +122,7 @@ class Tree {
     }
   }
 
-  // From the cotangents of the one row that is left to those of the rows at first.
+  // Turns the cotangents of the last row into those of the original rows.
   Values run_backward(Values cotangents) {
     for (size_t i = levels_.size(); i-- > 0;) cotangents = backward(levels_[i], cotangents);
     return cotangents;
@@ -130,7 +130,7 @@ class Tree {
 
  private:
   struct Level {
-    Values inputs;  // rows on the left, then those on the right
+    Values inputs;  // left rows, then right rows
     size_t first;   // the ops between the two
     Values outputs;
     size_t end;

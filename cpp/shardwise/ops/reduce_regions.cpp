@@ -32,7 +32,7 @@ ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, Value
 
 // ---- the canonical form of argmax ----------------------------------------------------------------------------------
 
-// Reads a region of (%a, %i, %b, %j) from its results backwards.
+// Matches a region of (%a, %i, %b, %j), starting from its results.
 class ArgumentPattern {
  public:
   ArgumentPattern(const Module& module, const Region& region) : module_(module), region_(region) {}
@@ -63,7 +63,7 @@ class ArgumentPattern {
     return OpView(module_, id);
   }
 
-  // An op of two operands that fit in one order or the other.
+  // Matches an op whose two operands fit in either order.
   template <class Fits>
   bool both(ValueId value, std::string_view name, const Fits& fits) const {
     const std::optional<OpView> op = made_by(value, name);
@@ -81,7 +81,7 @@ class ArgumentPattern {
     return compares(value, "LT", lhs, rhs) || compares(value, "GT", rhs, lhs);
   }
 
-  // `a > b or a is NaN`; of numbers that are never NaN `a > b` will do.
+  // Matches `a > b or a is NaN`. For dtypes without NaN, `a > b` suffices.
   std::optional<Reducer> wins(ValueId value, ValueId a, ValueId b) const {
     for (const Reducer reducer : {Reducer::kMax, Reducer::kMin}) {
       const ValueId low = reducer == Reducer::kMax ? b : a, high = reducer == Reducer::kMax ? a : b;
@@ -154,7 +154,7 @@ RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, D
 
 std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId id,
                                   std::span<const ValueId> operands) {
-  const Region region = module.region(id);  // a copy: if the module is the builder's, its arrays move as they grow
+  const Region region = module.region(id);  // a copy: the arrays of the builder's module move when they grow
   const Dims shape = builder.module().type(operands[0]).shape;
   std::unordered_map<ValueId, ValueId> images;
   for (size_t i = 0; i < operands.size(); ++i) images[region.arguments[i]] = operands[i];

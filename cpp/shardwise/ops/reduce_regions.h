@@ -9,11 +9,12 @@
 //       %2 = stablehlo.add %1, %c1
 //       stablehlo.return %0, %2
 //
-//   region_argument_reducer(…)   whether it is the region of argmax (kMax) or argmin (kMin), as JAX writes it
+//   region_argument_reducer(…)   whether it is the region of argmax (kMax) or argmin (kMin), in JAX's form
 //   apply_region(…)              the region's ops on whole tensors, for graphs
 //
-// counted_region adds a boolean to the rows that says whether there is something to count, so that any region gets a
-// neutral row (…, false):   (a, p) · (b, q) = (p and q ? a · b : p ? a : b, p or q)
+// counted_region adds a boolean to the rows that marks whether a row counts, so that any region gets a neutral row (…,
+// false):
+//   (a, p) · (b, q) = (p and q ? a · b : p ? a : b, p or q)
 #pragma once
 
 #include <optional>
@@ -24,16 +25,16 @@
 
 namespace shardwise {
 
-// Fails unless the region holds elementwise ops and constants alone, and uses nothing from around it.
+// Throws unless the region contains only elementwise ops and constants, and captures no values.
 void expect_elementwise_region(const InferContext& op);
 
-// The reducer of (value, index) pairs where the larger (smaller) value wins, of equal values the smaller index, and a
-// NaN on the left over everything.
+// The reducer of (value, index) pairs. The larger (smaller) value wins; among equal values, the smaller index wins; a
+// NaN on the left wins over everything.
 std::optional<Reducer> region_argument_reducer(const Module& module, RegionId region);
 RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index);
 
-// `operands` (all of one shape) stand for the region's arguments; gives its results.
-// The region may be one of another module with the same context.
+// Applies the region to `operands` (all of one shape) and returns its results. The region may be in another module with
+// the same context.
 std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId region,
                                   std::span<const ValueId> operands);
 RegionId counted_region(Builder& builder, const Module& module, RegionId region);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A region of scalar elementwise ops as a program of the tile evaluator, which runs it on many elements at once.
+// Compiles a region of scalar elementwise ops to a program of the tile evaluator, which runs it on many elements at
+// once.
 //
 //   ^bb0(%a: tensor<f32>, %b: tensor<f32>):             inputs %a, %b
 //     %0 = stablehlo.multiply %a, %b : tensor<f32>      output %1
@@ -12,7 +13,7 @@
 
 namespace shardwise {
 
-// Why the region has no tile program (the name of an op that is not elementwise), or empty.
+// The name of an op that is not elementwise, which is why the region has no tile program; or empty.
 std::string_view not_in_tiles(const Module& module, RegionId region);
 TileProgram region_tiles(const Module& module, RegionId region);
 

@@ -55,6 +55,7 @@ std::vector<const OpDef*> join_families() {
 }
 
 const OpDef* lookup(std::string_view name) {
+  // Never destroyed, like the list of ops: threads may look up ops while the process exits.
   static const auto* index = [] {
     auto* ops = new std::unordered_map<std::string_view, const OpDef*>;
     for (const OpDef* def : all_ops()) {

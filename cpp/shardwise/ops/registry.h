@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All ops. The registry is the concatenation of the families' tables and nothing else: an op is in it when its family's
-// table names it.
+// All ops. The registry concatenates the families' tables and contains nothing else.
 //
 //   register_ops();                       // once per process, before the first graph: lets ir/ find ops by name
 //   find_op("stablehlo.add")->traits.elementwise   // true

@@ -3,7 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/dim_checks.h"
 #include "shardwise/ops/elementwise.h"
@@ -117,7 +117,8 @@ class ScatterRule {
   size_t inputs_;
 };
 
-// The reducer by which scatters of parts of the updates combine. (Bits of integers: Shardy has no reduction of them.)
+// The reducer that combines scatters of parts of the updates. None for bitwise reducers of integers, which Shardy does
+// not have.
 std::optional<Reducer> partial_reducer(const OpView& op) {
   const Reducer reducer = scatter_combiner(op).reducer;
   const bool of_bits = reducer == Reducer::kAnd || reducer == Reducer::kOr;
@@ -128,7 +129,7 @@ std::optional<Reducer> partial_reducer(const OpView& op) {
 
 }  // namespace
 
-// A window as large as its dim but at a computed start is cut off where it leaves the dim, so that dim must be whole.
+// A window as large as its dim is clipped if its start is not 0, so a dim with an index component must be whole.
 ShardingRule rule_scatter(const OpView& op) {
   ScatterRule builder(op);
   RuleBuilder& rule = builder.rule();
@@ -156,6 +157,7 @@ ShardingRule rule_scatter(const OpView& op) {
     const int64_t indices_dim = indices_dims[batch_dim++];
     const auto paired = std::find(dims.indices_batching.begin(), dims.indices_batching.end(), indices_dim);
     const bool is_paired = paired != dims.indices_batching.end();
+    // Each device scatters its own updates, and the results combine by the reducer. Without a reducer, order matters.
     const FactorId factor = is_paired ? rule.factor(size)
                             : reducer ? rule.reduction(size, *reducer)
                                       : rule.need_replication(size);
@@ -181,7 +183,7 @@ ShardingRule rule_scatter(const OpView& op) {
 
 namespace {
 
-// Updates, where what stands beyond the end of an uneven batch dim changes nothing.
+// The updates, with neutral elements in the padding of uneven batch dims.
 ValueId padded_updates(PartitionContext& context, size_t operand, std::optional<Reducer> reducer) {
   ValueId updates = context.operand(operand);
   const ShardingRule& rule = context.rule();
@@ -193,13 +195,13 @@ ValueId padded_updates(PartitionContext& context, size_t operand, std::optional<
   return updates;
 }
 
-// The signed dtype in which global indices minus offsets keep what is outside outside.
+// The signed dtype in which subtracting an offset cannot wrap an out-of-bounds index into the valid range.
 DType local_index_dtype(DType indices, DType offset) {
   const bool wide = item_size(indices) > 4 || indices == DType::kU32 || offset == DType::kI64;
   return wide ? DType::kI64 : DType::kI32;
 }
 
-// Appends a component, for an operand dim that had none, that is the same everywhere.
+// Appends an index component for an operand dim without one. Its value is the same for all index vectors.
 ValueId with_component(Builder& builder, ValueId indices, IndexingDims& dims, int64_t dim, ValueId start) {
   const TensorType type = builder.module().type(indices);
   if (dims.index_vector_dim == type.ndim()) {
@@ -213,13 +215,13 @@ ValueId with_component(Builder& builder, ValueId indices, IndexingDims& dims, in
   return build_concatenate(builder, {indices, build_broadcast(builder, start, column, {})}, dims.index_vector_dim);
 }
 
-// Indices relative to the rows of this device, whose others are dropped. May extend the index vectors.
+// Indices relative to this device's rows; scatter drops the others. May extend the index vectors.
 ValueId local_indices(PartitionContext& context, const Indexing& indexing, IndexingDims& dims) {
   const size_t inputs = context.op().result_count();
   Builder& builder = context.builder();
   ValueId indices = context.operand(inputs);
   const DType own = builder.module().type(indices).dtype;
-  std::vector<std::pair<int64_t, ValueId>> offsets;  // of the split dims
+  std::vector<std::pair<int64_t, ValueId>> offsets;  // of the sharded dims
   DType dtype = own;
   for (const int64_t dim : dims.collapsed) {
     const DimLayout& layout = context.operand_layout(0).dims[static_cast<size_t>(dim)];
@@ -266,7 +268,7 @@ void partition_scatter(PartitionContext& context) {
   for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
   Attrs attrs = op.attrs();
   attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
-  attrs.erase("indices_are_sorted");  // padded rows of indices hold anything
+  attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
   attrs.erase("unique_indices");
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   const OpId local =

@@ -14,6 +14,8 @@ namespace {
 
 using namespace reduce_loops;
 
+constexpr std::string_view kName = "stablehlo.scatter";
+
 template <class Op>
 struct CombineRun {
   typename Op::Item* result;
@@ -85,7 +87,7 @@ struct Scattering {
       case Reducer::kProd: return combine<Product<T>>();
       case Reducer::kMax: return combine<FloatExtremum<T, true>>();
       case Reducer::kMin: return combine<FloatExtremum<T, false>>();
-      default: fail<InternalError>(context.op().name(), "floats have no bits to combine");
+      default: fail<InternalError>(kName, "floats have no bits to combine");
     }
   }
 
@@ -97,7 +99,7 @@ struct Scattering {
       case Reducer::kProd: return combine<Product<T>>();
       case Reducer::kAnd: return combine<And<T>>();
       case Reducer::kOr: return combine<Or<T>>();
-      default: fail<InternalError>(context.op().name(), "the reducer must be one of bits");
+      default: fail<InternalError>(kName, "the reducer must be one of bits");
     }
   }
 
@@ -106,7 +108,7 @@ struct Scattering {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         return is_max ? combine<Extremum<T, true>>() : combine<Extremum<T, false>>();
       } else {
-        fail<InternalError>(context.op().name(), "the dtype must be an integer");
+        fail<InternalError>(kName, "the dtype must be an integer");
       }
     });
   }
@@ -124,14 +126,17 @@ struct Scattering {
   }
 };
 
-void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t input, Combiner combiner) {
-  const size_t inputs = context.op().result_count();
+void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t inputs, size_t input, Combiner combiner) {
   const DType dtype = context.operand(input).dtype();
   const bool narrow = is_float(dtype) && item_size(dtype) < 4;
   const DType wide = narrow && !combiner.replaces ? DType::kF32 : dtype;  // 16-bit floats are summed in float32
-  const NdArray result = context.allocate_result(input);
-  const NdArray target = wide == dtype ? result : NdArray::empty(wide, result.shape());
-  convert_into(context, target, context.operand(input));
+  NdArray result, target;
+  if (wide == dtype) {
+    target = result = start_result_from(context, input, input);
+  } else {
+    result = context.allocate_result(input);
+    target = converted(context, context.operand(input), wide);
+  }
   const NdArray updates = contiguous_array(context, converted(context, context.operand(inputs + 1 + input), wide));
   const Scattering scattering{context, plan, target, updates};
   combiner.replaces ? scattering.replace() : scattering.combine(combiner.reducer);
@@ -201,26 +206,31 @@ class RegionRun {
   std::vector<void*> outputs_of_;
 };
 
-void scatter_by_region(KernelContext& context, const ScatterPlan& plan) {
-  const OpView op = context.op();
-  const size_t inputs = op.result_count();
+void scatter_by_region(KernelContext& context, const ScatterPlan& plan, size_t inputs, const TileProgram& program) {
   std::vector<NdArray> results, updates;
   for (size_t i = 0; i < inputs; ++i) {
-    results.push_back(context.allocate_result(i));
-    copy_array(context, results[i], context.operand(i));
+    results.push_back(start_result_from(context, i, i));
     updates.push_back(contiguous_array(context, context.operand(inputs + 1 + i)));
   }
-  const TileProgram program = region_tiles(op.module(), op.regions()[0]);
   plan.run(context, [&] { return RegionRun(program, results, updates); });
 }
 
 }  // namespace
 
-void kernel_scatter(KernelContext& context) {
-  const Combiner combiner = scatter_combiner(context.op());
-  const ScatterPlan plan(context);
-  if (!combiner.known()) return scatter_by_region(context, plan);
-  for (size_t i = 0; i < context.op().result_count(); ++i) scatter_input(context, plan, i, combiner);
+std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types) {
+  const Combiner combiner = scatter_combiner(op);
+  Indexing indexing = scatter_indexing(op.attrs(), types);
+  const size_t inputs = types.results.size();
+  if (!combiner.known()) {
+    return [indexing = std::move(indexing), inputs,
+            program = region_tiles(op.module(), op.regions()[0])](KernelContext& context) {
+      scatter_by_region(context, ScatterPlan(context, indexing, inputs), inputs, program);
+    };
+  }
+  return [indexing = std::move(indexing), inputs, combiner](KernelContext& context) {
+    const ScatterPlan plan(context, indexing, inputs);
+    for (size_t i = 0; i < inputs; ++i) scatter_input(context, plan, inputs, i, combiner);
+  };
 }
 
 }  // namespace shardwise

@@ -8,9 +8,8 @@ constexpr int64_t kWorthSplitting = 1 << 15;  // elements
 
 }  // namespace
 
-ScatterPlan::ScatterPlan(KernelContext& context)
-    : indexing_(scatter_indexing(context.op())),
-      starts_(context, context.operand(context.op().result_count()), indexing_.dims) {
+ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_t inputs)
+    : indexing_(indexing), starts_(context, context.operand(inputs), indexing_.dims) {
   const Dims out_strides = row_major_strides(indexing_.out, 1), strides = row_major_strides(indexing_.operand, 1);
   const Dims window = indexing_.window_dims();
   for (size_t i = 0; i < window.size(); ++i) {

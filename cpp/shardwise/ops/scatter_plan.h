@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the windows of a scatter go, and the order in which they do: for any one element of the result the updates come
-// in the order in which they stand, on any number of threads.
+// The destination and order of a scatter's windows. Each element of the result gets its updates in the order of the
+// updates tensor, on any number of threads.
 //
-//   ScatterPlan plan(context);                       // table (512, 32), ids (64, 1), updates (64, 32)
+//   ScatterPlan plan(context, indexing, 1);          // table (512, 32), ids (64, 1), updates (64, 32)
 //   plan.run(context, [&] {                          // called once per piece of work: its state
 //     return [&](int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) {
 //       for (int64_t i = 0; i < count; ++i) result[to + i * to_stride] += updates[from + i * from_stride];
@@ -20,7 +20,8 @@ namespace shardwise {
 
 class ScatterPlan {
  public:
-  explicit ScatterPlan(KernelContext& context);
+  // `inputs` operands come before the indices; `indexing` must outlive the plan.
+  ScatterPlan(KernelContext& context, const Indexing& indexing, size_t inputs);
 
   template <class MakeRun>
   void run(KernelContext& context, const MakeRun& make_run) const {
@@ -30,7 +31,7 @@ class ScatterPlan {
     };
     const Piece whole{0, span_, 0, split_ < 0 ? 0 : box_.dims[static_cast<size_t>(split_)].size};
     if (!worth_splitting_) return piece(whole);
-    const int64_t pieces = thread_count();  // each looks at all indices
+    const int64_t pieces = thread_count();  // each piece reads all indices
     if (by_rows_) {
       context.parallel_for(span_, ceil_div(span_, pieces),
                            [&](int64_t begin, int64_t end) { piece({begin, end, whole.first, whole.last}); });
@@ -43,13 +44,13 @@ class ScatterPlan {
  private:
   static constexpr int64_t kDropped = INT64_MIN;
 
-  // Windows that start at elements [begin, end) of the result, cut to [first, last) of dim `split_` of the window.
+  // Windows that start at elements [begin, end) of the result, clipped to [first, last) of dim `split_` of the window.
   struct Piece {
     int64_t begin, end, first, last;
   };
 
   void place(int64_t begin, int64_t end, const Dims& out_strides, const Dims& strides);
-  // Cuts the box to what lies inside, and moves both offsets to its start.
+  // Clips the box to the operand, and moves both offsets to its start.
   void cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to) const;
 
   template <class Run>
@@ -93,13 +94,13 @@ class ScatterPlan {
     }
   }
 
-  Indexing indexing_;
+  const Indexing& indexing_;
   IndexVectors starts_;
-  PairedDims box_;                   // one window: updates, result; merged unless windows may be cut
-  std::vector<int> box_components_;  // of the dims of an unmerged box: which component moves it, or -1
-  std::vector<int64_t> from_, to_;   // first element of each window; kDropped where all of it lies outside
+  PairedDims box_;                   // one window: updates, result; merged unless windows may be clipped
+  std::vector<int> box_components_;  // for each dim of an unmerged box: the component that moves it, or -1
+  std::vector<int64_t> from_, to_;   // first element of each window; kDropped when all of it is out of bounds
   bool may_cut_ = false;
-  bool by_rows_ = false;  // windows are disjoint or the same, so pieces may take some of them each
+  bool by_rows_ = false;  // windows are disjoint or equal, so each piece may take some of them
   bool worth_splitting_ = false;
   int split_ = -1;  // else: the dim of the box that pieces share
   int64_t span_ = 0;

@@ -66,8 +66,8 @@ class ScatterVjp {
                          {.unique_indices = unique != nullptr && *unique});
   }
 
-  // What the windows hold of `value`, whose shape is the operand's; zero where they are outside. Windows that may be
-  // cut read from a wider array, whose border is zero; those of one row are masked.
+  // The elements of `value` (of the operand's shape) under the windows; zero for elements out of bounds. Windows that
+  // may be clipped read from an array with a margin of zeros; windows of one row are masked.
   ValueId read(ValueId value) {
     Dims margin(indexing_.operand.size(), 0);
     bool has_margin = false;
@@ -109,8 +109,8 @@ class ScatterVjp {
     if (needs_updates()) set_updates(read(context_.cotangent(input_)));
   }
 
-  // Of several updates for one element the last is in the result: each is numbered, the numbers are scattered alike,
-  // and those that read their own number back are in it.
+  // The last of several updates for an element determines the result. To find it, updates are numbered and the numbers
+  // are scattered the same way. An update that reads its own number back is the last one.
   void of_replace() {
     const ValueId cotangent = context_.cotangent(input_);
     if (needs_operand()) set_operand(scatter(cotangent, zeros_like(updates()), {.replaces = true}));
@@ -130,7 +130,7 @@ class ScatterVjp {
     set_updates(create("stablehlo.select", {equal(last, numbers), held, zeros_like(held)}));
   }
 
-  // A NaN is equal to nothing. It counts as a tie so that one in the operand keeps the cotangent without any update.
+  // A NaN equals nothing. It counts as a tie, so that a NaN in the operand keeps the cotangent if there is no update.
   void of_extremum() {
     const ValueId result = context_.result(input_);
     const DType dtype = type(result).dtype;

@@ -54,6 +54,7 @@ ShardingRule rule_select_and_scatter(const OpView& op) {
       rule.map(0, dim, factor).map(1, dim, factor).map(result, dim, factor);
       continue;
     }
+    // A window may select an element on another device, so the source must be whole along windowed dims.
     const FactorId of_source = rule.need_replication(source[dim]);
     rule.map(1, dim, of_source);
     const FactorId factor = rule.permutation(from[dim]);

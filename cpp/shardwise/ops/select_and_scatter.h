@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// select_and_scatter, the gradient of max pooling: adds each element of the source to the place that its window of the
-// operand selects.
+// select_and_scatter, the gradient of max pooling: adds each element of the source to the element that its window of
+// the operand selects.
 //
 //   %3 = "stablehlo.select_and_scatter"(%0, %1, %2) <{window_dimensions = array<i64: 2, 1>, window_strides = …}>
 //          ({…GE…}, {…add…}) : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<f32>) -> tensor<4x8xf32>

@@ -40,8 +40,7 @@ void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
                     str(start[dim], ":", limit[dim], ":", strides[dim], " on dim ", dim, " of ", operand.text()),
                     "clip the range to the dim; reverse for a negative stride");
     }
-    // A stride beyond the end is as good as one up to it, and cannot overflow.
-    result.shape.push_back(ceil_div(limit[dim] - start[dim], std::min(strides[dim], operand.shape[dim] + 1)));
+    result.shape.push_back(slice_size(start[dim], limit[dim], strides[dim], operand.shape[dim]));
   }
   results.push_back(result_or_declared(op, result));
 }
@@ -52,6 +51,7 @@ ShardingRule rule_slice(const OpView& op) {
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < from.size(); ++dim) {
     const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.permutation(from[dim]);
+    // A sliced dim moves elements between devices, which conservative propagation avoids.
     if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
   }
@@ -64,6 +64,7 @@ void partition_slice(PartitionContext& context) {
        strides = dims_attr(op, "strides");
   const LocalLayout& layout = context.operand_layout(0);
   for (size_t dim = 0; dim < start.size(); ++dim) {
+    // A full dim passes through, so the local slice is the device's whole block.
     if (op.operand_type(0).shape[dim] == op.result_type().shape[dim]) {
       start[dim] = 0;
       limit[dim] = layout.dims[dim].block;
@@ -84,6 +85,7 @@ void vjp_slice(VjpContext& context) {
   const Dims shape = op.result_type().shape;
   Dims high(shape.size()), interior(shape.size());
   for (size_t dim = 0; dim < shape.size(); ++dim) {
+    // The cotangent of a strided slice is spread by interior padding.
     interior[dim] = shape[dim] > 1 ? strides[dim] - 1 : 0;
     const int64_t covered = shape[dim] == 0 ? 0 : (shape[dim] - 1) * strides[dim] + 1;
     high[dim] = operand.shape[dim] - low[dim] - covered;
@@ -144,8 +146,8 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// Padding that shifts (low 1, high -1) moves elements although the size stays, unlike in Shardy's rule, which reads
-// sizes only.
+// Padding that shifts (low 1, high -1) moves elements although the size stays the same. Shardy's rule compares sizes
+// only, and misses it.
 ShardingRule rule_pad(const OpView& op) {
   RuleBuilder rule(op);
   const PadSpec spec = pad_spec(op);
@@ -166,7 +168,7 @@ void partition_pad(PartitionContext& context) {
     if (spec.changes(dim, op.operand_type(0).shape[dim])) {
       check_whole(context.operand_layout(0), dim);
     } else {
-      spec.interior[dim] = 0;  // of a dim of size 1, which may stay one
+      spec.interior[dim] = 0;  // has no effect on a dim of size 1, but would on a larger block
     }
   }
   const ValueId local =
@@ -181,6 +183,7 @@ void vjp_pad(VjpContext& context) {
   const TensorType result = op.result_type();
   if (context.needs(0)) context.set(0, build_unpad(builder, context.cotangent(), spec.low, spec.high, spec.interior));
   if (!context.needs(1)) return;
+  // The padding value's gradient sums the cotangents of all padding, which a mask padded the same way selects.
   const ValueId inside = build_splat(builder, op.operand_type(0).shape, scalar_of(DType::kBool, 0));
   const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
   const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
@@ -189,7 +192,7 @@ void vjp_pad(VjpContext& context) {
   context.set(1, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
 }
 
-// A batched padding value differs per example: the padding is then selected by a mask that is padded the same way.
+// A batched padding value differs per example, so padding is selected by a mask that is padded the same way.
 void batch_pad(BatchContext& context) {
   const OpView op = context.op();
   Builder& builder = context.builder();
@@ -229,12 +232,13 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
       op.fail_shape(str("operands must have the same shape apart from dim ", dim), op.operand_types_text(),
                     "reshape or broadcast them first");
     }
+    // Capped, so that many operands cannot overflow the sum; result_or_declared rejects the cap.
     result.shape[dim] = std::min(result.shape[dim] + operand.shape[dim], kMaxElements);
   }
   results.push_back(result_or_declared(op, result));
 }
 
-// Slices that are joined trade neighbours; anything else has to be whole along the dim.
+// Concatenated slices exchange data with neighbors only (as in Shardy); other operands must be whole along the dim.
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
   bool of_slices = true;
@@ -258,6 +262,7 @@ void partition_concatenate(PartitionContext& context) {
   Padding padding = moved_padding(context);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     operands.push_back(context.operand(i));
+    // The fill of the result's padding is known only if all operands agree.
     if (padding.kind == Padding::Kind::kFill && !(context.operand_layout(i).padding == padding)) {
       padding = {Padding::Kind::kGarbage, {}};
     }
@@ -294,7 +299,7 @@ constexpr OpDef kSlice{
     .infer = infer_slice,
     .rule = rule_slice,
     .partition = partition_slice,
-    .kernel = kernel_slice,
+    .prepare = prepare_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
@@ -311,7 +316,7 @@ constexpr OpDef kPad{
     .infer = infer_pad,
     .rule = rule_pad,
     .partition = partition_pad,
-    .kernel = kernel_pad,
+    .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
     .format =
@@ -327,7 +332,7 @@ constexpr OpDef kConcatenate{
     .infer = infer_concatenate,
     .rule = rule_concatenate,
     .partition = partition_concatenate,
-    .kernel = kernel_concatenate,
+    .prepare = prepare_concatenate,
     .vjp = vjp_concatenate,
     .batch = batch_concatenate,
     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
@@ -341,6 +346,11 @@ constexpr OpDef kSlicingOps[] = {kSlice, kPad, kConcatenate};
 }  // namespace
 
 std::span<const OpDef> slicing_ops() { return kSlicingOps; }
+
+// A stride beyond the end is as good as one up to it, and cannot overflow.
+int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size) {
+  return ceil_div(limit - start, std::min(stride, size + 1));
+}
 
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides) {
   const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };

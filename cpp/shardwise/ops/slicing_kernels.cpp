@@ -9,9 +9,7 @@
 namespace shardwise {
 namespace {
 
-const Dims& dims_attr(const KernelContext& context, std::string_view name) {
-  return context.op().attrs().get<IntArray>(name);
-}
+const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
 
 void fill(const NdArray& array, const NdArray& scalar) {
   array.copy_from(restrided(scalar, array.shape(), Dims(array.shape().size(), 0)));
@@ -32,7 +30,7 @@ KeptRange kept_range(int64_t size, int64_t low, int64_t step, int64_t result_siz
 }
 
 // Start indices of all dims, each clamped so that the slice lies inside.
-Dims clamped_starts(const KernelContext& context, size_t first, DimSpan whole, DimSpan part) {
+Dims clamped_starts(KernelContext& context, size_t first, DimSpan whole, DimSpan part) {
   Dims starts;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const Scalar index = context.operand(first + dim).scalar_at(0);
@@ -48,9 +46,20 @@ Dims clamped_starts(const KernelContext& context, size_t first, DimSpan whole, D
 
 }  // namespace
 
-void kernel_slice(KernelContext& context) {
-  context.set_result(0, region(context.operand(0), dims_attr(context, "start_indices"),
-                               context.op().result_type().shape, dims_attr(context, "strides")));
+// The limits are those of one shard: a merged dim would be cut short.
+std::optional<Kernel> prepare_slice(const OpView& op, const KernelTypes& types) {
+  const Dims& start = dims_attr(op, "start_indices");
+  const Dims& limit = dims_attr(op, "limit_indices");
+  const Dims& strides = dims_attr(op, "strides");
+  const Dims& shape = types.results[0].shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (shape[dim] != slice_size(start[dim], limit[dim], strides[dim], types.operands[0].shape[dim])) {
+      return std::nullopt;
+    }
+  }
+  return [start, shape, strides](KernelContext& context) {
+    context.set_result(0, region(context.operand(0), start, shape, strides));
+  };
 }
 
 void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
@@ -68,37 +77,53 @@ void pad_into(KernelContext& context, const NdArray& result, const NdArray& oper
   copy_array(context, region(result, to, count, step), region(operand, from, count));
 }
 
-void kernel_pad(KernelContext& context) {
-  pad_into(context, context.allocate_result(), context.operand(0), context.operand(1),
-           dims_attr(context, "edge_padding_low"), dims_attr(context, "interior_padding"));
-}
-
-void kernel_concatenate(KernelContext& context) {
-  const int64_t dim = context.op().attrs().get_int("dimension");
-  const NdArray result = context.allocate_result();
-  int64_t start = 0;
-  for (size_t i = 0; i < context.op().operand_count(); ++i) {
-    const NdArray& operand = context.operand(i);
-    const int64_t size = operand.shape()[static_cast<size_t>(dim)];
-    copy_array(context, result.sliced(dim, start, size), operand);
-    start += size;
+// A merged dim must have no padding.
+std::optional<Kernel> prepare_pad(const OpView& op, const KernelTypes& types) {
+  const Dims& low = dims_attr(op, "edge_padding_low");
+  const Dims& high = dims_attr(op, "edge_padding_high");
+  const Dims& interior = dims_attr(op, "interior_padding");
+  for (size_t dim = 0; dim < low.size(); ++dim) {
+    const int64_t size = types.operands[0].shape[dim], gaps = std::max<int64_t>(size - 1, 0) * interior[dim];
+    if (types.results[0].shape[dim] != low[dim] + size + gaps + high[dim]) return std::nullopt;
   }
+  return [low, interior](KernelContext& context) {
+    pad_into(context, context.allocate_result(), context.operand(0), context.operand(1), low, interior);
+  };
 }
 
-void kernel_dynamic_slice(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  const Dims& sizes = context.op().result_type().shape;
-  context.set_result(0, region(operand, clamped_starts(context, 1, operand.shape(), sizes), sizes));
+std::optional<Kernel> prepare_concatenate(const OpView& op, const KernelTypes& types) {
+  return [dim = op.attrs().get_int("dimension"), count = types.operands.size()](KernelContext& context) {
+    const NdArray result = context.allocate_result();
+    int64_t start = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const NdArray& operand = context.operand(i);
+      const int64_t size = operand.shape()[static_cast<size_t>(dim)];
+      copy_array(context, result.sliced(dim, start, size), operand);
+      start += size;
+    }
+  };
 }
 
-void kernel_dynamic_update_slice(KernelContext& context) {
-  const NdArray& operand = context.operand(0);
-  const NdArray& update = context.operand(1);
-  if (equal(operand.shape(), update.shape())) return context.set_result(0, update);
-  const Dims starts = clamped_starts(context, 2, operand.shape(), update.shape());
-  const NdArray result = context.allocate_result();
-  copy_array(context, result, operand);
-  copy_array(context, region(result, starts, update.shape()), update);
+// The sizes are those of one shard, as in a slice.
+std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types) {
+  const Dims& sizes = dims_attr(op, "slice_sizes");
+  if (!equal(types.results[0].shape, sizes)) return std::nullopt;
+  return [sizes](KernelContext& context) {
+    const NdArray& operand = context.operand(0);
+    context.set_result(0, region(operand, clamped_starts(context, 1, operand.shape(), sizes), sizes));
+  };
+}
+
+std::optional<Kernel> prepare_dynamic_update_slice(const OpView&, const KernelTypes& types) {
+  if (equal(types.operands[0].shape, types.operands[1].shape)) {
+    return [](KernelContext& context) { context.set_result(0, context.operand(1)); };
+  }
+  return [](KernelContext& context) {
+    const NdArray& update = context.operand(1);
+    const Dims starts = clamped_starts(context, 2, context.operand(0).shape(), update.shape());
+    const NdArray result = start_result_from(context, 0, 0);
+    copy_array(context, region(result, starts, update.shape()), update);
+  };
 }
 
 }  // namespace shardwise

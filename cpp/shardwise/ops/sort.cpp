@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-// -1, the last one, where there is no attribute.
+// The default is -1, the last dim.
 int64_t sorted_dim(const Attrs& attrs, int64_t ndim) {
   const auto* dimension = attrs.find<IntAttr>("dimension");
   const int64_t dim = dimension == nullptr ? -1 : dimension->value;
@@ -48,7 +48,7 @@ void infer_sort(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(result_or_declared(op, op.operand(i), i));
 }
 
-// Where there is nothing else to shard, the sorted dim does not hand its sharding on.
+// When there is no other dim to shard, the sorted dim does not propagate its sharding.
 ShardingRule rule_sort(const OpView& op) {
   RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;

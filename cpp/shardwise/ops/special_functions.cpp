@@ -30,7 +30,7 @@ void expect_float(const InferContext& op) {
   if (!is_float(dtype)) op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
 }
 
-// Operands and result of one type.
+// All operands and the result have one type.
 template <int Count, bool Complex>
 void infer_float(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(Count);
@@ -100,7 +100,8 @@ void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
 
 // ---- ops that broadcast --------------------------------------------------------------------------------------------
 
-// The result dim of each dim of an operand: the last ones, unless an operand with fewer dims says which.
+// The result dim of each dim of an operand: the last dims (NumPy's rule), unless the op lists dims for an operand with
+// fewer dims.
 Dims broadcast_dims(const Attrs& attrs, int64_t ndim, int64_t result_ndim) {
   const auto* given = attrs.find<IntArray>("broadcast_dimensions");
   if (given != nullptr && ndim < result_ndim && static_cast<int64_t>(given->size()) == ndim) return *given;
@@ -163,6 +164,7 @@ ShardingRule rule_broadcast(const OpView& op) {
     const Dims dims = broadcast_dims(op.attrs(), op.operand_type(i).ndim(), op.result_type().ndim());
     for (size_t dim = 0; dim < dims.size(); ++dim) {
       const auto to = static_cast<size_t>(dims[dim]);
+      // A broadcast dim of size 1 gets its own factor from the builder: it is whole on every device.
       if (operand[dim] == shape[to]) rule.map(i, dim, factors[to]);
     }
   }

@@ -56,6 +56,16 @@ void copy_array(KernelContext& context, const NdArray& to, const NdArray& from) 
   });
 }
 
+NdArray start_result_from(KernelContext& context, size_t result, size_t operand) {
+  if (const auto taken = context.take_operand(operand); taken && taken->is_contiguous()) {
+    context.set_result(result, *taken);
+    return *taken;
+  }
+  const NdArray copy = context.allocate_result(result);
+  copy_array(context, copy, context.operand(operand));
+  return copy;
+}
+
 NdArray contiguous_array(KernelContext& context, const NdArray& array) {
   if (array.is_contiguous()) return array;
   const NdArray copy = NdArray::empty(array.dtype(), array.shape());

@@ -6,7 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/create.h"
 #include "shardwise/ops/cumulative.h"
 #include "shardwise/ops/dim_checks.h"
@@ -30,7 +30,7 @@ void expect_positive(const InferContext& op, std::string_view name, const Dims& 
 template <class T>
 const T& expect_kind(const InferContext& op, const Attrs& attrs, std::string_view name) {
   const T* value = attrs.find<T>(name);
-  return value != nullptr ? *value : op.attr<T>(name);  // which says what is wrong with it
+  return value != nullptr ? *value : op.attr<T>(name);  // which throws
 }
 
 void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
@@ -52,7 +52,7 @@ void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
   }
 }
 
-// By doubles, which round where the integers would overflow: no tensor is as large as that.
+// In double, which rounds where integers would overflow. No valid tensor is that large.
 bool is_reasonable(const Window& window, size_t dim, int64_t size) {
   constexpr double kLimit = 4503599627370496.0;  // 2^52
   const auto of = [](int64_t value) { return static_cast<double>(value); };
@@ -60,13 +60,6 @@ bool is_reasonable(const Window& window, size_t dim, int64_t size) {
   const double spanned = of(window.sizes[dim]) * of(window.dilations[dim]);
   const double pads = std::abs(of(window.low[dim])) + std::abs(of(window.high[dim]));
   return dilated + spanned + pads + of(window.strides[dim]) < kLimit;
-}
-
-int64_t result_size(const Window& window, size_t dim, int64_t size) {
-  const int64_t dilated = size == 0 ? 0 : (size - 1) * window.base_dilations[dim] + 1;
-  const int64_t padded = window.low[dim] + dilated + window.high[dim];
-  const int64_t spanned = (window.sizes[dim] - 1) * window.dilations[dim] + 1;
-  return padded < spanned ? 0 : (padded - spanned) / window.strides[dim] + 1;
 }
 
 void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
@@ -86,10 +79,11 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const bool known = op_reducer(op).has_value();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
-    // A base dilation alone does not count: Shardy does not see it.
+    // A base dilation alone does not count, because Shardy ignores it.
     const bool moves =
         window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
     if (moves) rule.caution(factor, Caution::kBlock);
+    // partition_cumulative exchanges the totals of the shards, so the dim may stay sharded.
     if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
     for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
   }
@@ -110,6 +104,7 @@ OpCost cost_reduce_window(const OpView& op) {
   const Window window = Window::of(op);
   cost.flops = static_cast<double>(op.result_count()) * static_cast<double>(op.result_type().size());
   for (size_t dim = 0; dim < window.sizes.size(); ++dim) {
+    // A cumulative op reuses the previous window, so its cost does not grow with the window.
     const bool linear = window.prefix(dim, op.operand_type(0).shape[dim]) != Prefix::kNone && op_reducer(op);
     if (!linear) cost.flops *= static_cast<double>(window.sizes[dim]);
   }
@@ -141,8 +136,8 @@ Attrs window_attrs(const Window& window) {
                {"window_strides", window.strides}};
 }
 
-// An init value per example cannot be the op's scalar: its share is computed from ones of it (of a sum, how often it
-// is counted times the value), which vmap batches like any other ops.
+// A batched init value cannot be the op's scalar. Its contribution is computed from the number of times that it counts
+// (for a sum, the number times the value), with ops that vmap batches like any others.
 void batch_init(BatchContext& context, Reducer reducer, const Window& window) {
   Builder& builder = context.builder();
   const TensorType result = context.op().result_type();
@@ -186,7 +181,7 @@ constexpr OpDef kReduceWindow{
     .infer = infer_reduce_window,
     .rule = rule_reduce_window,
     .partition = partition_reduce_window,
-    .kernel = kernel_reduce_window,
+    .prepare = prepare_reduce_window,
     .cost = cost_reduce_window,
     .vjp = vjp_reduce_window,
     .batch = batch_reduce_window,
@@ -216,7 +211,7 @@ Dims infer_windows(const InferContext& op, const Attrs& attrs, const Dims& shape
       op.fail_shape("windows, dilations and padding must be far below 2^52",
                     str("a window over dim ", dim, " of ", op.operand(0).text()), "make them smaller");
     }
-    sizes.push_back(result_size(window, dim, shape[dim]));
+    sizes.push_back(window.result_size(dim, shape[dim]));
   }
   return sizes;
 }
@@ -241,6 +236,16 @@ Window Window::of(const Attrs& attrs, int64_t ndim) {
     }
   }
   return window;
+}
+
+int64_t Window::padded_size(size_t dim, int64_t size) const {
+  const int64_t dilated = size == 0 ? 0 : (size - 1) * base_dilations[dim] + 1;
+  return low[dim] + dilated + high[dim];
+}
+
+int64_t Window::result_size(size_t dim, int64_t size) const {
+  const int64_t padded = padded_size(dim, size), spanned = (sizes[dim] - 1) * dilations[dim] + 1;
+  return padded < spanned ? 0 : (padded - spanned) / strides[dim] + 1;
 }
 
 bool Window::is_trivial(size_t dim) const { return sizes[dim] == 1 && strides[dim] == 1 && !is_padded(dim); }

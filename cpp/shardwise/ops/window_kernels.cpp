@@ -20,8 +20,7 @@ NdArray padded(KernelContext& context, const NdArray& operand, const NdArray& in
   Dims shape = operand.shape();
   bool changes = false;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const int64_t dilated = shape[dim] == 0 ? 0 : (shape[dim] - 1) * window.base_dilations[dim] + 1;
-    shape[dim] = window.low[dim] + dilated + window.high[dim];
+    shape[dim] = window.padded_size(dim, shape[dim]);
     changes = changes || window.is_padded(dim);
   }
   if (!changes) return operand;
@@ -50,23 +49,38 @@ TileCode code_of(Reducer reducer) {
   }
 }
 
+// What a reduce_window by a known reducer needs to run.
+struct PreparedWindows {
+  Window window;
+  Reducer reducer;
+  DType wide;  // in which it computes
+  TileProgram combine;
+  TensorType result;
+
+  PreparedWindows(const OpView& op, Reducer known, const TensorType& type)
+      : window(Window::of(op)),
+        reducer(known),
+        wide(is_float(type.dtype) && type.dtype != DType::kF64 ? DType::kF32 : type.dtype),
+        result(type) {
+    TileBuilder tiles;
+    const uint32_t lhs = tiles.input(wide), rhs = tiles.input(wide);
+    tiles.output(tiles.emit(code_of(reducer), {lhs, rhs}, wide));
+    combine = std::move(tiles).build();
+  }
+};
+
 class KnownWindows {
  public:
-  KnownWindows(KernelContext& context, Reducer reducer)
-      : context_(context), op_(context.op()), reducer_(reducer), window_(Window::of(op_)) {
-    const DType dtype = op_.operand_type(0).dtype;
-    wide_ = is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype;
-    init_ = converted(context, context.operand(1), wide_);
-    TileBuilder tiles;
-    const uint32_t lhs = tiles.input(wide_), rhs = tiles.input(wide_);
-    tiles.output(tiles.emit(code_of(reducer), {lhs, rhs}, wide_));
-    combine_ = std::move(tiles).build();
-  }
+  KnownWindows(KernelContext& context, const PreparedWindows& prepared)
+      : context_(context),
+        prepared_(prepared),
+        window_(prepared.window),
+        init_(converted(context, context.operand(1), prepared.wide)) {}
 
   void run() {
-    NdArray value = scanned(converted(context_, context_.operand(0), wide_));
+    NdArray value = scanned(converted(context_, context_.operand(0), prepared_.wide));
     if (!done_) value = windowed(padded(context_, value, init_, window_));
-    if (value.dtype() == op_.result_type().dtype) return context_.set_result(0, value);
+    if (value.dtype() == prepared_.result.dtype) return context_.set_result(0, value);
     convert_into(context_, context_.allocate_result(), value);
   }
 
@@ -74,13 +88,13 @@ class KnownWindows {
   // One pass for each dim of prefix form. A sum or product counts its init value for each place of padding, so that
   // there must be nothing to count.
   NdArray scanned(NdArray value) {
-    const bool repeatable = is_idempotent(reducer_) || is_neutral(reducer_, init_.scalar_at());
+    const bool repeatable = is_idempotent(prepared_.reducer) || is_neutral(prepared_.reducer, init_.scalar_at());
     for (size_t dim = 0; dim < window_.sizes.size() && repeatable; ++dim) {
       const Prefix prefix = window_.prefix(dim, value.shape()[dim]);
       if (prefix == Prefix::kNone) continue;
       const NdArray from = done_any_ ? value : contiguous_array(context_, value);
-      if (!done_any_) value = NdArray::empty(wide_, from.shape());
-      scan(context_, from, value, dim, prefix, reducer_, init_);
+      if (!done_any_) value = NdArray::empty(prepared_.wide, from.shape());
+      scan(context_, from, value, dim, prefix, prepared_.reducer, init_);
       window_.set_prefix(dim, 1, prefix);
       done_any_ = true;
     }
@@ -92,7 +106,7 @@ class KnownWindows {
   NdArray windowed(NdArray value) {
     for (size_t dim = 0; dim < window_.sizes.size(); ++dim) {
       Dims shape = value.shape();
-      shape[dim] = op_.result_type().shape[dim];
+      shape[dim] = prepared_.result.shape[dim];
       Window window = Window::trivial(value.ndim());
       window.dilations[dim] = window_.dilations[dim];
       window.strides[dim] = window_.strides[dim];
@@ -100,7 +114,7 @@ class KnownWindows {
         value = region(value, Dims(shape.size(), 0), shape, window.strides);
         continue;
       }
-      const NdArray total = NdArray::empty(wide_, shape);
+      const NdArray total = NdArray::empty(prepared_.wide, shape);
       Dims place(shape.size(), 0);
       copy_array(context_, total, place_view(value, place, window, shape));
       for (place[dim] = 1; place[dim] < window_.sizes[dim]; ++place[dim]) {
@@ -108,33 +122,26 @@ class KnownWindows {
       }
       value = total;
     }
-    const NdArray result = NdArray::empty(wide_, value.shape());
+    const NdArray result = NdArray::empty(prepared_.wide, value.shape());
     combine(broadcast_scalar(init_, value.shape()), value, result);
     return result;
   }
 
   void combine(const NdArray& lhs, const NdArray& rhs, const NdArray& to) {
-    run_tiles(combine_, std::array{lhs, rhs}, std::array{to}, pool_of(context_));
+    run_tiles(prepared_.combine, std::array{lhs, rhs}, std::array{to}, pool_of(context_));
   }
 
   KernelContext& context_;
-  OpView op_;
-  Reducer reducer_;
-  Window window_;
-  DType wide_;
+  const PreparedWindows& prepared_;
+  Window window_;  // trivial along the dims that are done
   NdArray init_;
-  TileProgram combine_;
   bool done_any_ = false, done_ = false;
 };
 
 // ---- other regions -------------------------------------------------------------------------------------------------
 
-void kernel_by_region(KernelContext& context) {
-  const OpView op = context.op();
-  const Window window = Window::of(op);
-  const TileProgram program = region_tiles(op.module(), op.regions()[0]);
-  const size_t count = op.result_count();
-  const Dims& shape = op.result_type().shape;
+void run_by_region(KernelContext& context, const Window& window, const TileProgram& program, size_t count,
+                   const Dims& shape) {
   std::vector<NdArray> totals, operands;
   for (size_t i = 0; i < count; ++i) {
     const NdArray& init = context.operand(count + i);
@@ -152,15 +159,27 @@ void kernel_by_region(KernelContext& context) {
 
 }  // namespace
 
-void kernel_reduce_window(KernelContext& context) {
-  const OpView op = context.op();
-  if (op.result_type().size() == 0) {
-    for (size_t i = 0; i < op.result_count(); ++i) context.allocate_result(i);
-    return;
+// A merged dim must have a window of one element.
+std::optional<Kernel> prepare_reduce_window(const OpView& op, const KernelTypes& types) {
+  const Window window = Window::of(op);
+  const Dims& shape = types.results[0].shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (shape[dim] != window.result_size(dim, types.operands[0].shape[dim])) return std::nullopt;
   }
-  const std::optional<Reducer> reducer = op_reducer(op);
-  if (!reducer) return kernel_by_region(context);
-  KnownWindows(context, *reducer).run();
+  const size_t count = types.results.size();
+  if (types.results[0].size() == 0) {
+    return [count](KernelContext& context) {
+      for (size_t i = 0; i < count; ++i) context.allocate_result(i);
+    };
+  }
+  if (const std::optional<Reducer> reducer = op_reducer(op)) {
+    return [prepared = PreparedWindows(op, *reducer, types.results[0])](KernelContext& context) {
+      KnownWindows(context, prepared).run();
+    };
+  }
+  return [window, program = region_tiles(op.module(), op.regions()[0]), count, shape](KernelContext& context) {
+    run_by_region(context, window, program, count, shape);
+  };
 }
 
 }  // namespace shardwise

@@ -28,7 +28,8 @@ ValueId add(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create(
 
 ValueId divide(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create("stablehlo.divide", {lhs, rhs}); }
 
-// Of a cotangent among `count` equal elements; a NaN is equal to nothing, and must not spoil the other windows.
+// Divides a cotangent among `count` equal elements. A NaN equals nothing: its count of 0 must not turn other windows'
+// shares into NaN.
 ValueId share_of(Builder& builder, ValueId cotangent, ValueId count) {
   const TensorType type = builder.module().type(count);
   const ValueId one = build_splat(builder, type.shape, scalar_of(type.dtype, 1));
@@ -60,7 +61,7 @@ ValueId sliced_along(Builder& builder, ValueId value, size_t dim, int64_t start,
 
 // ---- sums ----------------------------------------------------------------------------------------------------------
 
-// The window under which operand element j meets every result that it went into.
+// The window under which operand element j meets every result that it contributed to.
 Window mirrored(const Window& window, DimSpan from, DimSpan to) {
   Window back = window;
   back.strides = window.base_dilations;
@@ -92,13 +93,13 @@ void vjp_sum(VjpContext& context, const Window& window) {
 
 // ---- prefixes ------------------------------------------------------------------------------------------------------
 
-// Elements `by` places further on in the direction of `prefix`; 0 comes in.
+// Shifts elements by `by` positions in the direction of `prefix`, and fills with 0.
 ValueId shifted_along(Builder& builder, ValueId value, size_t dim, int64_t by, Prefix prefix) {
   return prefix == Prefix::kForward ? padded_along(builder, value, 0, dim, by, -by)
                                     : padded_along(builder, value, 0, dim, -by, by);
 }
 
-// The product of `a` with `b` shifted: 0 where nothing was shifted in, even if `a` is infinite.
+// The product of `a` with `b` shifted. It is 0 where nothing was shifted in, even if `a` is infinite there.
 ValueId multiply_shifted(Builder& builder, ValueId a, ValueId b, size_t dim, int64_t by, Prefix prefix) {
   const TensorType type = builder.module().type(a);
   const int64_t size = type.shape[dim];
@@ -110,7 +111,7 @@ ValueId multiply_shifted(Builder& builder, ValueId a, ValueId b, size_t dim, int
   return builder.create("stablehlo.select", {inside, product, build_zeros(builder, type)});
 }
 
-// y with y[i] = b[i] + a[i] * y[i - 1] (forward; from the other end y[i + 1]). Each step doubles the reach.
+// Solves y[i] = b[i] + a[i] * y[i - 1] (forward; backward with y[i + 1]). Each step doubles the reach.
 ValueId recurrence(Builder& builder, ValueId a, ValueId b, size_t dim, Prefix prefix) {
   const int64_t size = shape_of(builder, a)[dim];
   for (int64_t reach = 1; reach < size; reach *= 2) {
@@ -122,7 +123,8 @@ ValueId recurrence(Builder& builder, ValueId a, ValueId b, size_t dim, Prefix pr
 
 Prefix opposite(Prefix prefix) { return prefix == Prefix::kForward ? Prefix::kReverse : Prefix::kForward; }
 
-// Element j's part of result i is the product of what comes before j, and that from behind j to i:
+// Result i depends on element j through the product of the elements before j, and that of the elements from behind j to
+// i:
 //   dx[j] = result[j - 1] * s[j],   s[j] = cotangent[j] + x[j + 1] * s[j + 1]
 ValueId product_back(Builder& builder, ValueId x, ValueId result, ValueId cotangent, size_t dim, Prefix prefix) {
   const Prefix back = opposite(prefix);
@@ -132,8 +134,8 @@ ValueId product_back(Builder& builder, ValueId x, ValueId result, ValueId cotang
   return multiply(builder, before, behind);
 }
 
-// A result is shared among the elements so far that equal it. The results are steps: such elements lie in the step
-// alone, so that counts and shares run on while a result equals the one before it.
+// The elements so far that equal a result share its cotangent. Cumulative extrema are steps, and all these elements are
+// in one step. So counts and shares accumulate while a result equals the previous one.
 ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotangent, size_t dim, Prefix prefix) {
   const bool forward = prefix == Prefix::kForward;
   const int64_t size = shape_of(builder, x)[dim];
@@ -149,7 +151,7 @@ ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotan
 
 // ---- other windows -------------------------------------------------------------------------------------------------
 
-// One dim's windows taken apart: the elements of each become a leading dim.
+// Splits the windows of one dim: the elements of each window become a leading dim.
 class Places {
  public:
   Places(Builder& builder, const Window& window, size_t dim, int64_t results)
@@ -187,7 +189,7 @@ class Places {
   Builder& builder_;
   const Window& window_;
   size_t dim_;
-  int64_t span_;  // elements between the first and the last window's start
+  int64_t span_;  // elements from the first to the last window's start
   ValueId whole_;
 };
 
@@ -211,7 +213,7 @@ ValueId windows_back(Builder& builder, ValueId x, ValueId result, ValueId cotang
 
 // ---- all of it -----------------------------------------------------------------------------------------------------
 
-// reduce_window as steps along one dim each; ties of extrema are shared at each step.
+// reduce_window as one step per dim. Ties of extrema share the cotangent at each step.
 class Steps {
  public:
   Steps(Builder& builder, Reducer reducer, Window window)
@@ -267,7 +269,7 @@ Halves split_cotangent(Builder& builder, Reducer reducer, ValueId init, ValueId 
   return {multiply(builder, init_hit, share), multiply(builder, hit, share)};
 }
 
-// With init values among the elements: pad makes them elements, and one more is combined at the end.
+// With init values among the elements: pad turns them into elements, and one more is combined at the end.
 void vjp_with_init(VjpContext& context, Builder& builder, Reducer reducer, Window window, ValueId x, ValueId init,
                    ValueId cotangent) {
   const Window padding = window;
@@ -299,6 +301,7 @@ void vjp_by_steps(VjpContext& context, Reducer reducer, const Window& window) {
   Builder& builder = context.builder();
   const OpView op = context.op();
   const DType dtype = op.operand_type(0).dtype;
+  // 16-bit floats would lose the counts and partial products.
   const DType wide = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   const TensorType operand = op.operand_type(0);
   if (op.result_type().size() == 0) {

@@ -5,14 +5,14 @@
 #include <tuple>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/placed_values.h"
 
 namespace shardwise {
 namespace {
 
-// What decides between candidates, most important first. A reduction that is done later may meet others to be done
-// with.
+// The criteria for candidates, most important first. A later reduction may be combined with others.
 struct Price {
   double bytes = 0;
   bool reduces_early = false;
@@ -28,29 +28,32 @@ std::string short_name(std::string_view name) { return std::string(name.substr(n
 
 class Assignment {
  public:
-  explicit Assignment(Program& program)
-      : rewriter_(program.module),
-        planner_(program.module.context(), program.options.reshard_memory_limit, ReshardPlanner::Effort::kEstimate),
-        shardings_(program.module),
-        values_(rewriter_, planner_, shardings_),
-        uses_(program.module) {}
+  explicit Assignment(Module& module)
+      : source_(module),
+        target_(empty_copy(source_)),
+        builder_(target_, target_.main().body),
+        copy_(source_, target_),
+        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        placements_(module),
+        values_(source_, builder_, planner_, placements_) {}
 
-  void run(Program& program) {
+  Module run(Counters& counters) {
     const Region& body = source().region(source().main().body);
-    rewriter_.copy_arguments();
     for (const ValueId argument : body.arguments) values_.add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source(), id));
     add_results();
-    program.counters.add("assign.states", planner_.states());
-    program.module = rewriter_.finish();
+    counters.add("assign.states", planner_.states());
+    target_.stage = Stage::kAssigned;
+    return std::move(target_);
   }
 
  private:
-  const Module& source() const { return rewriter_.source(); }
+  const Module& source() const { return source_; }
+  TypeId type_of(ValueId value) const { return source().value(value).type; }
 
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
-    rewriter_.builder().set_loc(op.loc());
+    builder_.set_loc(op.loc(), source().op(op.id()).origin);
     if (traits.constraint || traits.reshard) {
       values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
     } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
@@ -69,12 +72,12 @@ class Assignment {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       operands.push_back(
-          values_.get(op.operand(i), shardings_.replicated(op.operand_type(i).ndim()), operand_cause(op, i)));
+          values_.get(op.operand(i), placements_.replicated(type_of(op.operand(i))), operand_cause(op, i)));
     }
-    const OpId made = rewriter_.copy(op, std::move(operands));
+    const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
-                  shardings_.replicated(op.result_type(i).ndim()), {});
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
+                  placements_.replicated(type_of(op.result(i))), {});
     }
   }
 
@@ -83,6 +86,7 @@ class Assignment {
     project(op, rule, false);
     shardings.add(projection_, {}, Reducer::kNone);
     const bool elsewhere = project(op, rule, true);
+    // Computing where the operands currently are may save a reshard.
     if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
     const Pending pending = pending_at_home(op, rule);
     if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
@@ -100,37 +104,39 @@ class Assignment {
     emit(op, rule, *best, pending);
   }
 
-  // Projects what propagation says, or where operands really are; whether that makes a difference.
+  // Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
     tensors_.clear();
     bool differs = false;
     for (const ValueId operand : op.operands()) {
-      const ShardingId declared = shardings_.declared(operand);
-      const ShardingId home = values_.home(operand, declared);
+      const PlacementId declared = placements_.declared(operand);
+      const PlacementId home = values_.home(operand, declared);
       differs = differs || home != declared;
-      tensors_.push_back(shardings_.find(where_they_are ? home : declared));
+      tensors_.push_back(placements_.find(where_they_are ? home : declared));
     }
-    for (size_t i = 0; i < op.result_count(); ++i)
-      tensors_.push_back(shardings_.find(shardings_.declared(op.result(i))));
-    if (!where_they_are || differs) projection_.project(rule, tensors_, FactorProjection::Missing::kClosed);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      tensors_.push_back(placements_.find(placements_.declared(op.result(i))));
+    }
+    if (!where_they_are || differs) projection_.project(rule, tensors_);
     return differs;
   }
 
   // ---- pending reductions ----
 
   Pending pending_at_home(const OpView& op, const ShardingRule& rule) {
-    std::vector<const TensorSharding*> homes;
-    for (const ValueId operand : op.operands()) homes.push_back(shardings_.find(values_.home(operand, {})));
+    std::vector<const Placement*> homes;
+    for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
     return pending_of(op, rule, homes);
   }
 
-  // Among how many ops the reduction of a value is shared if it is done before they run; 0 when somebody else asks for
-  // it in any case.
+  // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
+  // reduced anyway.
   double sharers(ValueId value, const OpView& user, Reducer reducer) const {
     const Region& body = source().region(source().main().body);
     if (std::find(body.results.begin(), body.results.end(), value) != body.results.end()) return 0;
     double count = 0;
-    for (const Use& use : uses_.uses(value)) {
+    for (const Use use : source_.uses(value)) {
+      if (!use.op) continue;
       const OpView op(source(), use.op);
       if (use.op != user.id() && !may_pass(op, source().context().sharding_rule(op), reducer)) return 0;
       ++count;
@@ -144,7 +150,7 @@ class Assignment {
     const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
     Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       double bytes = values_.bytes(op.operand(i), need);
       if (reduces_early && pending.operands[i]) {
         const double count = sharers(op.operand(i), op, pending.reducer);
@@ -154,9 +160,9 @@ class Assignment {
       price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
     }
     for (size_t i = 0; i < op.result_count(); ++i) {
-      const ShardingId made = result_sharding(shardings_, rule, compute, i);
-      const ShardingId declared = shardings_.declared(op.result(i));
-      price.bytes += planner_.bytes(source().value(op.result(i)).type, made, declared);
+      const PlacementId made = result_placement(placements_, op, rule, compute, i);
+      const PlacementId declared = placements_.declared(op.result(i));
+      price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
       price.reshards += made == declared ? 0 : 1;
     }
     return price;
@@ -166,15 +172,15 @@ class Assignment {
     std::vector<ValueId> operands;
     std::string cause;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const ShardingId need = operand_sharding(shardings_, rule, compute, pending, i);
+      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
       operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
     if (!compute.reduced.empty()) cause = "reduction in " + short_name(op.name());
-    const OpId made = rewriter_.copy(op, std::move(operands));
+    const OpId made = copy_.op(op.id(), builder_.region(), operands);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), rewriter_.target().result(made, static_cast<uint32_t>(i)),
-                  result_sharding(shardings_, rule, compute, i), cause);
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
+                  result_placement(placements_, op, rule, compute, i), cause);
     }
   }
 
@@ -183,34 +189,36 @@ class Assignment {
   }
 
   void add_results() {
-    Function& main = rewriter_.target().main();
+    Function& main = target_.main();
     const std::vector<ValueId>& results = source().region(source().main().body).results;
     const std::vector<ShardingId>& declared = source().main().result_shardings;
     std::vector<ShardingId> shardings;
     for (size_t i = 0; i < results.size(); ++i) {
-      const ShardingId wanted = i < declared.size() && declared[i]
-                                    ? shardings_.reduced(declared[i], source().type(results[i]).ndim())
-                                    : shardings_.declared(results[i]);
+      const PlacementId wanted = i < declared.size() && declared[i]
+                                     ? placements_.reduced(declared[i], type_of(results[i]))
+                                     : placements_.declared(results[i]);
       const OpId op = source().value(results[i]).op;
-      rewriter_.builder().set_loc(op ? source().op(op).loc : source().value(results[i]).loc);
+      builder_.set_loc(op ? source().op(op).loc : source().value(results[i]).loc, source().op(op).origin);
       const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
-      rewriter_.target().region(main.body).results.push_back(result);
-      shardings.push_back(wanted);
+      target_.region(main.body).results.push_back(result);
+      shardings.push_back(placements_.sharding(wanted));
     }
     main.result_shardings = std::move(shardings);
   }
 
-  Rewriter rewriter_;
+  Module& source_;
+  Module target_;
+  Builder builder_;
+  GraphCopy copy_;
   ReshardPlanner planner_;
-  ProgramShardings shardings_;
+  ProgramPlacements placements_;
   PlacedValues values_;
-  UseLists uses_;
   FactorProjection projection_;
-  std::vector<const TensorSharding*> tensors_;
+  std::vector<const Placement*> tensors_;
 };
 
 }  // namespace
 
-void assign(Program& program) { Assignment(program).run(program); }
+Module assign(Module module, PassContext& context) { return Assignment(module).run(context.counters); }
 
 }  // namespace shardwise

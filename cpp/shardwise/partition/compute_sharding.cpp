@@ -2,7 +2,8 @@
 #include "shardwise/partition/compute_sharding.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "shardwise/mesh/digits.h"
 
 namespace shardwise {
 namespace {
@@ -14,7 +15,7 @@ bool in_all_results(const ShardingRule& rule, FactorId factor) {
   return true;
 }
 
-// Of a rule of pairs the pair that a factor is in; of any other rule all factors are in one.
+// For a rule of pairs, the pair of each factor; otherwise all factors are in one.
 std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
   std::vector<size_t> pairs(rule.factors().size(), 0);
   if (!rule.of_pairs()) return pairs;
@@ -33,13 +34,13 @@ bool in_an_operand(const ShardingRule& rule, FactorId factor) {
   return false;
 }
 
-// In all results that are computed from its operands.
+// Whether the factor is in all results that are computed from its operands.
 bool in_its_results(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId factor) {
   return rule.of_pairs() ? rule.has_factor(rule.result_tensor(pairs[factor]), factor) : in_all_results(rule, factor);
 }
 
-// Elements that an operand loses along factors of its own come back along those of a result (3x2 reshaped to 2x3):
-// there no part of the result is a tile of the operand. A broadcast only adds factors.
+// Elements of an operand's own factors reappear along a result's own factors (3x2 reshaped to 2x3). Then no part of the
+// result is a tile of the operand. A broadcast, in contrast, only adds factors.
 bool operands_lose_factors(const ShardingRule& rule, const std::vector<size_t>& pairs) {
   for (size_t f = 0; f < rule.factors().size(); ++f) {
     const auto id = static_cast<FactorId>(f);
@@ -62,23 +63,6 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     case FactorKind::kNeedReplication: break;
   }
   return false;
-}
-
-// The longest prefix of the axes that divides `size`; the axis where it ends may be split.
-AxisList evenly_dividing(const AxisList& axes, int64_t size) {
-  AxisList result;
-  for (AxisRef ref : axes) {
-    const int64_t common = std::gcd(size, ref.size);
-    if (common == ref.size) {
-      result.push_back(ref);
-      size /= common;
-      continue;
-    }
-    ref.size = common;
-    if (common > 1) result.push_back(ref);
-    break;
-  }
-  return result;
 }
 
 }  // namespace
@@ -127,10 +111,12 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
       if (t != leader) order.push_back(t);
     }
     ComputeSharding chosen = choose(projection, order, passed, passed_reducer);
+    // Results that are wanted split need no gather after the exchange.
     keep(landed(projection, chosen));
     keep(std::move(chosen));
   }
   for (size_t leader = 0; leader < tensors; ++leader) {
+    // Using fewer axes can save a reshard, at the price of more work per device.
     keep(choose(projection, std::span(&leader, 1), passed, passed_reducer));
   }
 }
@@ -150,12 +136,13 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
       if (!usable_[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
       const Factor& factor = rule_.factors()[f];
       if (leaves_pending(factor)) {
-        // All pending reductions of a value combine in one way.
+        // All pending reductions of a value must have the same reducer.
         if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
         chosen.reducer = factor.reducer;
       }
+      // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
       AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
-      if (compound_[f]) axes = evenly_dividing(axes, factor.size);
+      if (compound_[f]) axes = dividing_prefix(axes, factor.size);
       used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
       chosen.factors[f] = std::move(axes);
     }
@@ -175,6 +162,7 @@ ComputeSharding ComputeShardings::landed(const FactorProjection& projection, Com
   for (size_t f = 0; f < usable_.size(); ++f) {
     const Factor& factor = rule_.factors()[f];
     if (factor.kind != FactorKind::kReduction || !factor.exchanged || chosen.factors[f].empty()) continue;
+    // With two exchanged factors, no single dim could hold the axes of both.
     if (!exchanged.empty()) return chosen;
     exchanged = chosen.factors[f];
   }
@@ -185,7 +173,7 @@ ComputeSharding ComputeShardings::landed(const FactorProjection& projection, Com
     if (factor.kind != FactorKind::kPassThrough || compound_[f] || !in_all_results(rule_, id)) continue;
     AxisList axes = chosen.factors[f];
     append_merged(axes, exchanged);
-    // Shards of an uneven dim are not parts of the shards along its first axes.
+    // The shards of an uneven dim do not subdivide the shards along its first axes.
     if (!chosen.factors[f].empty() && factor.size % product(axes) != 0) continue;
     for (size_t t = rule_.operand_count(); t < rule_.tensor_count(); ++t) {
       const FactorSharding* wanted = projection.find(t, id);
@@ -199,6 +187,7 @@ ComputeSharding ComputeShardings::landed(const FactorProjection& projection, Com
 }
 
 void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) const {
+  // Clearing a factor may leave another dim with an incomplete factor before others, so this repeats to a fixed point.
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t t = 0; t < rule_.tensor_count(); ++t) {
@@ -225,19 +214,19 @@ bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
     if (factor.reducer != reducer) return false;
     reduces = true;
   }
+  // An op with a region that reduces nothing may apply the region in a way that is not linear.
   return reduces || op.regions().empty();
 }
 
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands) {
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands) {
   Pending pending;
   pending.operands.assign(op.operand_count(), false);
   size_t count = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
-    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->pending_reducer()))
-      return {};
+    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer)) return {};
     pending.axes = operands[i]->unreduced;
-    pending.reducer = operands[i]->pending_reducer();
+    pending.reducer = operands[i]->reducer;
     pending.operands[i] = true;
     ++count;
   }
@@ -249,17 +238,19 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const T
   return fits ? pending : Pending{};
 }
 
-ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                            const Pending& pending, size_t i) {
+PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                              const ComputeSharding& compute, const Pending& pending, size_t i) {
   const bool passes = !compute.passed.empty() && pending.operands[i];
-  return shardings.of(compute.dims(rule, i), passes ? compute.passed : AxisList{}, compute.reducer);
+  return placements.of(op.module().value(op.operand(i)).type, compute.dims(rule, i),
+                       passes ? compute.passed : AxisList{}, compute.reducer);
 }
 
-ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                           size_t i) {
+PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                             const ComputeSharding& compute, size_t i) {
   AxisList unreduced = compute.passed;
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
-  return shardings.of(compute.dims(rule, rule.result_tensor(i)), sort_and_merge(unreduced), compute.reducer);
+  return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
+                       sort_and_merge(unreduced), compute.reducer);
 }
 
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways in which the devices may share the work on one op: axes for the factors of its rule.
+// The candidate ways to share the work of one op among devices: axes for the factors of its rule.
 //
 //   dot_general ([i, k], [k, j])->([i, j])     lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result as below
 //
@@ -8,14 +8,14 @@
 //   rhs leads      k: "data"   j: "model"      lhs must be moved from i to k, the result is unreduced over data
 //   result leads   as lhs                      [{"data"}, {"model"}]
 //
-// The leader's axes go to its factors, then the other tensors fill the factors that are left, as far as no axis is used
-// twice; and each leader alone. No axes go to factors that need replication, to permutation factors, and to those of an
-// operand that a result does not have and no reducer combines (3x2 reshaped to 2x3), nor then to factors of the result
-// alone. Pairs that have nothing to do with each other (ShardingRule::of_pairs) may use the same axes. A factor of a
-// compound dim gets only axes that divide it, and only where all factors before it in the dim are fully sharded: else
-// local shards would not be tiles.
+// The leader's axes go to its factors. Then the other tensors fill the remaining factors, as long as no axis is used
+// twice. Each leader alone is a candidate, too. Three kinds of factors get no axes: those that need replication,
+// permutation factors, and factors of an operand that a result does not have and no reducer combines (3x2 reshaped to
+// 2x3). In the last case, factors of the result alone get none either. Independent pairs (ShardingRule::of_pairs) may
+// use the same axes. A factor of a compound dim gets only axes that divide it, and only if all factors before it in the
+// dim are fully sharded: otherwise local shards would not be tiles.
 //
-// Where an op exchanges the partial results of a reduction for itself, its results may come out split instead of whole:
+// If an op exchanges the partial results of a reduction itself, its results may be split instead of whole:
 //
 //   argmax ([i, j])->([i])   operand [{}, {"x"}]   result [{"x"}]    j: "x", which lands on i
 #pragma once
@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/partition/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
-#include "shardwise/propagation/program_shardings.h"
 
 namespace shardwise {
 
@@ -37,9 +37,9 @@ struct ComputeSharding {
   FactorId landing = 0;              // … this factor, behind its own
   friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
 
-  // The dims of a tensor of the rule.
+  // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
-  // Σ over factors of the local size: the work of one device.
+  // The work of one device: the sum of local sizes over all factors.
   double local_work(const ShardingRule& rule) const;
 };
 
@@ -47,7 +47,7 @@ class ComputeShardings {
  public:
   explicit ComputeShardings(const ShardingRule& rule);
 
-  // Adds, without repeating any, the candidates that the projected shardings lead to.
+  // Adds the candidates that the projected shardings lead to, without duplicates.
   void add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer);
   const std::vector<ComputeSharding>& candidates() const { return candidates_; }
 
@@ -65,22 +65,23 @@ class ComputeShardings {
   std::vector<ComputeSharding> candidates_;
 };
 
-// A pending reduction that an op could take as it is.
+// A pending reduction that an op can pass on.
 struct Pending {
   AxisList axes;
   Reducer reducer = Reducer::kNone;
   std::vector<bool> operands;  // which come unreduced
 };
 
-// Whether the op distributes over a reduction of its operands by `reducer`, as far as the op alone can say.
+// Whether the op distributes over a reduction of its operands by `reducer`, judging by the op alone.
 bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer);
-// What operands in these shardings (null: whole) leave pending, where the op can take all of that; else nothing.
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const TensorSharding* const> operands);
+// The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
+// nothing.
+Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
-// Where the tensors of an op lie that is computed so.
-ShardingId operand_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                            const Pending& pending, size_t i);
-ShardingId result_sharding(const ProgramShardings& shardings, const ShardingRule& rule, const ComputeSharding& compute,
-                           size_t i);
+// The placement of a tensor of an op that is computed with this compute sharding.
+PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                              const ComputeSharding& compute, const Pending& pending, size_t i);
+PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
+                             const ComputeSharding& compute, size_t i);
 
 }  // namespace shardwise

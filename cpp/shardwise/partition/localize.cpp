@@ -2,20 +2,22 @@
 #include "shardwise/partition/localize.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/layout.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
-#include "shardwise/propagation/program_shardings.h"
-#include "shardwise/transforms/rewriter.h"
+#include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 namespace {
 
-// What a device sums up is a part where others have the rest: the result has to say so, or it would be taken for whole.
+// A reduction over a sharded factor must leave its result unreduced.
 void check_left_unreduced(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   for (size_t f = 0; f < rule.factors().size(); ++f) {
@@ -38,38 +40,104 @@ void check_left_unreduced(const PartitionContext& context) {
   }
 }
 
+const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tensor) {
+  const size_t operands = context.op().operand_count();
+  return tensor < operands ? context.operand_layout(tensor) : context.result_layout(tensor - operands);
+}
+
+std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim) {
+  const size_t operands = context.op().operand_count();
+  const std::string name = tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
+  return str(name, " dim ", dim, " over ",
+             axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
+}
+
+// A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike. Behind the
+// axes of its own factor, a dim of a result may have those of a reduction that the op exchanges for itself.
+void check_sharded_alike(const PartitionContext& context) {
+  const ShardingRule& rule = context.rule();
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  std::vector<std::pair<size_t, size_t>> first(rule.factors().size(), {kNone, 0});  // tensor and dim, by factor
+  const bool exchanges = std::ranges::any_of(rule.factors(), &Factor::exchanged);
+  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
+    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
+      const auto factors = rule.dim(tensor, dim);
+      if (factors.size() != 1) continue;
+      auto& [known_tensor, known_dim] = first[factors[0]];
+      if (known_tensor == kNone) {
+        known_tensor = tensor;
+        known_dim = dim;
+        continue;
+      }
+      const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
+      const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
+      const bool may_land = exchanges && tensor >= context.op().operand_count() && axes.size() >= known.size();
+      if (may_land ? std::ranges::equal(known, std::span(axes).first(known.size())) : known == axes) continue;
+      fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
+                          str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
+                          "run assign on the program before");
+    }
+  }
+}
+
 class Localization {
  public:
   explicit Localization(const Module& source)
-      : rewriter_(source), emitter_(rewriter_.builder(), main_mesh(source)), values_(source.value_count()) {}
+      : source_(source),
+        target_(empty_copy(source)),
+        builder_(target_, target_.main().body),
+        emitter_(builder_, main_mesh(source)),
+        values_(source.value_count()) {}
 
-  void run(Program& program) {
-    for (const ValueId argument : rewriter_.source_body().arguments) add_argument(argument);
-    for (const OpId id : rewriter_.source_body().ops) add_op(OpView(rewriter_.source(), id));
-    Function& main = rewriter_.target().main();
-    for (const ValueId result : rewriter_.source_body().results) {
-      rewriter_.target().region(main.body).results.push_back(values_[result.index].value);
+  Module run(std::vector<LocalLayout>& layouts) {
+    const Region& body = source_.region(source_.main().body);
+    for (const ValueId argument : body.arguments) add_argument(argument);
+    for (const OpId id : body.ops) add_op(OpView(source_, id));
+    check_results();
+    Function& main = target_.main();
+    for (const ValueId result : body.results) {
+      target_.region(main.body).results.push_back(values_[result.index].value);
     }
     main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
-    layouts_.resize(rewriter_.target().value_count());
-    program.layouts = std::move(layouts_);
-    program.module = rewriter_.finish();
+    layouts_.resize(target_.value_count());
+    layouts = std::move(layouts_);
+    target_.stage = Stage::kLocal;
+    return std::move(target_);
   }
 
  private:
+  // A text may claim that it has been assigned: its results must be where main declares them.
+  void check_results() const {
+    const std::vector<ShardingId>& declared = source_.main().result_shardings;
+    const std::vector<ValueId>& results = source_.region(source_.main().body).results;
+    for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
+      if (!declared[i]) continue;
+      const LocalLayout& layout = values_[results[i].index].layout;
+      const TensorSharding& wanted = source_.context().sharding(declared[i]);
+      const bool is_there = layout.unreduced.empty() &&
+                            std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+      if (is_there) continue;
+      const ShardingId found = source_.value(results[i]).sharding;
+      const std::string got = found ? short_text(source_.context().sharding(found)) : "no sharding";
+      fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
+                          "run assign on the program before");
+    }
+  }
+
   void add_argument(ValueId argument) {
-    LocalValue local{.value = {}, .layout = layout_of(rewriter_.source(), argument)};
-    const TensorType& type = rewriter_.source().type(argument);
-    local.value = rewriter_.add_argument(argument, context().tensor(type.dtype, local.layout.local_shape()));
+    LocalValue local{.value = {}, .layout = layout_of(source_, argument)};
+    const TensorType& type = source_.type(argument);
+    local.value = target_.add_argument(builder_.region(), context().tensor(type.dtype, local.layout.local_shape()),
+                                       source_.value(argument).loc);
     keep(argument, std::move(local));
   }
 
   void add_op(const OpView& op) {
-    rewriter_.builder().set_loc(op.loc());
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       const LocalValue& operand = values_[op.operand(0).index];
-      LocalValue result{.value = {}, .layout = layout_of(rewriter_.source(), op.result())};
+      LocalValue result{.value = {}, .layout = layout_of(source_, op.result())};
       result.value = localize_collective(emitter_, op, operand.value, operand.layout, result.layout);
       keep(op.result(), std::move(result));
       return;
@@ -78,24 +146,33 @@ class Localization {
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
-    for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(rewriter_.source(), op.result(i))});
+    for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(source_, op.result(i))});
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
-    check_left_unreduced(partition);
+    try {
+      check_left_unreduced(partition);
+      check_sharded_alike(partition);
+    } catch (Error& error) {
+      error.at(context().location_text(op.loc()));
+      throw;
+    }
     std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), std::move(made[i]));
   }
 
   void keep(ValueId global, LocalValue local) {
-    // A value that an op hands through keeps the layout it was made with.
+    // A value that an op returns unchanged keeps its layout.
     if (layouts_.size() <= local.value.index) layouts_.resize(local.value.index + 1);
     LocalLayout& layout = layouts_[local.value.index];
     if (!layout.global_value) layout = local.layout;
+    target_.value(local.value).origin = source_.value(layout.global_value).origin;
     values_[global.index] = std::move(local);
   }
 
-  Context& context() { return rewriter_.target().context(); }
+  Context& context() { return target_.context(); }
 
-  Rewriter rewriter_;
+  const Module& source_;
+  Module target_;
+  Builder builder_;
   LocalEmitter emitter_;
   std::vector<LocalValue> values_;    // by global value
   std::vector<LocalLayout> layouts_;  // by local value
@@ -126,6 +203,6 @@ LocalLayout layout_of(const Module& module, ValueId value) {
   return layout;
 }
 
-void localize(Program& program) { Localization(program.module).run(program); }
+Module localize(Module module, PassContext& context) { return Localization(module).run(context.layouts); }
 
 }  // namespace shardwise

@@ -29,13 +29,13 @@ std::vector<AxisList> dim_axes(const LocalLayout& layout) {
   return dims;
 }
 
-// Cuts the end off dims that are longer than `shape`.
+// Trims dims that are longer than `shape`.
 ValueId trimmed(Builder& builder, ValueId value, const Dims& shape) {
   if (builder.module().type(value).shape == shape) return value;
   return build_slice(builder, value, Dims(shape.size(), 0), shape, Dims(shape.size(), 1));
 }
 
-// Zeros behind the end of dims that are shorter than `shape`.
+// Pads dims that are shorter than `shape` with zeros.
 ValueId padded(Builder& builder, ValueId value, const Dims& shape) {
   const TensorType type = builder.module().type(value);
   if (type.shape == shape) return value;
@@ -58,7 +58,7 @@ bool is_uneven(const LocalLayout& layout) {
   return std::any_of(layout.dims.begin(), layout.dims.end(), [](const DimLayout& dim) { return dim.uneven(); });
 }
 
-// What stands in the padding of `to` when it holds copies of the padding of `from` and, where `with_zeros`, new zeros.
+// The padding of `to` when it contains copies of the padding of `from` and, if `with_zeros`, new zeros.
 Padding moved_padding(const LocalLayout& from, const LocalLayout& to, bool with_zeros, DType dtype) {
   if (!is_uneven(to)) return {};
   const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
@@ -82,7 +82,7 @@ struct Localizer {
   const Mesh& mesh() const { return *emitter.mesh(); }
   Module& module() const { return builder().module(); }
 
-  // The operand with the dims in `axes` padded to as many blocks of the result as there are parts.
+  // The operand, with the dims in `axes` padded to one block of the result per part.
   ValueId padded_to_split(const std::vector<AxisList>& axes) const {
     Dims shape = module().type(operand).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -101,7 +101,7 @@ struct Localizer {
     const std::vector<AxisList> axes = axes_per_dim(op, mesh(), "slicing_axes");
     const ValueId whole = padded_to_split(axes);
     std::vector<ValueId> operands{whole};
-    bool wide = false;  // all start indices have one type
+    bool wide = false;  // all start indices must have one type
     for (size_t d = 0; d < axes.size(); ++d) {
       wide = wide || (!axes[d].empty() && module().type(start_of(axes[d], d)).dtype == DType::kI64);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sdy's collectives on global values as symbolic collectives on local ones:
+// Turns Shardy's collectives on global values into symbolic collectives on local values:
 //
 //   %1 = sdy.all_slice [{"x"}] %0 out_sharding=<@mesh, [{"x"}]> : tensor<17xf32>                    x = 4
 //
@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-// Emits the local form of a global collective; `operand` lies as `from`, the result as `to`. Sets the padding of `to`.
+// Emits the local form of a global collective. `operand` has the layout `from`, the result `to`, whose padding is set.
 ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,
                             LocalLayout& to);
 

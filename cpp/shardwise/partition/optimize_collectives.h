@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges equal collectives, and equal local ops, of the local program, and removes those that nobody needs: of a value
-// that was annotated, but that its users are better served with as it was before.
+// Merges equal collectives and equal local ops of the local program. Removes unused ones, such as those of an annotated
+// value whose users start from the original value.
 //
 //   %1 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 0 of tanh"}>
 //   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
 //   ->  one all_gather, with the first cause
 //
-// The reason why a collective is there does not tell two collectives apart; ops with side effects or regions stay.
+// The reason why a collective is there does not tell two collectives apart; ops with side effects stay.
 #pragma once
 
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
-void optimize_collectives(Program& program);
+Module optimize_collectives(Module module, PassContext& context);
 inline constexpr Pass kOptimizeCollectives{
     .name = "optimize_collectives",
     .doc = "merge equal collectives of the local program, and remove unused ones",
     .run = optimize_collectives,
     .needs_runnable = true,
-    .takes = {.first = Form::kLocal}};
+    .takes = {.first = Stage::kLocal}};
 
 }  // namespace shardwise

@@ -31,7 +31,7 @@ ValueId LocalEmitter::shard_offset(const DimLayout& dim) {
   return offset;
 }
 
-// Compared row by row, in one dim; repeating the answer over the other dims is a view.
+// Compares rows in one dim. Broadcasting the mask to the other dims is a view.
 ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
   ValueId& inside = insides_[{layout.axes, layout.block, layout.size}];
   if (inside) return inside;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What OpDef::partition and the localisation of collectives write with. Offsets are arithmetic on axis_index, masks are
-// ordinary ops:
+// Emits ops for OpDef::partition and for collectives. Offsets are arithmetic on axis_index, and masks are ordinary ops:
 //
 //   rows of 17 in blocks of 5 along x = 4, padding to be 0
 //     %0 = "shardwise.axis_index"() <{axes = {"x"}, mesh = @mesh}>
@@ -19,7 +18,7 @@
 
 namespace shardwise {
 
-// Appends to the local main. What depends on axes alone is made once.
+// Appends to the local main. Values that depend on axes alone are created once.
 class LocalEmitter {
  public:
   LocalEmitter(Builder& builder, MeshPtr mesh) : builder_(builder), mesh_(std::move(mesh)) {}
@@ -28,7 +27,7 @@ class LocalEmitter {
   const MeshPtr& mesh() const { return mesh_; }
   ValueId axis_index(const AxisList& axes);    // tensor<i32>
   ValueId shard_offset(const DimLayout& dim);  // tensor<i32>, or i64 where rows do not fit
-  // `value` with `fill` behind the end of dim `dim`.
+  // `value` with `fill` in the padding of dim `dim`.
   ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);
 
  private:
@@ -64,7 +63,7 @@ class LocalPartitionContext : public PartitionContext {
   const LocalLayout& result_layout(size_t i) const override { return results_[i].layout; }
   TypeId local_result_type(size_t i) const override;
   ValueId operand(size_t i) override { return operands_[i]->value; }
-  // Masks add up: what was masked along one factor stays so when the operand is masked along another.
+  // Masks accumulate: an operand masked along one factor stays masked when it is masked along another.
   ValueId masked_operand(size_t i, FactorId factor, Scalar fill) override;
   ValueId axis_index(const AxisList& axes) override { return emitter_.axis_index(axes); }
   ValueId shard_offset(const DimLayout& dim) override { return emitter_.shard_offset(dim); }

@@ -2,15 +2,10 @@
 #include "shardwise/partition/plan_reshards.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/transforms/rewriter.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {
-
-const TensorSharding* find_sharding(const Module& module, ValueId value) {
-  const ShardingId id = module.value(value).sharding;
-  return id ? &module.context().sharding(id) : nullptr;
-}
 
 Attribute axes_per_dim(const Mesh& mesh, const std::vector<AxisList>& dims) {
   AxesPerDimAttr attr;
@@ -45,40 +40,36 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
   return {"sdy.all_to_all", {{"params", std::move(params)}}};
 }
 
-TensorSharding sharding_of(const Placement& placement, const MeshPtr& mesh, Reducer reducer) {
-  TensorSharding sharding{.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = placement.unreduced};
-  for (const AxisList& axes : placement.dims) sharding.dims.push_back({axes, false, {}});
-  sharding.reducer = placement.unreduced.empty() ? Reducer::kNone : reducer;
-  return sharding;
+// The placement of a value of this type. No sharding is the whole value on every device of `mesh`.
+Placement placement_in(const Context& context, ShardingId sharding, TypeId type, const Dims* blocks,
+                       const MeshPtr& mesh) {
+  const Dims& shape = context.type(type).shape;
+  if (!sharding) return replicated_placement(mesh, shape);
+  return placement_of(context.sharding(sharding), shape, blocks == nullptr ? DimSpan() : DimSpan(*blocks));
 }
 
-bool has_default_blocks(const Placement& placement, DimSpan shape) {
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (placement.blocks[d] != ceil_div(shape[d], product(placement.dims[d]))) return false;
-  }
-  return true;
-}
-
-// Emits the steps of the plan for one reshard of the source module; returns the resharded value.
-ValueId emit(Builder& builder, ReshardPlanner& planner, const Module& source, const OpView& reshard, ValueId operand) {
+// Emits the steps of the plan for one reshard; returns the resharded value.
+ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
   Module& module = builder.module();
-  const TypeId type = source.value(reshard.operand(0)).type;
+  Context& context = module.context();
+  const ValueId operand = reshard.operand(0);
+  const Value result = module.value(reshard.result());
+  const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
-  const ShardingId to = source.value(reshard.result()).sharding;
-  const ReshardPlan& plan = planner.plan(type, from, to);
-  const TensorSharding* from_sharding = find_sharding(module, operand);
-  const TensorSharding* to_sharding = find_sharding(source, reshard.result());
-  const MeshPtr mesh = to_sharding != nullptr ? to_sharding->mesh : from_sharding->mesh;
-  const Reducer reducer = from_sharding == nullptr ? Reducer::kNone : from_sharding->pending_reducer();
+  const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
+  const Placement before = placement_in(context, from, type, module.blocks(operand), mesh);
+  const Placement after = placement_in(context, result.sharding, type, module.blocks(reshard.result()), mesh);
+  const ReshardPlan& plan = planner.plan(type, context.intern(before), context.intern(after));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
-  const Dims& shape = module.context().type(type).shape;
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
     CollectiveForm form = form_of(*mesh, step);
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
-    module.value(value).sharding = module.context().intern(sharding_of(step.after, mesh, reducer));
-    if (!has_default_blocks(step.after, shape)) module.set_blocks(value, step.after.blocks);
+    module.value(value).sharding = context.intern(sharding_of(step.after));
+    module.value(value).origin = result.origin;
+    // Later steps and localization must use the same blocks as the plan.
+    if (!step.after.has_default_blocks(context.type(type).shape)) module.set_blocks(value, step.after.local_shape());
   }
   return value;
 }
@@ -89,49 +80,46 @@ size_t ReshardPlanner::KeyHash::operator()(const Key& key) const {
   return hash_combine(hash_combine(key.type.index, key.from.index), key.to.index);
 }
 
-const ReshardPlan& ReshardPlanner::plan(TypeId type, ShardingId from, ShardingId to) {
+const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, PlacementId to) {
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   cached = std::make_unique<ReshardPlan>();
+  // Ids are unique per placement, so equal ids need no plan.
   if (from == to) return *cached;
   const TensorType& tensor = context_.type(type);
-  const MeshPtr& mesh = context_.sharding(from ? from : to).mesh;
-  const MeshPtr& to_mesh = context_.sharding(to ? to : from).mesh;
-  if (mesh != to_mesh && !mesh->same_devices(*to_mesh)) {
+  const Placement& source = context_.placement(from);
+  const Placement& target = context_.placement(to);
+  if (source.mesh != target.mesh && !source.mesh->same_devices(*target.mesh)) {
     fail<ShardingError>("reshard", "both shardings must be of one mesh, or of meshes with the same axes and devices",
-                        mesh->reference() + " and " + to_mesh->reference(), "use one mesh in all annotations");
+                        source.mesh->reference() + " and " + target.mesh->reference(),
+                        "use one mesh in all annotations");
   }
-  const auto placement = [&](ShardingId id) {
-    if (id) return placement_of(context_.sharding(id), tensor.shape);
-    return placement_of(TensorSharding::fully_replicated(mesh, tensor.ndim()), tensor.shape);
-  };
-  *cached = search_reshard({.mesh = mesh.get(),
-                            .shape = tensor.shape,
+  *cached = search_reshard({.shape = tensor.shape,
                             .item_size = item_size(tensor.dtype),
-                            .from = placement(from),
-                            .to = placement(to),
-                            .memory_limit = memory_limit_,
+                            .from = source,
+                            .to = target,
                             .align_axes = effort_ == Effort::kBest});
   states_ += cached->states;
   return *cached;
 }
 
-void plan_reshards(Program& program) {
-  Rewriter rewriter(program.module);
-  ReshardPlanner planner(program.module.context(), program.options.reshard_memory_limit);
-  rewriter.copy_arguments();
-  for (const OpId id : rewriter.source_body().ops) {
-    const OpView op(rewriter.source(), id);
-    if (!op.def().traits.reshard) {
-      rewriter.copy(op);
-      continue;
-    }
-    rewriter.builder().set_loc(op.loc());
-    rewriter.set(op.result(), emit(rewriter.builder(), planner, rewriter.source(), op, rewriter.get(op.operand(0))));
+Module plan_reshards(Module module, PassContext& context) {
+  ReshardPlanner planner(module.context());
+  Rewrite rewrite(module);
+  const std::vector<OpId> ops = module.region(module.main().body).ops;
+  for (const OpId id : ops) {
+    const OpView op(module, id);
+    if (!op.def().traits.reshard) continue;
+    const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
+      builder.set_loc(op.loc(), module.op(id).origin);
+      return emit(builder, planner, op);
+    });
+    rewrite.replace(id, std::span(&moved, 1));
   }
-  rewriter.return_mapped_results();
-  program.counters.add("plan_reshards.states", planner.states());
-  program.module = rewriter.finish();
+  rewrite.commit();
+  context.counters.add("plan_reshards.states", planner.states());
+  if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
+  return module;
 }
 
 }  // namespace shardwise

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard_search.h):
+// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h):
 //
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
 //
-// The reason that `assign` gave a reshard (attribute `cause`) goes to each of its collectives. Where a step leaves a
-// dim in blocks other than ceil(size / shards), the value's blocks say so (Module::blocks).
+// The cause that `assign` gave a reshard (attribute `cause`) is copied to each of its collectives. If a step leaves a
+// dim in blocks other than ceil(size / shards), the value's blocks record it (Module::blocks).
 #pragma once
 
 #include <memory>
@@ -17,44 +17,40 @@
 
 namespace shardwise {
 
-// Plans by (type, from, to), each made once.
+// Plans by (type, from, to). Each is computed once.
 class ReshardPlanner {
  public:
-  // Estimates leave the axes as the shardings cut them: an upper bound, for a part of the states.
+  // Estimates cut axes only where the placements do: an upper bound, for fewer states.
   enum class Effort : uint8_t { kEstimate, kBest };
-  explicit ReshardPlanner(Context& context, int64_t memory_limit = 0, Effort effort = Effort::kBest)
-      : context_(context), memory_limit_(memory_limit), effort_(effort) {}
+  explicit ReshardPlanner(Context& context, Effort effort = Effort::kBest) : context_(context), effort_(effort) {}
 
-  // Both shardings are closed and of meshes with the same devices. No id is the whole value on every device.
-  const ReshardPlan& plan(TypeId type, ShardingId from, ShardingId to);
-  double bytes(TypeId type, ShardingId from, ShardingId to) { return from == to ? 0 : plan(type, from, to).bytes; }
+  // Both placements are on meshes with the same devices. No id means that the program has no mesh.
+  const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
+  double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
   int64_t states() const { return states_; }  // looked at by all searches
 
  private:
   struct Key {
     TypeId type;
-    ShardingId from, to;
+    PlacementId from, to;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
     size_t operator()(const Key& key) const;
   };
   Context& context_;
-  int64_t memory_limit_;
   Effort effort_;
   int64_t states_ = 0;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
 };
 
-// The name of the attribute that says why a reshard or a collective is there.
-inline constexpr std::string_view kCauseAttr = "cause";
-
-void plan_reshards(Program& program);
+// A program that `assign` has not seen stays at its stage.
+Module plan_reshards(Module module, PassContext& context);
 inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .doc = "turn each reshard into the cheapest collectives",
                                     .run = plan_reshards,
                                     .needs_runnable = true,
-                                    .takes = {.last = Form::kPlanned},
-                                    .makes = Form::kPlanned};
+                                    .takes = {.last = Stage::kResharded},
+                                    .makes = Stage::kResharded};
 
 }  // namespace shardwise

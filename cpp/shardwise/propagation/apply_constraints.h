@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a constraint says about its operand, before propagation starts:
+// Applies constraints to their operands before propagation starts:
 //
-//   %1 = sine %0                                             %1 takes [{"x"}, {}] at once, as nothing else speaks for
-//   %2 = sdy.sharding_constraint %1 <@mesh, [{"x"}, {}]>     it; so a constraint nobody uses still counts
+//   %1 = sine %0                                             %1 gets [{"x"}, {}] at once, because no other annotation
+//   %2 = sdy.sharding_constraint %1 <@mesh, [{"x"}, {}]>     covers it; so an unused constraint has an effect, too
 //
-// This happens when the constraint closes every dim, the operand has no sharding, and no other constraint on it
-// differs. And of a chain of constraints on a value, later users of the value get the last one.
+// This happens if the constraint closes every dim, the operand has no sharding, and no other constraint on it differs.
+// In a chain of constraints on a value, later users of the value use the last constraint.
 #pragma once
 
 #include "shardwise/ir/module.h"

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/propagation/program_shardings.h"
+#include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 namespace {
@@ -31,7 +31,7 @@ class Closer {
   }
 
  private:
-  // The scalars of a reduction's body are no program of their own: nothing is said about them.
+  // Scalars in the body of a reduction get no sharding, because they are not values of the program.
   void close_value(ValueId id, bool nested) {
     Value& value = module_.value(id);
     if (value.sharding) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last step of propagation: what no axis has joined stays whole.
+// The last step of propagation: dims without axes become replicated.
 //
 //   %0: [{"data", ?}p1, {?}], replicated={"model"}   ->   %0: [{"data"}, {}]
 //   %1: nothing                                      ->   %1: [{}, {}]
@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// Closes every dim, drops priorities and replicated lists, and makes values without sharding whole on every device.
+// Closes every dim, drops priorities and replicated lists, and replicates values without a sharding.
 void close_shardings(Module& module);
 
 }  // namespace shardwise

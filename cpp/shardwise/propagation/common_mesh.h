@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mesh that tensors of one op are sharded on. Only then can they tell each other anything.
+// The mesh of the shardings of one op's tensors. Shardings propagate only between tensors on one mesh.
 //
 //   common_mesh(context, {<@m, …>, none, <@m, …>})     @m
 //   common_mesh(context, {<@m, …>, <@n, …>})           null, unless both have the same devices: then the first, @m
@@ -12,7 +12,8 @@
 
 namespace shardwise {
 
-// Under the first of its names; null when the meshes differ, when there is none, or when it has no axes to hand on.
+// Returns the mesh under the first of its names. Null when the meshes differ, when there is none, or when it has no
+// axes.
 inline const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
   const MeshPtr* common = nullptr;
   for (ShardingId id : shardings) {

@@ -2,21 +2,15 @@
 #include "shardwise/propagation/data_flow_edges.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/manual.h"
 
 namespace shardwise {
 namespace {
-
-void for_each_op(const Module& module, RegionId region, const std::function<void(OpId)>& visit) {
-  for (const OpId id : module.region(region).ops) {
-    visit(id);
-    for (const RegionId inner : module.regions(id)) for_each_op(module, inner, visit);
-  }
-}
 
 std::vector<DataFlowEdge> edges_of(const Module& module, OpId id) {
   std::vector<DataFlowEdge> edges;
@@ -29,91 +23,76 @@ bool is_edge(const Module& module, OpId id) { return module.op(id).def->traits.d
 
 class EdgeAdder {
  public:
-  explicit EdgeAdder(Module& module) : module_(module) {
-    for (const Function& function : module_.functions) {
-      for_each_op(module_, function.body, [&](OpId id) {
-        if (is_edge(module_, id)) known_.insert(module_.operands(id)[0]);
-        has_flow_ = has_flow_ || module_.op(id).def->flow != nullptr;
-      });
-    }
+  explicit EdgeAdder(Module& module) : module_(module), rewrite_(module) {
+    walk(module_, [&](OpId id) {
+      if (is_edge(module_, id)) known_.insert(module_.operands(id)[0]);
+      has_flow_ = has_flow_ || module_.op(id).def->flow != nullptr;
+    });
   }
 
   void run() {
     if (!has_flow_) return;
-    for (const Function& function : module_.functions) keep_manual_axes(function.body);
+    walk<Order::kRegionsFirst>(module_, [&](OpId id) { keep_manual_axes(id); });
     for (const Function& function : module_.functions) add(function.body);
-    for (const Function& function : module_.functions) replace(function.body);
   }
 
  private:
   // What a manual computation takes and gives is the same on all devices of a manual axis that splits none of its dims,
   // and must stay so.
-  void keep_manual_axes(RegionId region) {
-    for (const OpId id : module_.region(region).ops) {
-      for (const RegionId inner : module_.regions(id)) keep_manual_axes(inner);
-      for (const DataFlowEdge& edge : edges_of(module_, id)) {
-        if (!edge.outside || edge.manual_axes.empty()) continue;
-        TensorSharding sharding = module_.context().sharding(edge.outside);
-        for (const AxisRef& axis : edge.manual_axes) {
-          const AxisList used = sharding.axes_used();
-          const bool is_used = std::ranges::any_of(used, [&](const AxisRef& ref) { return ref.axis == axis.axis; });
-          if (!is_used) sharding.replicated.push_back(axis);
-        }
-        std::ranges::sort(sharding.replicated);
-        module_.value(edge.owner).sharding = module_.context().intern(sharding);
+  void keep_manual_axes(OpId id) {
+    for (const DataFlowEdge& edge : edges_of(module_, id)) {
+      if (!edge.outside || edge.manual_axes.empty()) continue;
+      TensorSharding sharding = module_.context().sharding(edge.outside);
+      for (const AxisRef& axis : edge.manual_axes) {
+        const AxisList used = sharding.axes_used();
+        const bool is_used = std::ranges::any_of(used, [&](const AxisRef& ref) { return ref.axis == axis.axis; });
+        if (!is_used) sharding.replicated.push_back(axis);
       }
+      std::ranges::sort(sharding.replicated);
+      module_.value(edge.owner).sharding = module_.context().intern(sharding);
     }
   }
 
-  void add_edge(RegionId region, const DataFlowEdge& edge, LocId loc) {
-    if (module_.type(edge.owner).dtype == DType::kToken || !known_.insert(edge.owner).second) return;
-    Builder builder(module_, region, loc);
-    const ValueId result = create_data_flow_edge(builder, edge.owner);
-    replacement_[edge.owner] = result;
-    const ShardingId declared = module_.value(edge.owner).sharding;
-    module_.value(result).sharding = declared;
-    if (!declared || !edge.target_inside) return;
-    const TensorSharding inside = seen_from_inside(module_.context().sharding(declared), edge.manual_axes);
-    module_.value(result).sharding = module_.context().intern(inside);
-  }
-
-  // The ops of a region are appended again in order, each with the edges of its results behind it.
+  // Those of its arguments at its begin, and behind each op those of its results.
   void add(RegionId region) {
-    std::vector<OpId> ops;
-    ops.swap(module_.region(region).ops);
     if (const OpId owner = module_.region(region).op) {
-      for (const DataFlowEdge& edge : edges_of(module_, owner)) {
-        const Value& value = module_.value(edge.owner);
-        if (!value.op && value.region == region) add_edge(region, edge, module_.op(owner).loc);
-      }
+      add_edges(owner, [&](const Value& value) { return value.region == region; });
     }
+    const std::vector<OpId> ops = module_.region(region).ops;
     for (const OpId id : ops) {
-      module_.region(region).ops.push_back(id);
-      const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
-      for (const RegionId body : inner) add(body);
-      for (const DataFlowEdge& edge : edges_of(module_, id)) {
-        if (module_.value(edge.owner).op == id) add_edge(region, edge, module_.op(id).loc);
-      }
+      for (size_t r = 0; r < module_.regions(id).size(); ++r) add(module_.regions(id)[r]);
+      add_edges(id, [&](const Value& value) { return value.op == id; });
     }
   }
 
-  void replace(RegionId region) {
-    const auto replaced = [&](ValueId& value) {
-      if (const auto it = replacement_.find(value); it != replacement_.end()) value = it->second;
-    };
-    for (const OpId id : module_.region(region).ops) {
-      if (!is_edge(module_, id) || !replacement_.contains(module_.operands(id)[0])) {
-        for (ValueId& operand : module_.operands(id)) replaced(operand);
-      }
-      for (const RegionId inner : module_.regions(id)) replace(inner);
+  template <class Belongs>
+  void add_edges(OpId id, Belongs belongs) {
+    std::optional<Cursor> at;  // behind the first value: the others follow in order
+    for (const DataFlowEdge& edge : edges_of(module_, id)) {
+      if (!belongs(module_.value(edge.owner)) || module_.type(edge.owner).dtype == DType::kToken) continue;
+      if (!known_.insert(edge.owner).second) continue;
+      if (!at) at = rewrite_.behind(edge.owner);
+      add_edge(edge, *at, module_.op(id).loc);
     }
-    for (ValueId& result : module_.region(region).results) replaced(result);
+  }
+
+  void add_edge(const DataFlowEdge& edge, Cursor at, LocId loc) {
+    const ValueId result =
+        rewrite_.insert(at, loc, [&](Builder& builder) { return create_data_flow_edge(builder, edge.owner); });
+    Value& made = module_.value(result);
+    made.sharding = module_.value(edge.owner).sharding;
+    made.origin = module_.value(edge.owner).origin;
+    if (made.sharding && edge.target_inside) {
+      const TensorSharding inside = seen_from_inside(module_.context().sharding(made.sharding), edge.manual_axes);
+      made.sharding = module_.context().intern(inside);
+    }
+    rewrite_.replace(edge.owner, result, made.op);
   }
 
   Module& module_;
+  Rewrite rewrite_;
   bool has_flow_ = false;
-  std::unordered_set<ValueId> known_;                 // owners that have an edge
-  std::unordered_map<ValueId, ValueId> replacement_;  // owner to edge
+  std::unordered_set<ValueId> known_;  // owners that have an edge
 };
 
 class EdgeSinker {
@@ -125,7 +104,9 @@ class EdgeSinker {
     provenance_.edges = edges_.all();
     provenance_.edges_are_sunk = true;
     for (const auto& [op, edge] : edges_.all()) sink(op, edge);
-    for (const Function& function : module_.functions) remove(function.body);
+    Rewrite rewrite(module_);
+    for (const auto& [op, edge] : edges_.all()) rewrite.replace(op, module_.operands(op).first(1));
+    rewrite.commit();
     hand_on_history();
   }
 
@@ -138,7 +119,8 @@ class EdgeSinker {
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
-  // A manual computation's argument is said to be sharded as its operand, the edge as the inside sees it.
+  // An argument of a manual computation has the annotation of its operand; its edge has the sharding as seen from
+  // inside.
   ShardingId said_of_owner(ValueId edge, ShardingId sharding) const {
     const auto it = inside_.find(edge);
     if (it == inside_.end() || !sharding) return sharding;
@@ -167,24 +149,11 @@ class EdgeSinker {
     }
   }
 
-  void remove(RegionId region) {
-    const auto replaced = [&](ValueId& value) {
-      if (const auto it = owner_.find(value); it != owner_.end()) value = it->second;
-    };
-    std::vector<OpId>& ops = module_.region(region).ops;
-    std::erase_if(ops, [&](OpId id) { return edges_.find(id) != nullptr; });
-    for (const OpId id : ops) {
-      for (ValueId& operand : module_.operands(id)) replaced(operand);
-      for (const RegionId inner : module_.regions(id)) remove(inner);
-    }
-    for (ValueId& result : module_.region(region).results) replaced(result);
-  }
-
   Module& module_;
   Provenance& provenance_;
   DataFlowEdges edges_;
   std::unordered_map<ValueId, ValueId> owner_;               // by edge
-  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of what is inside a manual region
+  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of values inside a manual region
 };
 
 }  // namespace
@@ -192,17 +161,13 @@ class EdgeSinker {
 DataFlowEdges::DataFlowEdges(const Module& module) {
   std::unordered_map<ValueId, DataFlowEdge> by_owner;
   std::vector<OpId> edge_ops;
-  for (const Function& function : module.functions) {
-    for_each_op(module, function.body, [&](OpId id) {
-      if (is_edge(module, id)) edge_ops.push_back(id);
-    });
-  }
+  walk(module, [&](OpId id) {
+    if (is_edge(module, id)) edge_ops.push_back(id);
+  });
   if (edge_ops.empty()) return;
-  for (const Function& function : module.functions) {
-    for_each_op(module, function.body, [&](OpId id) {
-      for (DataFlowEdge& edge : edges_of(module, id)) by_owner.emplace(edge.owner, std::move(edge));
-    });
-  }
+  walk(module, [&](OpId id) {
+    for (DataFlowEdge& edge : edges_of(module, id)) by_owner.emplace(edge.owner, std::move(edge));
+  });
   std::ranges::sort(edge_ops);
   for (const OpId id : edge_ops) {
     const ValueId owner = module.operands(id)[0];
@@ -220,12 +185,10 @@ const DataFlowEdge* DataFlowEdges::find(OpId edge_op) const {
 std::vector<DataFlowEdge> bare_edges(const Module& module) {
   std::vector<DataFlowEdge> edges;
   std::unordered_set<ValueId> behind_edges;
-  for (const Function& function : module.functions) {
-    for_each_op(module, function.body, [&](OpId id) {
-      if (is_edge(module, id)) behind_edges.insert(module.operands(id)[0]);
-      for (DataFlowEdge& edge : edges_of(module, id)) edges.push_back(std::move(edge));
-    });
-  }
+  walk(module, [&](OpId id) {
+    if (is_edge(module, id)) behind_edges.insert(module.operands(id)[0]);
+    for (DataFlowEdge& edge : edges_of(module, id)) edges.push_back(std::move(edge));
+  });
   std::erase_if(edges, [&](const DataFlowEdge& edge) { return behind_edges.contains(edge.owner); });
   return edges;
 }

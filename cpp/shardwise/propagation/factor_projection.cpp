@@ -39,7 +39,7 @@ class AxisCursor {
   AxisRef rest_;
 };
 
-// Only the first axis can continue the last one of the factor before: within a factor, axes are merged already.
+// Only the first axis can continue the last one of the factor before, because axes within a factor are already merged.
 void append_factor_axes(AxisList& dim, const AxisList& axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (i == 0) {
@@ -69,31 +69,51 @@ const FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) con
   return sharding.mapped ? &sharding : nullptr;
 }
 
-void FactorProjection::project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
-                               Missing missing) {
+void FactorProjection::start(const ShardingRule& rule) {
   rule_ = &rule;
   tensor_count_ = rule.tensor_count();
   if (tensors_.size() < tensor_count_) tensors_.resize(tensor_count_);
-  for (size_t t = 0; t < tensor_count_; ++t) project_tensor(t, shardings[t], missing == Missing::kClosed);
 }
 
-void FactorProjection::project_tensor(size_t index, const TensorSharding* sharding, bool closed) {
+TensorFactors& FactorProjection::start_tensor(size_t index) {
   TensorFactors& tensor = tensors_[index];
   if (tensor.factors.size() < rule_->factors().size()) tensor.factors.resize(rule_->factors().size());
   for (FactorSharding& factor : tensor.factors) factor.mapped = false;
   tensor.replicated.clear();
   tensor.unreduced.clear();
   tensor.reducer = Reducer::kNone;
-  if (sharding != nullptr) {
+  return tensor;
+}
+
+void FactorProjection::project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings) {
+  start(rule);
+  for (size_t t = 0; t < tensor_count_; ++t) {
+    TensorFactors& tensor = start_tensor(t);
+    const TensorSharding* sharding = shardings[t];
+    if (sharding == nullptr) {
+      for (size_t d = 0; d < rule.ndim(t); ++d) project_dim(tensor, rule.dim(t, d), {}, false);
+      continue;
+    }
     tensor.replicated = sharding->replicated;
     tensor.unreduced = sharding->unreduced;
     tensor.reducer = sharding->reducer;
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      project_dim(tensor, rule.dim(t, d), sharding->dims[d].axes, !sharding->dims[d].open);
+    }
   }
-  for (size_t d = 0; d < rule_->ndim(index); ++d) {
-    if (sharding == nullptr) {
-      project_dim(tensor, rule_->dim(index, d), {}, closed);
-    } else {
-      project_dim(tensor, rule_->dim(index, d), sharding->dims[d].axes, !sharding->dims[d].open);
+}
+
+void FactorProjection::project(const ShardingRule& rule, std::span<const Placement* const> placements) {
+  start(rule);
+  for (size_t t = 0; t < tensor_count_; ++t) {
+    TensorFactors& tensor = start_tensor(t);
+    const Placement* placement = placements[t];
+    if (placement != nullptr) {
+      tensor.unreduced = placement->unreduced;
+      tensor.reducer = placement->reducer;
+    }
+    for (size_t d = 0; d < rule.ndim(t); ++d) {
+      project_dim(tensor, rule.dim(t, d), placement == nullptr ? AxisSpan() : AxisSpan(placement->dims[d].axes), true);
     }
   }
 }
@@ -108,7 +128,7 @@ void FactorProjection::project_dim(TensorFactors& tensor, std::span<const Factor
     factor.overflow.clear();
     factor.mapped = true;
     factor.minor_most = i + 1 == factors.size();
-    // Behind an overflow the next factor is closed, and any further one is not to be had at all.
+    // After an overflow, the next factor is closed, and further factors are not available.
     factor.closed = closed || has_overflow;
     if (has_overflow) return;
     if (factor.minor_most) return cursor.take_all(factor.axes);

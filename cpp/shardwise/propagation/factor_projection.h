@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From dims to factors and back: the shardings of an op's tensors, seen through its sharding rule.
+// Projects the shardings of an op's tensors to the factors of its sharding rule, and back.
 //
 //   reshape ([ij])->([i, j]) {i=2, j=4}   mesh a=4
 //   operand 8{"a"}         i: {"a":(1)2}   j: {"a":(2)2}     the first two-fold split fills i, the rest goes to j
 //   result  2{} x 4{?}     i: {} closed    j: {} open
 //
 // Axes fill the factors of a dim from major to minor. A factor that is not the last takes only as much as divides it
-// (an axis may be split for that). When factor and axis are coprime, this axis and all behind it are *overflow* of that
-// factor, and the factors behind it can take nothing. The last factor of a dim takes whatever is left, divisible or
-// not.
+// (which may split an axis). When factor and axis are coprime, this axis and all following ones are *overflow* of that
+// factor, and the following factors get nothing. The last factor of a dim takes the rest, divisible or not.
 //
-// Back, a dim is the axes of its factors, one after another, as far as they need no strides: a factor that is not fully
-// sharded, or that has overflow, is the last one.
+// Back, a dim consists of the axes of its factors, one after another, as long as shards stay contiguous: a factor that
+// is not fully sharded, or that has overflow, is the last one.
 //
-// One FactorProjection is meant to be used for many ops: it keeps its storage.
+// One FactorProjection keeps its storage, so it should be reused for many ops.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "shardwise/ir/sharding_rule.h"
-#include "shardwise/mesh/sharding.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
 
@@ -45,11 +44,10 @@ size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor);
 
 class FactorProjection {
  public:
-  // One sharding per tensor of the rule, operands first; null where a tensor has none, which is open or, for the passes
-  // after propagation, closed.
-  enum class Missing : uint8_t { kOpen, kClosed };
-  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings,
-               Missing missing = Missing::kOpen);
+  // One sharding per tensor of the rule, operands first. Null means that a tensor has none: it is open.
+  void project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings);
+  // After propagation, where all dims are closed. Null means replicated.
+  void project(const ShardingRule& rule, std::span<const Placement* const> placements);
 
   const ShardingRule& rule() const { return *rule_; }
   size_t tensor_count() const { return tensor_count_; }
@@ -60,11 +58,12 @@ class FactorProjection {
   FactorSharding* find(size_t tensor, FactorId factor);
   const FactorSharding* find(size_t tensor, FactorId factor) const;
 
-  // The tensor's sharding that its factors now stand for. Priorities are dropped.
+  // The tensor's sharding, projected back from its factors. Drops priorities.
   TensorSharding sharding(size_t tensor, const MeshPtr& mesh) const;
 
  private:
-  void project_tensor(size_t tensor, const TensorSharding* sharding, bool closed);
+  void start(const ShardingRule& rule);
+  TensorFactors& start_tensor(size_t tensor);
   void project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes, bool closed);
 
   const ShardingRule* rule_ = nullptr;

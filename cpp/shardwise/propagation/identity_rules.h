@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rule of what hands a value on as it is: a data-flow edge with its sources, main with a value that it returns.
+// The rules of values that pass through unchanged: a data-flow edge with its sources, main with a returned value.
 //
 //   IdentityRules identities(context);
 //   identities.of(type, 2)       // tensor<8x4xf32>: ([i, j], [i, j])->([i, j]) {i=8, j=4}
@@ -20,7 +20,7 @@ class IdentityRules {
  public:
   explicit IdentityRules(const Context& context) : context_(context) {}
 
-  // Of so many operands and one result; lives as long as this.
+  // The rule of that many operands and one result. Lives as long as this object.
   const ShardingRule& of(TypeId type, size_t operands) {
     std::unique_ptr<ShardingRule>& known = rules_[{type, operands}];
     if (known == nullptr) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replaces every sharding of a module by a function of it: those of values, of results of functions, and in attributes.
-// Each distinct sharding is asked for once, in the order of the text: a function's arguments, its results, its ops.
+// Calls the function once for each distinct sharding, in the order of the text: a function's arguments, results, ops.
 //
 //   map_shardings(module, [](const TensorSharding& sharding) { return sharding.closed(); });
 #pragma once

@@ -7,23 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/propagation/apply_constraints.h"
-#include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/data_flow_edges.h"
-#include "shardwise/propagation/lift_inlined_meshes.h"
 #include "shardwise/propagation/op_propagation.h"
 #include "shardwise/propagation/propagation_graph.h"
-#include "shardwise/propagation/remove_size_one_axes.h"
 #include "shardwise/propagation/rules_by_op.h"
-#include "shardwise/propagation/sharding_groups.h"
-#include "shardwise/propagation/shardy/divisible_borders.h"
-#include "shardwise/propagation/split_constants.h"
 #include "shardwise/propagation/step_recorder.h"
 #include "shardwise/propagation/user_priorities.h"
 #include "shardwise/propagation/value_classes.h"
 #include "shardwise/propagation/visit_queue.h"
-#include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/simplify.h"
 
 namespace shardwise {
 namespace {
@@ -273,40 +264,20 @@ class Propagation {
 
 }  // namespace
 
-void propagate_shardings(Module& module, Strategy strategy, Priorities priorities, Provenance& provenance,
-                         Counters& counters, bool conservative, Setting setting) {
+void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
+                         Setting setting) {
+  Provenance& provenance = context.provenance;
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
-  Propagation propagation(module, strategy, provenance, conservative, setting);
+  Propagation propagation(module, strategy, provenance, context.options.conservative, setting);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
   provenance.basic = strategy == Strategy::kBasic;
-  provenance.conservative = conservative;
-  counters.add("propagate.visits", propagation.visits());
-  counters.add("propagate.distinct_visits", propagation.distinct_visits());
-  counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
-}
-
-void propagate(Program& program) {
-  Module& module = program.module;
-  lift_inlined_meshes(module);
-  remove_size_one_axes(module);
-  const std::set<std::string> called = calls_to_regions(module);
-  program.counters.add("propagate.copies", split_constants(module));
-  add_data_flow_edges(module);
-  record_annotations(module, program.provenance);
-  apply_constraints(module, program.provenance);
-  sync_sharding_groups(module, program.provenance, program.warnings);
-  propagate_shardings(module, program.options.strategy, program.options.priorities, program.provenance,
-                      program.counters, program.options.conservative, Setting::kPipeline);
-  sink_data_flow_edges(module, program.provenance);
-  drop_sharding_groups(module);
-  // A constraint that nobody uses has said what it had to say.
-  remove_unused_ops(module, UnusedConstraints::kRemove);
-  if (program.options.strict_divisible) shrink_borders_to_divisible(module);
-  if (program.options.close_shardings) close_shardings(module);
-  regions_to_calls(module, called);
+  provenance.conservative = context.options.conservative;
+  context.counters.add("propagate.visits", propagation.visits());
+  context.counters.add("propagate.distinct_visits", propagation.distinct_visits());
+  context.counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));
 }
 
 }  // namespace shardwise

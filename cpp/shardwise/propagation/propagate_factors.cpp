@@ -18,6 +18,13 @@ bool begins(const AxisRef& shorter, const AxisRef& longer) {
   return shorter.pre == longer.pre && reaches_into(shorter, longer);
 }
 
+bool begins(AxisSpan shorter, AxisSpan longer) {
+  if (shorter.empty()) return true;
+  const size_t last = shorter.size() - 1;
+  return longer.size() > last && std::equal(shorter.begin(), shorter.end() - 1, longer.begin()) &&
+         begins(shorter[last], longer[last]);
+}
+
 namespace {
 
 bool reaches_into(const AxisRef& axis, AxisSpan list) {
@@ -91,7 +98,7 @@ bool cut_before(std::optional<AxisRef>& ref, AxisSpan others, AxisObserver* why,
   return true;
 }
 
-// The part of `ref` that collides with no other factor of the tensor.
+// The prefix of `ref` that no other factor of the tensor uses.
 std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const TensorFactors& tensor,
                                              size_t factor_count, FactorId factor, AxisObserver* why) {
   for (size_t f = 0; f < factor_count; ++f) {
@@ -129,8 +136,8 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
   return std::nullopt;
 }
 
-// Cuts `axes` at the first one of which `allowed(ref, product of those before)` leaves only a part, or nothing; with
-// `whole_of`, at the first that is not a whole axis of that mesh.
+// Cuts `axes` at the first one of which `allowed(ref, product of those before)` returns a proper prefix or none. With
+// `whole_of`, cuts at the first one that is not a whole axis of that mesh.
 template <class Allowed>
 void truncate(AxisList& axes, const Mesh* whole_of, AxisObserver* why, Allowed allowed) {
   int64_t before = 1;
@@ -154,14 +161,8 @@ void truncate(AxisList& axes, const Mesh* whole_of, AxisObserver* why, Allowed a
   }
 }
 
-// As lists: equal but for the last axis of `shorter`, which may be the first digits of the other's.
 bool is_strict_prefix(const AxisList& shorter, const AxisList& longer) {
-  if (shorter.empty()) return !longer.empty();
-  if (shorter.size() > longer.size()) return false;
-  const size_t last = shorter.size() - 1;
-  if (!std::equal(shorter.begin(), shorter.end() - 1, longer.begin())) return false;
-  if (shorter.size() == longer.size() && shorter[last] == longer[last]) return false;
-  return begins(shorter[last], longer[last]);
+  return begins(shorter, longer) && shorter != longer;
 }
 
 int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
@@ -274,7 +275,7 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   return any;
 }
 
-// Who wins a conflict: the factor whose axes come from the larger tensor.
+// Decides conflicts: the factor whose axes come from the larger tensor wins.
 void FactorPropagation::order_candidates(const FactorProjection& projection, bool elementwise) {
   const size_t factor_count = projection.rule().factors().size();
   order_.clear();
@@ -309,7 +310,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     axes_ = candidates_[factor];
     AxisObserver* why = observer_ != nullptr && observer_->tensor == t ? observer_of(factor, axes_) : nullptr;
     if (elementwise && t < projection.operand_count()) {
-      // An operand does not grow past a result that could not: the op would only have to gather it again.
+      // An operand must not get more axes than a result can have: the op would have to gather it again.
       for (size_t r = projection.operand_count(); r < projection.tensor_count(); ++r) {
         const FactorSharding* result = projection.find(r, factor);
         if (result == nullptr || !is_strict_prefix(result->axes, axes_)) continue;

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one op does with the shardings of its tensors, factor by factor.
+// Propagates the shardings of one op's tensors, factor by factor.
 //
 //   dot ([i, k], [k, j])->([i, j])      lhs [{"a"}, {?}]   rhs [{?}, {"b"}]   result [{?}, {?}]
 //   i has "a" in lhs, j has "b" in rhs: the result takes both, [{"a", ?}, {"b", ?}].
-//   With rhs [{?}, {"a"}] the result cannot have "a" twice. kBasic leaves it alone; kAggressive gives it to the factor
-//   of the larger tensor.
+//   With rhs [{?}, {"a"}], the result cannot have "a" twice. kBasic does not propagate it; kAggressive gives it to the
+//   factor of the larger tensor.
 //
-// Follows Shardy's strategies of the same names: the order of factors and tensors is part of the result.
+// Follows Shardy's strategies of the same names. The order of factors and tensors affects the result.
 #pragma once
 
 #include <vector>
 
-#include "shardwise/ir/pass.h"
+#include "shardwise/ir/compile_options.h"
 #include "shardwise/propagation/axis_observer.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {
 
-// Which tensors may tell which along a factor: operands the results, results the operands, or both. The numbers are
-// those of Shardy's allowed_direction.
+// The direction of propagation along a factor: operands to results, results to operands, or both. The numbers are those
+// of Shardy's allowed_direction.
 enum class Direction : uint8_t { kNone, kForward, kBackward, kBoth };
 
-// Shardy compares digits as intervals here: "x":(1)2 counts as a beginning of "x":(1)3, though no split of the axis has
-// both, so that (1)3 from further down replaces (1)2. Which of two such annotations wins is part of the contract.
+// Shardy compares digits as intervals here: "x":(1)2 counts as a prefix of "x":(1)3, although no split of the axis has
+// both. So (1)3 from a later op replaces (1)2. Which of two such annotations wins is part of the contract.
 bool reaches_into(const AxisRef& inner, const AxisRef& outer);
 bool begins(const AxisRef& shorter, const AxisRef& longer);
+// Lists are equal but for the last axis of `shorter`, which may be a beginning of the other's.
+bool begins(AxisSpan shorter, AxisSpan longer);
 
 class FactorPropagation {
  public:
@@ -37,7 +39,7 @@ class FactorPropagation {
   // Null, except where a visit is replayed.
   void observe(AxisObserver* observer) { observer_ = observer; }
 
-  // Grows factors of `projection`; `updated()` then says which of its tensors have grown.
+  // Grows factors of `projection`. `updated()` then tells which of its tensors have grown.
   void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
   const std::vector<char>& updated() const { return updated_; }
 

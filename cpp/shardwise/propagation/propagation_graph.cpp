@@ -51,7 +51,7 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
   regions.push_back(region);
 }
 
-// A counting sort filled from the back.
+// A counting sort, filled from the back.
 void PropagationGraph::index_users() {
   if (edges_.empty()) {
     use_begin_ = uses_;
@@ -85,10 +85,10 @@ void PropagationGraph::for_each_use(Visit visit) const {
   for (const Function& function : module_.functions) for_each_use(function.body, edges_of_op, visit);
 }
 
-// Which operand of its op an edge hears, or which of the values that a body of it returns.
+// The operand of its op that an edge follows, or the returned value of a body.
 uint32_t PropagationGraph::place_of(const DataFlowEdge& edge) const { return module_.value(edge.owner).index; }
 
-// What an edge hears is used where its op, or the end of a body of it, uses the value.
+// A source of an edge is used where the edge's op, or the end of a body of it, uses the value.
 template <class Visit>
 void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<OpId, std::vector<OpId>>& edges_of_op,
                                     Visit& visit) const {

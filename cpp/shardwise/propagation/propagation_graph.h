@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sweeps of propagation ask of a program, packed: of a million ops, each sweep is a walk through the memory.
+// Compact view of a program for propagation sweeps; large programs are bound by memory bandwidth.
 //
 //   %2 = add %0, %1          order     {%2, %3}
 //   %3 = dot %2, %0          users     %0: {%3, %2}   %2: {%3}          last one first
 //   return %3                uses      %0: 2   %1: 1   %2: 1   %3: 1    the return is one
 //
-// An edge op hears of the sources of its edge, and is their user: the values that reach what it stands for.
+// An edge op is notified about the sources of its edge, and counts as their user.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@
 #include "shardwise/ir/module.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagation_rounds.h"
+#include "shardwise/propagation/shardy/setting.h"
 
 namespace shardwise {
 
@@ -30,7 +31,7 @@ class PropagationGraph {
     bool is_edge = false;
   };
 
-  // Of all functions from top to bottom, bodies behind their op.
+  // The ops of all functions from top to bottom, bodies after their op.
   std::span<const OpId> order() const { return order_; }
   Role role(OpId op) const { return roles_[op.index]; }
   std::span<const ValueId> operands(OpId op) const {
@@ -39,13 +40,13 @@ class PropagationGraph {
   ValueId first_result(OpId op) const { return ValueId{tensors_[op.index].first_result}; }
   uint32_t result_count(OpId op) const { return tensors_[op.index].result_count; }
 
-  // The order of notifications. Edge ops are users of what they hear of.
+  // In the order of notifications. Edge ops are users of their sources.
   std::span<const OpId> users(ValueId value) const {
     const uint32_t begin = use_begin_[value.index];
     return std::span<const OpId>(users_).subspan(begin, use_begin_[value.index + 1] - begin);
   }
 
-  // As an operand or as a result of a region, less those dropped.
+  // Uses as an operand or as a result of a region, except dropped ones.
   uint32_t uses(ValueId value) const { return uses_[value.index]; }
   void drop_use(ValueId value) { --uses_[value.index]; }
 
@@ -59,7 +60,7 @@ class PropagationGraph {
   bool shares_operands(OpId op) const;
 
  private:
-  // The part of an Operation that sweeps ask for.
+  // The parts of an Operation that sweeps read.
   struct Tensors {
     uint32_t operand_begin, operand_count, first_result, result_count;
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which op speaks when. A user's annotation should travel along ops that change nothing about it before an op that must
-// choose sees it, so propagation goes in rounds, each to its end, each with more ops than the one before:
+// The round in which each op propagates. An annotation should travel along ops that keep it unchanged before it reaches
+// an op that must choose. So propagation runs in rounds, each to its fixed point, each with more ops than the one
+// before:
 //
 //   0  elementwise ops, reshape, transpose; dynamic slices forward; where no operand has another use
 //   1  the same, whatever the uses
@@ -9,7 +10,7 @@
 //   3  all factors
 //   4  broadcasts from operand to result as well
 //
-// Shardy's op-priority rounds: they are part of the contract, since they decide who wins a conflict.
+// These are Shardy's op-priority rounds. They are part of the contract, because they decide conflicts.
 #pragma once
 
 #include "shardwise/ir/op_def.h"
@@ -20,12 +21,11 @@ namespace shardwise {
 inline constexpr int kRounds = 5;
 inline constexpr int kLastRound = kRounds - 1;
 
-// Where propagation runs:
-//   kAlone     as Shardy's module passes, on a text as it was read. When a value has grown that an op with bodies takes
-//              and a body uses, the body is visited first; what comes to an argument of a region from behind in the
-//              last round stays outside.
-//   kPipeline  behind passes that in Shardy make the program anew: the op is visited first. No argument is left out.
-enum class Setting : uint8_t { kAlone, kPipeline };
+// What propagation puts first, beside the order of the program:
+//   kNone  nothing: one round with all ops
+//   kOps   ops that change nothing about an annotation, round by round
+//   kUser  a user's priorities, and within each of them kOps
+enum class Priorities : uint8_t { kNone, kOps, kUser };
 
 // How an op takes part in a round.
 struct Participation {
@@ -36,7 +36,7 @@ struct Participation {
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
-// One factor per dim, and nothing in its attributes that puts it elsewhere.
+// One factor per dim, and no attribute that defers the op to a later round.
 bool is_elementwise(const OpView& op);
 
 // What an op's part in every round follows from. A barrier speaks in every round, in the one direction that it allows;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of an object, in one of its variants, for a run of interned ids. A layer of a model is like the one
-// before it, so the 36th costs lookups. Propagation keeps two:
+// Caches results by an object, one of its variants, and a run of interned ids. Layers of a model are alike, so the 36th
+// layer costs lookups only. Propagation keeps two caches:
 //
 //   visits.find(rule, participation, {s1, none, s1})   ->  {s1, s1, s1}     what an op does to its shardings
 //   rules.find(op_def, attributes, {t1, t2, t3})       ->  {4}              which rule it has
 //
-// and null the first time. Entries are runs in one array: a header, the ids, the answer. The table holds where they
+// and null the first time. Entries are runs in one array: a header, the ids, the result. The table stores where they
 // start.
 #pragma once
 
@@ -21,7 +21,7 @@ class RunCache {
  public:
   RunCache() : slots_(1024, 0), runs_(1, 0) {}
 
-  // The answer; null when there is none yet. Valid until the next insert.
+  // The cached result; null if there is none yet. Valid until the next insert.
   const uint32_t* find(const void* object, uint32_t variant, std::span<const Id> ids) {
     hash_ = hash(object, variant, ids);
     for (size_t slot = hash_ & (slots_.size() - 1);; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -30,7 +30,7 @@ class RunCache {
     }
   }
 
-  // To the question that `find` has just missed. Returns what the next `find` of it returns.
+  // Stores the result for the key that `find` just missed. Returns what the next `find` of it returns.
   const uint32_t* insert(const void* object, uint32_t variant, std::span<const Id> ids,
                          std::span<const uint32_t> answer) {
     if (2 * (count_ + 1) > slots_.size()) grow();

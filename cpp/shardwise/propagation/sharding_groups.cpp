@@ -6,10 +6,12 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
@@ -21,14 +23,14 @@ namespace {
 struct Member {
   OpId op;  // the sharding_group op
   ValueId value;
-  ValueId holder;  // of its sharding: the edge that stands for the value, or the value itself
+  ValueId holder;  // the value with the sharding: its edge, or the value itself
   OpId manual;     // the innermost op around it that has local shapes inside; none outside of all
 };
 
 class GroupSync {
  public:
   GroupSync(Module& module, Provenance& provenance, std::vector<std::string>& warnings)
-      : module_(module), provenance_(provenance), warnings_(warnings) {
+      : module_(module), rewrite_(module), provenance_(provenance), warnings_(warnings) {
     const DataFlowEdges edges(module);
     for (const auto& [op, edge] : edges.all()) {
       for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
@@ -53,7 +55,6 @@ class GroupSync {
         set_apart(members);
       }
     }
-    for (const Function& function : module_.functions) rebuild(function.body);
   }
 
  private:
@@ -71,7 +72,7 @@ class GroupSync {
     }
   }
 
-  // Groups that share a value are one, under the smallest id of theirs.
+  // Merges groups that share a value, under the smallest of their ids.
   std::map<int64_t, std::vector<Member>> merged() {
     std::unordered_map<ValueId, int64_t> group_of;
     std::map<int64_t, int64_t> parent;
@@ -115,7 +116,7 @@ class GroupSync {
     }
   }
 
-  // Nothing, where all is open, whatever the priorities.
+  // None if the sharding is open and has no axes, whatever its priorities.
   ShardingId said_of(const Member& member) {
     const ShardingId id = module_.value(member.holder).sharding;
     if (!id) return {};
@@ -134,7 +135,8 @@ class GroupSync {
     }
   }
 
-  // Each sharding once, at the first member that has it: where the annotation is known, else where the group is.
+  // Lists each sharding once, with the first member that has it: the location of the annotation if known, else that of
+  // the group.
   void warn(int64_t id, const std::vector<Member>& members) {
     std::set<ShardingId> told;
     std::vector<std::string> said;
@@ -151,61 +153,30 @@ class GroupSync {
                                       join(said, " and "), "each keeps its own, and their users follow the group"));
   }
 
+  // Each member gets an open constraint, which its users use. Of members in one place the last one's comes first, as in
+  // Shardy.
   void set_apart(const std::vector<Member>& members) {
+    std::unordered_set<ValueId> apart;
     for (const Member& member : members) {
       const ShardingId sharding = module_.value(member.holder).sharding;
-      if (!sharding || !constrained_.emplace(member.value, sharding).second) continue;
-      const Value& value = module_.value(member.value);
-      (value.op ? apart_behind_[value.op] : apart_in_[value.region]).push_back(member.value);
-    }
-  }
-
-  // The constraint of the last member comes first, as in Shardy.
-  void constrain(const std::vector<ValueId>& values, RegionId region) {
-    for (auto value = values.rbegin(); value != values.rend(); ++value) {
-      const Value held = module_.value(*value);
-      const TensorSharding& known = module_.context().sharding(constrained_.at(*value));
+      if (!sharding || !apart.insert(member.value).second) continue;
+      const TensorSharding& known = module_.context().sharding(sharding);
       const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
-      Builder builder(module_, region, held.op ? module_.op(held.op).loc : held.loc);
-      replacement_[*value] = create_sharding_constraint(builder, *value, open);
+      const Cursor at = rewrite_.behind(member.value);
+      const ValueId made = rewrite_.insert(at, rewrite_.loc(member.value), [&](Builder& builder) {
+        return create_sharding_constraint(builder, member.value, open);
+      });
+      rewrite_.replace(member.value, made, module_.value(made).op);
     }
-  }
-
-  void rebuild(RegionId region) {
-    if (constrained_.empty()) return;
-    std::vector<OpId> ops;
-    ops.swap(module_.region(region).ops);
-    if (const auto it = apart_in_.find(region); it != apart_in_.end()) constrain(it->second, region);
-    for (const OpId id : ops) {
-      for (ValueId& operand : module_.operands(id)) replace(operand);
-      module_.region(region).ops.push_back(id);
-      const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
-      for (const RegionId body : inner) rebuild(body);
-      if (const auto it = apart_behind_.find(id); it != apart_behind_.end()) constrain(it->second, region);
-    }
-    for (ValueId& result : module_.region(region).results) replace(result);
-  }
-  void replace(ValueId& value) const {
-    if (const auto it = replacement_.find(value); it != replacement_.end()) value = it->second;
   }
 
   Module& module_;
+  Rewrite rewrite_;
   Provenance& provenance_;
   std::vector<std::string>& warnings_;
-  std::unordered_map<ValueId, ValueId> edge_of_;   // by what an edge stands for, or a value without one
+  std::unordered_map<ValueId, ValueId> edge_of_;   // by the value that an edge represents, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
-  std::unordered_map<ValueId, ShardingId> constrained_;
-  std::unordered_map<OpId, std::vector<ValueId>> apart_behind_;  // its keys, in the order of their groups
-  std::unordered_map<RegionId, std::vector<ValueId>> apart_in_;
-  std::unordered_map<ValueId, ValueId> replacement_;  // by the constraint on it
 };
-
-void drop(Module& module, RegionId region) {
-  std::erase_if(module.region(region).ops, [&](OpId id) { return module.op(id).def->traits.sharding_group; });
-  for (const OpId id : module.region(region).ops) {
-    for (const RegionId inner : module.regions(id)) drop(module, inner);
-  }
-}
 
 bool has_groups(const Module& module) {
   for (uint32_t i = 1; i < module.op_count(); ++i) {
@@ -222,7 +193,10 @@ void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<st
 
 void drop_sharding_groups(Module& module) {
   if (!has_groups(module)) return;
-  for (const Function& function : module.functions) drop(module, function.body);
+  Rewrite rewrite(module);
+  walk(module, [&](OpId id) {
+    if (module.op(id).def->traits.sharding_group) rewrite.erase(id);
+  });
 }
 
 }  // namespace shardwise

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sharding groups before and after propagation; while it runs, ValueClasses keeps their members alike.
+// Sharding groups before and after propagation. During propagation, ValueClasses keeps their shardings equal.
 //
 //   %x: [{"a", ?}, {?}];  sdy.sharding_group %x group_id=5;  sdy.sharding_group %y group_id=5
 //   sync:   %y: [{"a", ?}, {?}]
 //
-// A value in two groups makes them one. Members that begin with different shardings keep them: behind each an open
-// constraint takes its uses, and its place in the group. That is legal and rarely meant, so there is a warning:
+// A value in two groups merges them. Members that start with different shardings keep them: an open constraint after
+// each takes over its uses and its place in the group. That is legal but rarely intended, so there is a warning:
 //
 //   sharding_group 5: members should be annotated alike, got [{"a"}, {}] at f.mlir:3 and [{"b"}, {}] at f.mlir:4; …
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace shardwise {
 
-// ShardingError for members of different shapes, or of different manual regions.
+// Throws ShardingError for members of different shapes, or in different manual regions.
 void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings);
 void drop_sharding_groups(Module& module);
 

@@ -8,8 +8,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {
@@ -18,7 +19,8 @@ enum class Kind : uint8_t { kOrdinary, kConstant, kExpansion };
 
 class ConstantSplitter {
  public:
-  explicit ConstantSplitter(Module& module) : module_(module), kinds_(module.op_count()), taken_(module.op_count()) {
+  explicit ConstantSplitter(Module& module)
+      : module_(module), rewrite_(module), kinds_(module.op_count()), taken_(module.op_count()) {
     for (uint32_t i = 1; i < module.op_count(); ++i) {
       if (module.op(OpId{i}).def->traits.sharding_group) groups_[module.operands(OpId{i})[0]].push_back(OpId{i});
     }
@@ -26,15 +28,8 @@ class ConstantSplitter {
 
   int64_t run() {
     for (size_t f = 0; f < module_.functions.size(); ++f) split_region(module_.functions[f].body);
-    if (!copies_.empty()) {
-      for (size_t f = 0; f < module_.functions.size(); ++f) place_copies(module_.functions[f].body);
-    }
-    std::vector<uint32_t> uses(module_.value_count());
-    for (const Function& function : module_.functions) count_uses(function.body, uses);
-    std::unordered_set<OpId> unused;
-    for (const Function& function : module_.functions) find_unused(function.body, uses, unused);
-    if (unused.empty()) return count_;
-    for (const Function& function : module_.functions) remove(function.body, unused);
+    rewrite_.commit();
+    remove_unused();
     return count_;
   }
 
@@ -56,7 +51,7 @@ class ConstantSplitter {
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
   }
 
-  // Whether the op makes a constant of constants, or of nothing.
+  // Whether the op computes a constant from constants or from no operands.
   bool keeps_constants(OpId id) const {
     const Traits& traits = module_.op(id).def->traits;
     if (traits.side_effect) return false;
@@ -77,18 +72,18 @@ class ConstantSplitter {
       kind(id) = classify(id);
       if (kind(id) == Kind::kOrdinary) {
         for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
-          const ValueId own = own_copy(module_.operands(id)[i]);
-          module_.operands(id)[i] = own;
+          const ValueId operand = module_.operands(id)[i];
+          if (const ValueId own = own_copy(operand); own != operand) module_.set_operand(id, i, own);
         }
       }
       for (size_t r = 0; r < module_.regions(id).size(); ++r) {
         split_region(module_.regions(id)[r]);
-        if (kind(id) == Kind::kConstant) place_copies(module_.regions(id)[r]);  // copies of the op need them
+        if (kind(id) == Kind::kConstant) rewrite_.commit(module_.regions(id)[r]);  // copies of the op need them
       }
     }
-    for (size_t i = 0; i < module_.region(region).results.size(); ++i) {
-      const ValueId own = own_copy(module_.region(region).results[i]);
-      module_.region(region).results[i] = own;
+    for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
+      const ValueId result = module_.region(region).results[i];
+      if (const ValueId own = own_copy(result); own != result) module_.set_region_result(region, i, own);
     }
   }
 
@@ -100,7 +95,7 @@ class ConstantSplitter {
     return ValueId{module_.op(copy(op, copied)).first_result + module_.value(value).index};
   }
 
-  // Claims an op and what it is made of for one use; false when another use has any of it.
+  // Claims an op and its operands for one use. Returns false when another use has claimed any of them.
   bool take(OpId id) {
     std::vector<OpId> parts{id};
     std::unordered_set<OpId> seen{id};
@@ -114,13 +109,13 @@ class ConstantSplitter {
     for (OpId part : parts) taken_[part.index] = true;
     return true;
   }
-  // What a copy of its user copies too: tensors that are constants or expansions themselves.
+  // Whether copying its user copies the value, too: tensors that are constants or expansions themselves.
   bool is_copied(ValueId value) const {
     const OpId op = module_.value(value).op;
     return op && kinds_[op.index] != Kind::kOrdinary && !is_scalar(value);
   }
 
-  // Made beside the original, whatever region the use is in.
+  // Created beside the original, whatever region contains the use.
   OpId copy(OpId id, std::unordered_map<OpId, OpId>& copied) {
     if (auto it = copied.find(id); it != copied.end()) return it->second;
     const auto original = module_.operands(id);
@@ -130,96 +125,70 @@ class ConstantSplitter {
       const uint32_t index = module_.value(operand).index;
       operand = module_.result(copy(module_.value(operand).op, copied), index);
     }
-    const OpId made = append_copy(id, operands);
-    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
-      module_.value(module_.result(made, i)).sharding = module_.value(module_.result(id, i)).sharding;
-    }
+    const OpId made = insert_copy(id, id, operands);
     kinds_.resize(module_.op_count());
     taken_.resize(module_.op_count());
     kind(made) = kind(id);
     taken_[made.index] = true;
     copied.emplace(id, made);
-    copies_[id].push_back(made);
     ++count_;
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
       const auto groups = groups_.find(module_.result(id, i));
       if (groups == groups_.end()) continue;
-      for (const OpId group : groups->second) copies_[id].push_back(append_copy(group, {module_.result(made, i)}));
+      const ValueId member = module_.result(made, i);
+      for (const OpId group : groups->second) insert_copy(group, id, std::span(&member, 1));
     }
     return made;
   }
 
-  OpId append_copy(OpId id, const std::vector<ValueId>& operands) {
-    const Operation op = module_.op(id);
+  // Behind `original` and what was put there before.
+  OpId insert_copy(OpId id, OpId original, std::span<const ValueId> operands) {
+    const LocId loc = module_.op(id).loc;
     if (static_cast<int64_t>(module_.op_count()) > most_ops_) {
       ShardingError error(error_message("propagate",
                                         str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
                                         "make the constants smaller, or arguments"));
-      error.at(module_.context().location_text(op.loc));
+      error.at(module_.context().location_text(loc));
       throw error;
     }
-    std::vector<TypeId> types;
-    for (uint32_t i = 0; i < op.result_count; ++i) types.push_back(module_.value(module_.result(id, i)).type);
-    std::vector<RegionId> regions;
-    for (uint32_t i = 0; i < op.region_count; ++i) {
-      regions.push_back(GraphCopy(module_, module_).region(module_.regions(id)[i]));
-    }
-    const OpId made = module_.append_op(op.parent, *op.def, operands, op.attrs, types, op.loc, regions);
-    module_.region(op.parent).ops.pop_back();  // place_copies puts it where it belongs
-    return made;
-  }
-
-  void place_copies(RegionId region) {
-    std::vector<OpId> ops;
-    for (const OpId id : module_.region(region).ops) {
-      ops.push_back(id);
-      if (const auto made = copies_.extract(id)) ops.insert(ops.end(), made.mapped().begin(), made.mapped().end());
-      for (size_t r = 0; r < module_.regions(id).size(); ++r) place_copies(module_.regions(id)[r]);
-    }
-    module_.region(region).ops = std::move(ops);
+    OpId& last = last_copy_.try_emplace(original, original).first->second;
+    last = rewrite_.insert(rewrite_.after(last), loc, [&](Builder& builder) {
+      return GraphCopy(module_, module_).op(id, builder.region(), operands);
+    });
+    return last;
   }
 
   bool is_group(OpId id) const { return module_.op(id).def->traits.sharding_group; }
 
-  void count_uses(RegionId region, std::vector<uint32_t>& uses) const {
-    for (const ValueId result : module_.region(region).results) ++uses[result.index];
-    for (const OpId id : module_.region(region).ops) {
-      if (is_group(id)) continue;
-      for (const ValueId operand : static_cast<const Module&>(module_).operands(id)) ++uses[operand.index];
-      for (const RegionId inner : module_.regions(id)) count_uses(inner, uses);
+  // From the last op to the first, so that whole chains go, with their groups.
+  void remove_unused() {
+    std::vector<OpId> constants;
+    walk(module_, [&](OpId id) {
+      if (!is_group(id) && kind(id) != Kind::kOrdinary) constants.push_back(id);
+    });
+    for (auto id = constants.rbegin(); id != constants.rend(); ++id) {
+      std::vector<OpId> groups;
+      if (!is_in_groups_alone(*id, groups)) continue;
+      for (const OpId group : groups) rewrite_.erase(group);
+      rewrite_.erase(*id);
     }
   }
 
-  // From the last op to the first, so that whole chains go.
-  void find_unused(RegionId region, std::vector<uint32_t>& uses, std::unordered_set<OpId>& unused) {
-    const std::vector<OpId>& ops = module_.region(region).ops;
-    for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
-      for (const RegionId inner : module_.regions(*id)) find_unused(inner, uses, unused);
-      if (is_group(*id) || kind(*id) == Kind::kOrdinary) continue;
-      bool is_used = false;
-      for (uint32_t i = 0; i < module_.op(*id).result_count; ++i) {
-        is_used = is_used || uses[module_.result(*id, i).index] != 0;
+  bool is_in_groups_alone(OpId id, std::vector<OpId>& groups) {
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+      for (const Use use : module_.uses(module_.result(id, i))) {
+        if (!use.op || !is_group(use.op)) return false;
+        groups.push_back(use.op);
       }
-      if (is_used) continue;
-      unused.insert(*id);
-      for (const ValueId operand : module_.operands(*id)) --uses[operand.index];
     }
-  }
-
-  // With their groups, which may stand in other regions.
-  void remove(RegionId region, const std::unordered_set<OpId>& unused) {
-    std::vector<OpId>& ops = module_.region(region).ops;
-    std::erase_if(
-        ops, [&](OpId id) { return unused.contains(is_group(id) ? module_.value(module_.operands(id)[0]).op : id); });
-    for (const OpId id : ops) {
-      for (const RegionId inner : module_.regions(id)) remove(inner, unused);
-    }
+    return true;
   }
 
   Module& module_;
+  Rewrite rewrite_;
   std::vector<Kind> kinds_;                                // by op
   std::vector<bool> taken_;                                // by op: some use owns it
-  std::unordered_map<OpId, std::vector<OpId>> copies_;     // by original, in the order of their users; not yet placed
+  std::unordered_map<OpId, OpId> last_copy_;               // by original; copies are in the order of their users
   std::unordered_map<ValueId, std::vector<OpId>> groups_;  // sharding_group ops by member
   int64_t count_ = 0;
   int64_t most_ops_ = static_cast<int64_t>(module_.op_count()) + kMaxCopiedOps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives each use of a constant its own copy, so that two uses do not tie each other's shardings:
+// Gives each use of a constant its own copy, so that two uses do not tie their shardings together:
 //
 //   %c = constant 0                     %c = constant 0
 //   %b = broadcast_in_dim %c     ->     %b = broadcast_in_dim %c;  %b1 = broadcast_in_dim %c
@@ -8,8 +8,9 @@
 //   %2 = maximum %y, %b                 %2 = maximum %y, %b1
 //
 // A constant is an op marked constant_like, a chain of elementwise and constant_preserving ops that starts there (a
-// named computation is one if all ops in it are), or any scalar broadcast. Scalars stay shared: they are never sharded.
-// The first use keeps the original, and copies stand beside it, in its groups. What no use claims goes.
+// named computation counts if all its ops do), or any broadcast of a scalar. Scalars stay shared, because they are
+// never sharded. The first use keeps the original; copies are placed beside it, in its groups. Unused originals are
+// removed.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace shardwise {
 
 inline constexpr int64_t kMaxCopiedOps = int64_t{1} << 22;
 
-// Returns the number of ops made; ShardingError beyond this bound, which a short text could exceed by calls.
+// Returns the number of new ops. Throws ShardingError beyond this limit, which a short text could exceed by calls.
 int64_t split_constants(Module& module);
 
 }  // namespace shardwise

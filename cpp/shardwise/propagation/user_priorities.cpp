@@ -14,7 +14,7 @@ bool has_priorities(const TensorSharding& sharding) {
 }  // namespace
 
 void UserPriorities::hold_back() {
-  if (!module_.context().any_sharding(has_priorities)) return;  // far fewer than values
+  if (!module_.context().any_sharding(has_priorities)) return;  // there are far fewer shardings than values
   for (uint32_t i = 1; i < module_.value_count(); ++i) hold_back({ValueId{i}, 0, module_.value(ValueId{i}).sharding});
   const std::vector<ShardingId> results = module_.main().result_shardings;
   for (uint32_t i = 0; i < results.size(); ++i) hold_back({{}, i, results[i]});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Priorities that a user gave: an axis of priority 1 waits until everything of priority 0 has been propagated.
+// User priorities: an axis of priority 1 waits until everything of priority 0 has been propagated.
 //
 //   [{"x"}p1, {"y"}]      before priority 1:  [{}, {"y"}], replicated={"x"}      from then on:  [{"x"}, {"y"}]
 //
-// A dim that waits is closed and empty, and its axes are kept from other dims of the tensor.
+// A waiting dim is closed and empty, and its axes are reserved: other dims of the tensor cannot use them.
 #pragma once
 
 #include <set>
@@ -19,7 +19,7 @@ class UserPriorities {
  public:
   UserPriorities(Module& module, StepRecorder& recorder) : module_(module), recorder_(recorder) {}
 
-  // Takes the dims of every priority but 0 away, and all priorities' marks.
+  // Empties dims of every priority but 0, and removes all priorities.
   void hold_back();
   const std::set<int64_t>& waiting() const { return waiting_; }  // priorities, most urgent first
   void release(int64_t priority);

@@ -40,7 +40,7 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
   for (const Function& function : module.functions) join_groups(module, function.body, first, classes);
   if (first.empty() && edges.empty() && bare.empty()) return;
   for (const DataFlowEdge& edge : bare) {
-    if (!module.value(edge.owner).op) continue;  // arguments of manual regions speak for themselves
+    if (!module.value(edge.owner).op) continue;  // arguments of manual regions are notified separately
     quiet_.resize(module.value_count());
     for (const ValueId target : edge.targets) {
       classes.join(edge.owner, target);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that always have one sharding: the result of a data-flow edge with the other targets of that edge, and the
-// members of a sharding group.
+// Classes of values that always have the same sharding: the result of a data-flow edge with the other targets of that
+// edge, and the members of a sharding group.
 //
 //   %1 = while(%a = %0) cond {…} do {…};  %e = sdy.data_flow_edge %1      one class: %e, and %a of both regions
 //   sdy.sharding_group %x group_id=3;  sdy.sharding_group %y group_id=3   one class: %x, %y
 //
-// The owner behind an edge has no other user, and takes no part.
+// The owner of an edge has no other user, and is not in the class.
 #pragma once
 
 #include <span>
@@ -19,14 +19,14 @@ namespace shardwise {
 class ValueClasses {
  public:
   ValueClasses() = default;  // each value alone
-  // `bare`: of values without an edge op; what they hand on to regions is one with them.
+  // `bare` are values without an edge op; they are in one class with the region arguments that they pass through.
   ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare);
 
-  // All values of the class, with `value`; empty when it stands alone.
+  // All values of the class, including `value`; empty if it is alone.
   std::span<const ValueId> members(ValueId value) const;
   bool empty() const { return begin_.empty(); }
-  // Without an edge op only those are told that use the value handed on, in Shardy as well: not those that use the
-  // region's arguments.
+  // Without an edge op, only users of the value itself are notified, not users of the region's arguments (as in
+  // Shardy).
   bool is_quiet(ValueId value) const { return !quiet_.empty() && quiet_[value.index]; }
 
  private:

@@ -2,7 +2,7 @@
 #include "shardwise/propagation/visit_queue.h"
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/transforms/simplify.h"
+#include "shardwise/ir/rewrite/dce.h"
 
 namespace shardwise {
 

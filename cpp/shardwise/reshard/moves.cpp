@@ -2,29 +2,19 @@
 #include "shardwise/reshard/moves.h"
 
 #include <algorithm>
-#include <map>
 
 namespace shardwise {
 namespace {
 
-constexpr size_t kMaxDigits = 64;
+// A state has factorially many permutes and a product of gathers; beyond these limits only the useful ones are tried.
 constexpr size_t kMaxGathersPerState = 64;
 constexpr size_t kMaxPermutesPerState = 200;
 constexpr size_t kMaxDigitsToPermuteFreely = 5;
 
-using AxisCuts = std::map<int32_t, std::vector<int64_t>>;  // by axis: the borders of its digits, ascending
-
-bool nest(const std::vector<int64_t>& borders) {
-  for (size_t i = 0; i + 1 < borders.size(); ++i) {
-    if (borders[i + 1] % borders[i] != 0) return false;
-  }
-  return true;
-}
-
-// Cuts the axes that a dim is to have where the shards that it has now end: 256 shards by x, before 8 by y, cut x
-// after the first 8. (Cuts the other way round as well gain less than a percent, for twice the states.)
-void align(const AxisList& to, const AxisList& from, AxisCuts& cuts) {
-  int64_t shards = 1;  // by the refs before
+// Cuts the axes that a dim needs where its current shards end: if 256 shards by x replace 8 by y, x is cut after the
+// first 8. (Cutting the other way round as well gains less than a percent, for twice the states.)
+void align(const AxisList& to, const AxisList& from, Digits& digits) {
+  int64_t shards = 1;  // of the refs before
   for (const AxisRef& ref : to) {
     int64_t border = 1;
     for (const AxisRef& against : from) {
@@ -32,17 +22,14 @@ void align(const AxisList& to, const AxisList& from, AxisCuts& cuts) {
       if (border % shards != 0 || border == shards || shards * ref.size % border != 0 || border == shards * ref.size) {
         continue;
       }
-      std::vector<int64_t>& borders = cuts[ref.axis];
-      const int64_t cut = ref.pre * (border / shards);
-      const auto next = std::lower_bound(borders.begin(), borders.end(), cut);  // inside: neither first nor behind all
-      if (cut % *(next - 1) == 0 && *next % cut == 0 && *next != cut) borders.insert(next, cut);
+      digits.cut_inside(ref.axis, ref.pre * (border / shards));
     }
     shards *= ref.size;
   }
 }
 
-void collect(const Placement& placement, std::vector<AxisRef>& refs) {
-  for (const AxisList& axes : placement.dims) refs.insert(refs.end(), axes.begin(), axes.end());
+void collect(const Placement& placement, AxisList& refs) {
+  for (const DimPlacement& dim : placement.dims) refs.insert(refs.end(), dim.axes.begin(), dim.axes.end());
   refs.insert(refs.end(), placement.unreduced.begin(), placement.unreduced.end());
 }
 
@@ -56,58 +43,21 @@ void erase(DigitList& list, Digit digit) { list.erase(std::find(list.begin(), li
 
 }  // namespace
 
-std::optional<DigitSpace> DigitSpace::of(const Placement& from, const Placement& to, Cuts cuts) {
-  std::vector<AxisRef> used;
+std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts) {
+  AxisList used;
   collect(from, used);
   collect(to, used);
-  AxisCuts axes;
-  for (const AxisRef& ref : used) {
-    axes[ref.axis].push_back(ref.pre);
-    axes[ref.axis].push_back(ref.next());
-  }
-  for (auto& [axis, borders] : axes) {
-    std::sort(borders.begin(), borders.end());
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-    if (!nest(borders)) return std::nullopt;
-  }
+  std::optional<Digits> digits = Digits::covering(used);
+  if (!digits) return std::nullopt;
   for (size_t d = 0; cuts == Cuts::kAligned && d < from.dims.size(); ++d) {
-    align(to.dims[d], from.dims[d], axes);
+    align(to.dims[d].axes, from.dims[d].axes, *digits);
   }
-  DigitSpace space;
-  for (const auto& [axis, borders] : axes) {
-    if (borders.size() == 1) space.refs_.push_back({axis, 1, 1});  // an axis of size 1
-    for (size_t i = 0; i + 1 < borders.size(); ++i) {
-      const AxisRef digit{axis, borders[i], borders[i + 1] / borders[i]};
-      if (overlaps(used, digit)) space.refs_.push_back(digit);
-    }
-  }
-  if (space.refs_.size() > kMaxDigits) return std::nullopt;
-  return space;
-}
-
-int64_t DigitSpace::product(const DigitList& digits) const {
-  int64_t result = 1;
-  for (const Digit digit : digits) result *= size(digit);
-  return result;
-}
-
-DigitList DigitSpace::encode(AxisSpan axes) const {
-  DigitList digits;
-  for (const AxisRef& ref : axes) {
-    for (size_t i = 0; i < refs_.size(); ++i) {
-      if (contains(ref, refs_[i])) digits.push_back(static_cast<Digit>(i));
-    }
-  }
+  if (digits->size() > Digits::kMost) return std::nullopt;
   return digits;
 }
 
-AxisList DigitSpace::decode(const DigitList& digits) const {
-  AxisList axes;
-  for (const Digit digit : digits) append_merged(axes, refs_[digit]);
-  return axes;
-}
-
 std::string TileState::key() const {
+  // Digits are below 64, so the separator 0xff cannot be one of them.
   std::string key(1, permuted ? 'p' : '-');
   for (const DigitList& digits : dims) {
     key.append(digits.begin(), digits.end());
@@ -130,33 +80,35 @@ std::vector<TileMove> MoveGenerator::moves(const TileState& state) const {
   add_gathers(state, moves);
   add_all_to_alls(state, moves);
   add_reductions(state, moves);
+  // One permute can do the work of any number, so a path never needs a second one.
   if (!state.permuted) add_permutes(state, moves);
   return moves;
 }
 
-// A dim that is not cut takes any number of parts; shards of an even finer cut must tile the shards there are.
+// An unsharded dim can be split into any number of parts. The shards of a finer split must tile the existing shards.
 std::optional<int64_t> MoveGenerator::sliced_block(const TileState& state, size_t dim, int64_t parts) const {
-  if (space_.product(state.dims[dim]) == 1) return ceil_div(problem_.shape[dim], parts);
+  if (digits_.count(state.dims[dim]) == 1) return ceil_div(problem_.shape[dim], parts);
   if (state.blocks[dim] % parts != 0) return std::nullopt;
   return state.blocks[dim] / parts;
 }
 
 int64_t MoveGenerator::gathered_block(const TileState& state, size_t dim, int64_t parts) const {
-  if (space_.product(state.dims[dim]) == parts) return problem_.shape[dim];
+  // A dim that becomes whole is trimmed to its size, whatever the blocks were.
+  if (digits_.count(state.dims[dim]) == parts) return problem_.shape[dim];
   return std::min(state.blocks[dim] * parts, problem_.shape[dim]);
 }
 
-// The operand of a splitting collective, padded so that each dim divides by its parts.
+// The bytes of a splitting collective's operand, padded so that each dim divides by its parts.
 double MoveGenerator::padded_bytes(const TileState& state, const std::vector<DigitList>& split,
                                    const Dims& blocks) const {
   Dims padded = state.blocks;
   for (size_t d = 0; d < padded.size(); ++d) {
-    if (!split[d].empty()) padded[d] = blocks[d] * space_.product(split[d]);
+    if (!split[d].empty()) padded[d] = blocks[d] * digits_.count(split[d]);
   }
   return tile_bytes(padded);
 }
 
-// Digits that shard a dim of the target and are free here.
+// Digits that shard a dim of the target and are unused here.
 DigitList MoveGenerator::unused_wanted(const TileState& state) const {
   DigitList unused;
   for (const DigitList& digits : target_.dims) {
@@ -174,11 +126,11 @@ DigitList MoveGenerator::reducible(const TileState& state) const {
   return digits;
 }
 
-// In its own dim, or parked in another one, from where an all-to-all takes it along.
+// A digit goes to its own dim, or to another dim temporarily, from which an all-to-all moves it along with others.
 void MoveGenerator::add_slices(const TileState& state, std::vector<TileMove>& moves) const {
   for (const Digit digit : unused_wanted(state)) {
     for (size_t d = 0; d < state.dims.size(); ++d) {
-      const auto block = sliced_block(state, d, space_.size(digit));
+      const auto block = sliced_block(state, d, digits_[digit].size);
       if (!block) continue;
       TileMove move{.kind = ReshardMove::kSlice, .dim_digits = {}, .digits = {}, .after = state};
       move.dim_digits.resize(state.dims.size());
@@ -199,6 +151,7 @@ void MoveGenerator::add_gathers(const TileState& state, std::vector<TileMove>& m
     combinations = std::min(combinations * (most[d] + 1), kMaxGathersPerState + 1);
   }
   if (combinations == 1) return;
+  // Too many combinations: gathers of one dim alone, and of everything.
   if (combinations > kMaxGathersPerState) {
     for (size_t d = 0; d < ndim; ++d) {
       std::vector<size_t> lengths(ndim, 0);
@@ -228,7 +181,7 @@ void MoveGenerator::add_gather(const TileState& state, const std::vector<size_t>
     DigitList& digits = move.after.dims[d];
     const auto cut = digits.end() - static_cast<std::ptrdiff_t>(lengths[d]);
     move.dim_digits.emplace_back(cut, digits.end());
-    const int64_t parts = space_.product(move.dim_digits.back());
+    const int64_t parts = digits_.count(move.dim_digits.back());
     if (lengths[d] > 0) move.after.blocks[d] = gathered_block(state, d, parts);
     digits.erase(cut, digits.end());
     group *= parts;
@@ -243,7 +196,7 @@ void MoveGenerator::add_all_to_alls(const TileState& state, std::vector<TileMove
     for (size_t count = 1; count + frozen_[from] <= state.dims[from].size(); ++count) {
       const auto cut = state.dims[from].end() - static_cast<std::ptrdiff_t>(count);
       const DigitList digits(cut, state.dims[from].end());
-      const int64_t parts = space_.product(digits);
+      const int64_t parts = digits_.count(digits);
       for (size_t to = 0; to < ndim; ++to) {
         if (to == from) continue;
         const auto block = sliced_block(state, to, parts);
@@ -273,10 +226,11 @@ void MoveGenerator::add_reductions(const TileState& state, std::vector<TileMove>
   const size_t ndim = state.dims.size();
   TileMove reduce{.kind = ReshardMove::kAllReduce, .dim_digits = {}, .digits = pending, .after = state};
   for (const Digit digit : pending) erase(reduce.after.unreduced, digit);
-  reduce.bytes = all_reduce_bytes(tile_bytes(state.blocks), space_.product(pending));
+  reduce.bytes = all_reduce_bytes(tile_bytes(state.blocks), digits_.count(pending));
   moves.push_back(std::move(reduce));
 
-  // All at once where the target continues with them; else one by one, also parked in other dims.
+  // All pending digits at once where the target continues with them; otherwise one by one, also temporarily in other
+  // dims.
   std::vector<DigitList> straight(ndim);
   for (size_t d = 0; d < ndim; ++d) {
     const DigitList& wanted = target_.dims[d];
@@ -302,7 +256,7 @@ void MoveGenerator::add_reduce_scatter(const TileState& state, std::vector<Digit
   int64_t group = 1;
   for (size_t d = 0; d < scatter.size(); ++d) {
     if (scatter[d].empty()) continue;
-    const int64_t parts = space_.product(scatter[d]);
+    const int64_t parts = digits_.count(scatter[d]);
     const auto block = sliced_block(state, d, parts);
     if (!block) return;
     move.after.blocks[d] = *block;
@@ -312,6 +266,7 @@ void MoveGenerator::add_reduce_scatter(const TileState& state, std::vector<Digit
     }
     group *= parts;
   }
+  // Without scattered digits, there is no move.
   if (move.after.unreduced.size() == state.unreduced.size()) return;
   move.bytes = reduce_scatter_bytes(padded_bytes(state, scatter, move.after.blocks), group);
   move.dim_digits = std::move(scatter);
@@ -327,13 +282,14 @@ void MoveGenerator::add_permutes(const TileState& state, std::vector<TileMove>& 
     pool.insert(pool.end(), cut, state.dims[d].end());
   }
   if (pool.size() < 2) return;
+  // All arrangements of more digits would be too many states.
   if (pool.size() > kMaxDigitsToPermuteFreely) return add_refill(state, moves);
   for (DigitList& digits : dims) digits.reserve(digits.size() + pool.size());
   fill_dim(state, 0, dims, pool, 0, moves);
 }
 
-// Every arrangement of the pool that gives each dim as many shards as it has. `left` is what the current dim still
-// lacks, 0 before it is known.
+// Tries every arrangement of the pool that keeps the number of shards of each dim. `left` is the number of shards that
+// the current dim still lacks, 0 before it is known.
 void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<DigitList>& dims, DigitList& pool,
                              int64_t left, std::vector<TileMove>& moves) const {
   if (dim == dims.size()) {
@@ -341,14 +297,14 @@ void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<Dig
     return;
   }
   if (moves.size() > kMaxPermutesPerState) return;
-  if (left == 0) left = space_.product(state.dims[dim]) / space_.product(dims[dim]);
+  if (left == 0) left = digits_.count(state.dims[dim]) / digits_.count(dims[dim]);
   if (left == 1) {
     fill_dim(state, dim + 1, dims, pool, 0, moves);
     return;
   }
   for (size_t i = 0; i < pool.size(); ++i) {
     const Digit digit = pool[i];
-    const int64_t size = space_.size(digit);
+    const int64_t size = digits_[digit].size;
     if (size == 1 || left % size != 0) continue;
     pool.erase(pool.begin() + static_cast<std::ptrdiff_t>(i));
     dims[dim].push_back(digit);
@@ -358,8 +314,8 @@ void MoveGenerator::fill_dim(const TileState& state, size_t dim, std::vector<Dig
   }
 }
 
-// With many digits, the one arrangement that helps most: in each dim first what it wants, then what can stay, last what
-// other dims want.
+// With many digits, tries the most useful arrangement only: each dim first gets the digits that it needs, then those
+// that can stay, and last those that other dims need.
 void MoveGenerator::add_refill(const TileState& state, std::vector<TileMove>& moves) const {
   const size_t ndim = state.dims.size();
   DigitList pool = unused_wanted(state);
@@ -369,12 +325,12 @@ void MoveGenerator::add_refill(const TileState& state, std::vector<TileMove>& mo
     const auto cut = state.dims[d].begin() + static_cast<std::ptrdiff_t>(frozen_[d]);
     dims[d].assign(state.dims[d].begin(), cut);
     pool.insert(pool.end(), cut, state.dims[d].end());
-    left[d] = space_.product(state.dims[d]) / space_.product(dims[d]);
+    left[d] = digits_.count(state.dims[d]) / digits_.count(dims[d]);
   }
   const auto place = [&](size_t d, Digit digit) {
-    if (!has(pool, digit) || left[d] % space_.size(digit) != 0) return;
+    if (!has(pool, digit) || left[d] % digits_[digit].size != 0) return;
     dims[d].push_back(digit);
-    left[d] /= space_.size(digit);
+    left[d] /= digits_[digit].size;
     erase(pool, digit);
   };
   for (size_t d = 0; d < ndim; ++d) {
@@ -399,6 +355,7 @@ void MoveGenerator::add_permute(const TileState& state, std::vector<DigitList> d
   TileMove move{.kind = ReshardMove::kPermute, .dim_digits = {}, .digits = {}, .after = state};
   move.after.dims = std::move(dims);
   move.after.permuted = true;
+  // Each device may receive its whole tile from another one.
   move.bytes = tile_bytes(state.blocks);
   moves.push_back(std::move(move));
 }

@@ -1,41 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placements in digits, and the moves that lead from one to the next: what reshard_search.h searches over.
+// Placements in digits, and the moves between them: the search space of search.h.
 //
 //   [{"x", "y"}, {}] -> [{"x"}, {"y"}] on x=4, y=2:   digits 0 = "x", 1 = "y";   dims {0 1}, {} -> {0}, {1}
 //
-// A digit is a piece of an axis that both placements use whole or not at all; digits that are in the same place at the
-// front of a dim in both are frozen: no move touches them.
+// A digit is a piece of an axis that both placements use whole or not at all. Digits that are at the same position at
+// the front of a dim in both are frozen: no move changes them.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "shardwise/mesh/digits.h"
 #include "shardwise/reshard/search.h"
 
 namespace shardwise {
 
-using Digit = uint8_t;
-using DigitList = std::vector<Digit>;
-
-class DigitSpace {
- public:
-  // Where axes are cut: where a placement cuts them, or also where the shards that a dim has now end inside an axis
-  // that it is to have. Neither depends on how large the axes are.
-  enum class Cuts : uint8_t { kGiven, kAligned };
-  // Nothing when the two placements cut an axis in ways that no single split has, or in too many digits.
-  static std::optional<DigitSpace> of(const Placement& from, const Placement& to, Cuts cuts);
-
-  size_t count() const { return refs_.size(); }
-  int64_t size(Digit digit) const { return refs_[digit].size; }
-  int64_t product(const DigitList& digits) const;
-  DigitList encode(AxisSpan axes) const;
-  AxisList decode(const DigitList& digits) const;
-
- private:
-  std::vector<AxisRef> refs_;  // by mesh axis, then most major first
-};
+// Where axes are cut: only where a placement cuts them, or also where the current shards of a dim end inside an axis
+// that the dim needs. Neither depends on the size of the axes.
+enum class Cuts : uint8_t { kGiven, kAligned };
+// Returns none when the two placements cut an axis in ways that no single split has, or in too many digits.
+std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts);
 
 struct TileState {
   std::vector<DigitList> dims;
@@ -54,11 +40,11 @@ struct TileMove {
   double bytes = 0;
 };
 
-// All moves worth a look from a state.
+// Generates all useful moves from a state.
 class MoveGenerator {
  public:
-  MoveGenerator(const DigitSpace& space, const ReshardProblem& problem, TileState target, std::vector<size_t> frozen)
-      : space_(space), problem_(problem), target_(std::move(target)), frozen_(std::move(frozen)) {}
+  MoveGenerator(const Digits& digits, const ReshardProblem& problem, TileState target, std::vector<size_t> frozen)
+      : digits_(digits), problem_(problem), target_(std::move(target)), frozen_(std::move(frozen)) {}
 
   std::vector<TileMove> moves(const TileState& state) const;
   const TileState& target() const { return target_; }
@@ -83,7 +69,7 @@ class MoveGenerator {
   void add_refill(const TileState& state, std::vector<TileMove>& moves) const;
   void add_permute(const TileState& state, std::vector<DigitList> dims, std::vector<TileMove>& moves) const;
 
-  const DigitSpace& space_;
+  const Digits& digits_;
   const ReshardProblem& problem_;
   TileState target_;
   std::vector<size_t> frozen_;  // digits at the front of each dim that stay

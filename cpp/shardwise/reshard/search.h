@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How to get a tensor from one placement to another: the cheapest sequence of moves.
+// Finds the cheapest sequence of moves from one placement of a tensor to another.
 //
 //   f32[16,4] on x=4, y=2:  [{"x", "y"}, {}]  ->  [{"x"}, {"y"}]
 //     all_to_all {"y"}: 0->1                    16 bytes received by each device
 //
-// A placement says, per dim, which axes cut it (major to minor) and how long a block is; and over which axes a
-// reduction is pending. Axes are cut where a placement cuts them or where shards of the two end, and no finer, so that
-// the work does not depend on the number of devices. Moves:
+// Axes are cut only where a placement cuts them or where shards of the two placements end, so that the work does not
+// depend on the number of devices. Moves:
 //
 //   slice           appends axes to dims; nothing is sent
 //   all-gather      drops the last axes of dims
@@ -16,30 +15,21 @@
 //   reduce-scatter  appends axes with a pending reduction to dims
 //   all-reduce      completes a pending reduction
 //
-// Blocks: a dim of 17 rows in 4·2 shards has blocks of 3; gathering the minor 2 gives blocks of 6, not ceil(17/4) = 5,
-// and stays one collective. Cutting a dim that is cut already needs a block that divides evenly.
+// Blocks: a dim of 17 rows in 4·2 shards has blocks of 3. Gathering the minor 2 gives blocks of 6, not ceil(17/4) = 5,
+// and stays one collective. Splitting a dim that is already split needs a block that divides evenly.
 //
-// The search is Dijkstra's over placements by α-β cost, on two conditions: no tile on the way is larger than the larger
-// of source and target unless nothing else leads there, and a bound on the number of placements looked at; behind the
-// bound stands the plan that always works: gather what must go, then slice.
+// The search is Dijkstra's algorithm over placements by α-β cost. No tile on the way may be larger than the larger of
+// source and target, unless there is no other way. The number of visited placements is bounded; beyond the bound, the
+// plan that always works is used: gather what must move, then slice.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "shardwise/cost/collective_cost.h"
-#include "shardwise/mesh/sharding.h"
+#include "shardwise/mesh/placement.h"
 
 namespace shardwise {
-
-struct Placement {
-  std::vector<AxisList> dims;
-  AxisList unreduced;  // in mesh order
-  Dims blocks;         // local sizes
-  friend bool operator==(const Placement&, const Placement&) = default;
-};
-// Blocks are ceil(size / shards) unless given.
-Placement placement_of(const TensorSharding& sharding, DimSpan shape, const Dims* blocks = nullptr);
 
 enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce };
 
@@ -66,10 +56,9 @@ struct ReshardPlan {
 };
 
 struct ReshardProblem {
-  const Mesh* mesh = nullptr;
   Dims shape;
   int64_t item_size = 4;
-  Placement from, to;  // `to.unreduced` is part of `from.unreduced`
+  Placement from, to;  // of meshes with the same devices; `to.unreduced` is part of `from.unreduced`
   Link link = kFewestBytes;
   int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
   bool align_axes = true;    // also cuts axes where shards of the two placements end
@@ -77,7 +66,7 @@ struct ReshardProblem {
 
 ReshardPlan search_reshard(const ReshardProblem& problem);
 
-// The plan without a search: gather what is not where it must be, reduce, slice.
+// The plan without a search: gathers dims that must change, reduces, slices.
 ReshardPlan gather_and_slice(const ReshardProblem& problem);
 
 }  // namespace shardwise

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
@@ -11,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-constexpr int64_t kCopyGrainBytes = int64_t{1} << 18;  // below, waking a thread costs more than it saves
+constexpr int64_t kCopyGrainBytes = int64_t{1} << 18;  // for less, waking a thread costs more than it saves
 
 NdArray with_dims(const NdArray& array, Dims shape, Dims strides) {
   return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
@@ -37,7 +39,7 @@ std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end
   Dims strides = array.strides();
   int64_t size = 1;
   int64_t stride = item_size(array.dtype());
-  const bool is_empty = array.size() == 0;
+  const bool is_empty = array.size() == 0;  // then no address depends on strides, so any will do
   for (size_t d = end; d-- > begin;) {
     if (shape[d] != 1) {
       if (size == 1) {
@@ -87,6 +89,16 @@ NdArray insert_dim(const NdArray& array, size_t dim, int64_t size) {
   return with_dims(array, std::move(shape), std::move(strides));
 }
 
+std::vector<size_t> memory_order(const NdArray& array) {
+  std::vector<size_t> order(array.shape().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
+  return order;
+}
+
+bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(array)).is_contiguous(); }
+
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
   const int64_t bytes = to.nbytes();
@@ -94,6 +106,7 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
     to.copy_from(from);
     return;
   }
+  // Split the largest dim, so that there are enough pieces for all threads.
   const auto largest = std::max_element(to.shape().begin(), to.shape().end());
   const int64_t dim = largest - to.shape().begin();
   const int64_t rows = std::max<int64_t>(1, kCopyGrainBytes / (bytes / *largest));

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views of strided arrays with their dims split, merged, reordered: the algebra in which gathers, exchanges and
-// permutations of shards are no copies.
+// Views of strided arrays with split, merged and reordered dims. With them, gathers, exchanges and permutations of
+// shards need no copies.
 //
 //   a: shape {2, 4, 6} strides {96, 24, 4}
 //   split_dim(a, 1, {2, 2})     // shape {2, 2, 2, 6}
 //   merge_dims(a, 0, 2)         // shape {8, 6}: dim 1 follows dim 0 in memory
-//   reorder_dims(a, {1, 0, 2})  // shape {4, 2, 6}; merge_dims(…, 0, 2) of this gives nothing: no single stride
+//   reorder_dims(a, {1, 0, 2})  // shape {4, 2, 6}; merge_dims(…, 0, 2) of this is none: there is no single stride
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "shardwise/base/ndarray.h"
 
@@ -20,13 +21,16 @@ namespace shardwise {
 NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes);  // the product of `sizes` is the dim's size
 std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end);  // [begin, end) to one; none: size 1
 NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);          // result dim i is dim order[i]
-NdArray select(const NdArray& array, size_t dim, int64_t index);                    // without that dim
+NdArray select(const NdArray& array, size_t dim, int64_t index);                    // drops that dim
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);  // stride 0: the same for every index
+
+std::vector<size_t> memory_order(const NdArray& array);  // dims from the largest stride to the smallest
+bool is_gapless(const NdArray& array);                   // every byte between its first and last element is in one
 
 // Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
 void copy_parallel(const NdArray& to, const NdArray& from);
 
-// The bytes that stand for "nobody may look at this": NaN in floats, 0xA5… otherwise.
+// The value of memory that must not be read: NaN for floats, 0xA5… otherwise.
 Scalar poison_value(DType dtype);
 
 }  // namespace shardwise

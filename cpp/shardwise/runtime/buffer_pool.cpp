@@ -19,13 +19,14 @@ constexpr std::align_val_t kAlignment{64};
 constexpr uint64_t kSmallest = 64;
 constexpr int kClassCount = 4 * 63 + 1;  // sizes are below 2^63
 
+// A recycled buffer would hide a use after free from the sanitizer.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int64_t kDefaultCapacity = 0;
 #else
 constexpr int64_t kDefaultCapacity = int64_t{1} << 30;
 #endif
 
-// Four classes per power of two: at most a quarter of a buffer is unused.
+// Four classes per power of two: at most a quarter of a buffer is wasted.
 struct SizeClass {
   int index;
   uint64_t bytes;
@@ -72,7 +73,7 @@ class Store {
           kept_ += static_cast<int64_t>(size.bytes);
           return;
         } catch (const std::bad_alloc&) {
-          // no room even for a pointer: back to the system
+          // no memory even for a pointer: free the buffer instead
         }
       }
     }
@@ -112,8 +113,8 @@ class Store {
   int64_t live_ = 0;
 };
 
-// Never destroyed: arrays that outlive the end of main still give their memory back. A fork waits for its turn: the
-// child has no other thread that would unlock the mutex.
+// Never destroyed: arrays that outlive the end of main still return their memory. A fork first locks the mutex, because
+// the child has no other thread that could unlock it.
 Store& store() {
   static Store* const kStore = [] {
     pthread_atfork([] { store().lock(); }, [] { store().unlock(); }, [] { store().unlock(); });
@@ -127,6 +128,7 @@ Store& store() {
 NdArray pooled_empty(DType dtype, Dims shape) {
   int64_t bytes = item_size(dtype);
   bool too_large = false;
+  // An array without elements may have huge dims, whose product must not count as an overflow.
   const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   for (int64_t size : shape) too_large |= !is_empty && __builtin_mul_overflow(bytes, size, &bytes);
   if (too_large) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the executor's arrays live: 64-byte-aligned memory that goes back to a process-wide store when its last array
-// dies, so that the second run of a program touches warm pages only.
+// Memory of the executor's arrays, 64-byte-aligned. When its last array is destroyed, it returns to a process-wide
+// store, so that the second run of a program uses warm pages only.
 //
 //   NdArray a = pooled_empty(DType::kF32, {512, 512});   // 1 MiB from the system
 //   a = {};                                              // back to the store
 //   pooled_empty(DType::kF32, {500, 520});               // the same memory: sizes are rounded up to a few classes
 //
-// The store keeps at most `buffer_pool_capacity()` bytes; beyond that, memory goes back to the system. Any thread may
-// allocate and free. Under a sanitizer nothing is kept, so that a use after free is seen.
+// The store keeps at most `buffer_pool_capacity()` bytes; memory beyond that returns to the system. Any thread may
+// allocate and free. Under a sanitizer, nothing is kept, so that it detects use after free.
 #pragma once
 
 #include "shardwise/base/ndarray.h"
@@ -18,7 +18,7 @@ namespace shardwise {
 NdArray pooled_empty(DType dtype, Dims shape);  // uninitialised, row-major
 
 int64_t buffer_pool_capacity();
-void set_buffer_pool_capacity(int64_t bytes);  // frees what is above
+void set_buffer_pool_capacity(int64_t bytes);  // frees memory above the limit
 int64_t buffer_pool_bytes();                   // free memory that is kept
 int64_t live_buffer_bytes();                   // memory in use by arrays of `pooled_empty`
 

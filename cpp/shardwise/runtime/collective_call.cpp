@@ -14,7 +14,9 @@ DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits
   append(from, difference(permute.to, permute.from));
   append(to, difference(permute.from, permute.to));
   const DigitSet moved = digits.touched(from);
+  // All devices along the moved digits hold the same value, so permuting them changes nothing.
   if ((operand & moved) == 0) return operand;
+  // Digits of different sizes mix in the permutation, so the result may vary along all of them.
   if (from.size() != to.size()) return operand | moved;
   DigitSet after = operand & ~digits.covered(from);
   for (size_t i = 0; i < from.size(); ++i) {
@@ -49,6 +51,7 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, DigitSet operand) c
       for (const AxisList& dim : dims) append(scattered, dim);
       return (operand & ~digits.covered(axes)) | digits.touched(scattered);
     }
+    // The split of to_dim gives each device along the axes another part, even if the operand was the same on all.
     case CollectiveKind::kAllToAll: return operand | digits.touched(used);
     case CollectiveKind::kCollectivePermute:
       if (permute.axes.empty()) return varying_after_permute(permute, digits, operand);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A collective of the local program with its attributes read, so that a run parses nothing:
+// A collective of the local program with its attributes parsed in advance, so that a run parses nothing:
 //
 //   "shardwise.all_reduce"(%3) <{axes = …{"x"}, mesh = @mesh, reducer = "sum"}>
 //     read_collective(op)       {kind = kAllReduce, axes = {x}, reducer = kSum}
-//     varying_after({x, y})     {y}: all devices along x now hold the same
+//     varying_after({x, y})     {y}: all devices along x now hold the same value
 #pragma once
 
+#include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/communicator.h"
-#include "shardwise/runtime/digits.h"
 
 namespace shardwise {
 
@@ -21,7 +21,7 @@ struct CollectiveCall {
   Reducer reducer = Reducer::kNone;
 
   AxisList axes_used() const;
-  // Along which digits the result varies. At least those along which it does; more only where a sub-axis ends inside a
+  // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a
   // digit.
   DigitSet varying_after(const Digits& digits, DigitSet operand) const;
   Shards run(Communicator& communicator, const Shards& operand) const;  // axis_index ignores the operand

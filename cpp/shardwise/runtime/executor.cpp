@@ -8,7 +8,6 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/program_run.h"
-#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -19,35 +18,36 @@ Executable::Signature signature_of(const Module& module, const std::vector<Local
   const LocalLayout& layout = layouts[value.index];
   const TensorType& local = module.type(value);
   check_internal(layout.local_shape() == local.shape, "Executable: the layout has the local value's shape");
-  Executable::Signature signature;
-  signature.type.dtype = local.dtype;
-  signature.sharding = TensorSharding::fully_replicated(mesh, static_cast<int64_t>(layout.dims.size()));
-  for (size_t d = 0; d < layout.dims.size(); ++d) {
-    signature.type.shape.push_back(layout.dims[d].size);
-    signature.sharding.dims[d].axes = layout.dims[d].axes;
+  Executable::Signature signature{
+      .type = {.dtype = local.dtype, .shape = {}},
+      .placement = {.mesh = mesh, .dims = {}, .unreduced = layout.unreduced, .reducer = layout.reducer}};
+  for (const DimLayout& dim : layout.dims) {
+    signature.type.shape.push_back(dim.size);
+    signature.placement.dims.push_back({dim.axes, dim.block});
   }
-  signature.sharding.unreduced = layout.unreduced;
-  signature.sharding.reducer = layout.reducer;
-  signature.blocks = local.shape;
   return signature;
 }
 
-bool same_placement(const TensorSharding& a, const TensorSharding& b) {
-  if (a.mesh == nullptr || b.mesh == nullptr || !a.mesh->same_devices(*b.mesh)) return false;
-  if (a.unreduced != b.unreduced || a.pending_reducer() != b.pending_reducer()) return false;
-  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](const DimSharding& left, const DimSharding& right) { return left.axes == right.axes; });
+bool is_placed(const ShardedArray& array, const Placement& placement) {
+  const TensorSharding& sharding = array.sharding();
+  if (sharding.mesh == nullptr || !sharding.mesh->same_devices(*placement.mesh)) return false;
+  if (sharding.unreduced != placement.unreduced || sharding.pending_reducer() != placement.reducer) return false;
+  for (size_t d = 0; d < placement.dims.size(); ++d) {
+    const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
+    if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 Executable::Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
                        ExecutorOptions options)
-    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(options) {
+    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
   for (ValueId argument : body.arguments) arguments_.push_back(signature_of(*module_, layouts_, mesh_, argument));
   for (ValueId result : body.results) results_.push_back(signature_of(*module_, layouts_, mesh_, result));
-  plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, {.fuse = options_.fuse}));
+  plan_ = std::make_unique<Plan>(planned(false));
 }
 
 Executable::~Executable() = default;
@@ -60,17 +60,20 @@ std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Modu
     for (int64_t size : global->type(ValueId{i}).shape)
       layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
   }
+  // The executor needs a mesh; this one has no digits, so nothing varies.
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
-  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, options);
+  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, std::move(options));
 }
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
-  std::call_once(faithful_once_, [this] {
-    const PlanOptions options{.fuse = options_.fuse, .faithful = true};
-    faithful_plan_ = std::make_unique<Plan>(make_plan(*module_, layouts_, *mesh_, options));
-  });
+  std::call_once(faithful_once_, [this] { faithful_plan_ = std::make_unique<Plan>(planned(true)); });
   return *faithful_plan_;
+}
+
+Plan Executable::planned(bool faithful) const {
+  return make_plan(*module_, layouts_, *mesh_,
+                   {.fuse = options_.fuse, .faithful = faithful, .pinned = options_.devices.pinned});
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
@@ -84,31 +87,34 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
     fail<ShapeError>(subject, str("the shape must be ", expected.type.shape), str(argument.shape()),
                      "compile the program for this shape");
   }
-  if (!same_placement(argument.sharding(), expected.sharding) || argument.blocks() != expected.blocks) {
+  if (!is_placed(argument, expected.placement)) {
     fail<ShardingError>(subject,
-                        str("the sharding must be ", bare_text(expected.sharding), " in blocks ", expected.blocks),
+                        str("the sharding must be ", bare_text(sharding_of(expected.placement)), " in blocks ",
+                            expected.placement.local_shape()),
                         str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
   }
 }
 
-std::vector<ShardedArray> Executable::run(std::span<const ShardedArray> arguments, const RunOptions& options) const {
+std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<const ShardedArray> arguments,
+                                          const RunOptions& options) const {
+  const DeviceSet& devices = options_.devices;
   mesh_->expect_runnable("run");
   if (arguments.size() != arguments_.size()) {
     fail<ShapeError>("run", str("the program takes ", arguments_.size(), " arguments"), str(arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
-  VirtualCommunicator communicator;
-  ProgramRun run(*module_, chosen, layouts_, options, communicator);
-  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].shards());
+  ProgramRun run(*module_, chosen, layouts_, options, devices, communicator);
+  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
   run.execute();
   std::vector<ShardedArray> results;
-  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.digits.all()));
+  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));
   for (size_t i = 0; i < results_.size(); ++i) {
-    const Signature& signature = results_[i];
-    const AxisList axes = options.faithful ? every_device : varying_axes(signature.sharding);
-    results.emplace_back(signature.type.dtype, signature.type.shape, signature.sharding, signature.blocks,
-                         run.take(chosen.results[i]).along(axes));
+    const auto& [type, placement] = results_[i];
+    TensorSharding sharding = sharding_of(placement);
+    const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
+    results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
+                         run.take(chosen.results[i]).along(axes), devices);
   }
   return results;
 }

@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-// Members read in one pass over memory; more would need more registers and streams than a core keeps apart.
+// Members read in one pass over memory. More would exceed the registers and memory streams of a core.
 constexpr size_t kMembersPerPass = 8;
 
 TileCode combining_code(Reducer reducer, DType dtype) {
@@ -31,12 +31,12 @@ TileCode combining_code(Reducer reducer, DType dtype) {
   return TileCode::kCopy;
 }
 
-// x combined with itself is x.
+// Whether combining x with itself gives x.
 bool is_idempotent(Reducer reducer, DType dtype) {
   return dtype == DType::kBool || (reducer != Reducer::kSum && reducer != Reducer::kProd);
 }
 
-// inputs: [accumulator,] members; output: accumulator or, in the last pass, the result.
+// inputs: [accumulator,] members; output: the accumulator, or the result in the last pass.
 TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t members, bool is_first, bool is_last) {
   TileBuilder tiles;
   std::vector<uint32_t> inputs;
@@ -73,12 +73,13 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
                                        [&](const NdArray& member) { return is_same_view(member, members.front()); });
   if (is_one_copy && is_idempotent(reducer, dtype)) {
     if (!is_float(dtype)) return members.front();
-    members = members.first(2);  // combined once still, for the bits of a NaN
+    members = members.first(2);  // still combined once, so that NaNs become canonical
   }
   const TileCode code = combining_code(reducer, dtype);
   const DType accumulator = dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
   NdArray result = pooled_empty(dtype, members.front().shape());
   NdArray partial = result;
+  // Partial results of several passes stay in float32, so that 16-bit floats are rounded once at the end.
   if (accumulator != dtype && members.size() > kMembersPerPass) partial = pooled_empty(accumulator, result.shape());
   for (size_t done = 0; done < members.size();) {
     const size_t count = std::min(members.size() - done, kMembersPerPass);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of all_reduce and reduce_scatter: one elementwise pass over the members of a group, in their order.
+// The arithmetic of all_reduce and reduce_scatter: one elementwise pass over the members of a group, in order.
 //
 //   fold(Reducer::kSum, {a, b, c})   // (a + b) + c, a new array
 //
-// Members have one shape and any strides. 16-bit floats are added in float32 and rounded once at the end.
+// Members have one shape and any strides. 16-bit floats accumulate in float32 and are rounded once at the end.
 #pragma once
 
 #include <span>

@@ -9,15 +9,15 @@
 namespace shardwise {
 namespace {
 
-// Every live register of a program is a tile in the cache. Most are soon dead, so that what limits a group is its
-// inputs; a random number takes more than a hundred ops.
+// Every live register of a program is one tile in the cache. Most are dead soon, so the inputs limit a group. The limit
+// on ops leaves room for random numbers, which take more than a hundred.
 constexpr size_t kMostOps = 256;
 constexpr size_t kMostInputs = 12;
 
 bool is_fusable(const Module& module, OpId op) {
   const Operation& operation = module.op(op);
   if (!operation.def->traits.elementwise || operation.def->tile == nullptr || operation.result_count != 1) return false;
-  // Bits that become elements of another width are not one element each.
+  // bitcast_convert between widths does not map one element to one element.
   const Dims& shape = module.type(module.result(op)).shape;
   return std::ranges::all_of(module.operands(op), [&](ValueId operand) {
     const Dims& from = module.type(operand).shape;
@@ -30,7 +30,7 @@ std::vector<uint32_t> count_uses(const Module& module, const Region& region) {
   for (ValueId result : region.results) ++uses[result.index];
   for (OpId op : region.ops) {
     for (ValueId operand : module.operands(op)) ++uses[operand.index];
-    for (RegionId inner : module.regions(op)) {  // values that a region captures are used as often as one likes
+    for (RegionId inner : module.regions(op)) {  // regions may use captured values often: these never join
       for (OpId inner_op : module.region(inner).ops) {
         for (ValueId operand : module.operands(inner_op)) uses[operand.index] += 2;
       }
@@ -47,6 +47,7 @@ class Grouping {
 
   std::vector<FusedGroup> run() {
     std::vector<FusedGroup> groups;
+    // From the last op to the first: a group grows from its root to its producers.
     for (size_t i = region_.ops.size(); i-- > 0;) {
       const OpId op = region_.ops[i];
       if (!is_fusable(module_, op) || taken(op)) continue;
@@ -74,8 +75,8 @@ class Grouping {
     const ValueId root = module_.result(root_op);
     std::vector<OpId> pending{root_op};
     take(root_op);
-    size_t inputs = 0;                           // distinct ones; splats are scalars of the program
-    std::unordered_map<ValueId, uint32_t> seen;  // uses inside the group: a producer joins when these are all there are
+    size_t inputs = 0;                           // distinct inputs; splats are scalars of the program
+    std::unordered_map<ValueId, uint32_t> seen;  // uses inside the group: a producer joins when it has no others
     while (!pending.empty()) {
       const OpId op = pending.back();
       pending.pop_back();
@@ -83,6 +84,7 @@ class Grouping {
       for (ValueId operand : module_.operands(op)) {
         const bool has_room = group.ops.size() + pending.size() < kMostOps && inputs + pending.size() < kMostInputs;
         const uint32_t seen_uses = ++seen[operand];
+        // A producer with a use outside the group would have to be computed twice.
         if (seen_uses == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
           take(pending.back());

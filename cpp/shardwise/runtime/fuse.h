@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains of elementwise ops become one pass over memory.
+// Fuses chains of elementwise ops into one pass over memory.
 //
 //   %0 = stablehlo.multiply %x, %x        group {%0, %1, %2}: inputs {%x, %y}, one tile program
 //   %1 = stablehlo.add %0, %y
 //   %2 = stablehlo.tanh %1
 //
-// A producer joins its consumer when nobody else uses it, it has the consumer's shape, and it varies along the same
-// digits (else it would be computed again for every shard). Splat constants become scalars of the program. The bits are
-// those of the ops one by one.
+// A producer joins its consumer when it has no other user, has the consumer's shape, and varies along the same digits
+// (otherwise every shard would compute it again). Splat constants become scalars of the program. The result equals that
+// of the separate ops bit for bit.
 #pragma once
 
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/runtime/digits.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {
@@ -25,8 +25,8 @@ struct FusedGroup {
   TileProgram program;
 };
 
-// The groups of `region`, by the index of their root op; every elementwise op of the region is in exactly one.
-// `varying` is by value index.
+// The groups of `region`, by the index of their root op. Every elementwise op of the region is in exactly one group.
+// `varying` is indexed by value.
 std::vector<FusedGroup> fuse_elementwise(const Module& module, RegionId region, const std::vector<DigitSet>& varying);
 
 }  // namespace shardwise

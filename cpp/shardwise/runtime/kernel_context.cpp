@@ -11,11 +11,22 @@
 
 namespace shardwise {
 
-StepResults::StepResults(const OpView& op, const AxisList& axes, bool poison)
+StepOperands::StepOperands(std::vector<Shards> shards) : shards_(std::move(shards)) {
+  for (size_t i = 0; i < std::min<size_t>(shards_.size(), 64); ++i) {
+    if (shards_[i].is_stacked() && shards_[i].stacked().owner().use_count() == 1) sole_ |= uint64_t{1} << i;
+  }
+}
+
+// Without gaps no two shards share an element.
+bool StepOperands::may_be_taken(size_t i) const {
+  return i < 64 && (sole_ >> i & 1) != 0 && is_gapless(shards_[i].stacked());
+}
+
+StepResults::StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison)
     : op_(op), axes_(axes), count_(product(axes)), poison_(poison) {
-  for (size_t i = 0; i < op.result_count(); ++i) {
+  for (const TensorType& type : types) {
     Result& result = results_.emplace_back();
-    result.type = &op.result_type(i);
+    result.type = &type;
     result.views.resize(static_cast<size_t>(count_));
     result.allocated.resize(static_cast<size_t>(count_), 0);
   }
@@ -23,11 +34,13 @@ StepResults::StepResults(const OpView& op, const AxisList& axes, bool poison)
 
 NdArray StepResults::allocate(size_t result, int64_t shard) {
   Result& slot = results_[result];
+  // Allocated on first use: a kernel that only sets views needs no buffer.
   std::call_once(slot.once, [&] {
     Dims shape;
     for (const AxisRef& axis : axes_) shape.push_back(axis.size);
     shape.insert(shape.end(), slot.type->shape.begin(), slot.type->shape.end());
     NdArray buffer = pooled_empty(slot.type->dtype, std::move(shape));
+    // A kernel that does not write every element leaves poison, which tests detect.
     if (poison_) buffer.copy_from(NdArray::full(buffer.dtype(), buffer.shape(), poison_value(buffer.dtype())));
     slot.buffer = Shards(axes_, std::move(buffer));
   });
@@ -49,14 +62,19 @@ bool StepResults::is_view(size_t result, int64_t shard) const {
 
 Shards StepResults::take(size_t result) {
   Result& slot = results_[result];
+  // One view among the shards makes the result a list, which the Shards constructor stacks again if it can.
   const bool one_buffer = std::all_of(slot.allocated.begin(), slot.allocated.end(), [](uint8_t a) { return a != 0; });
   if (one_buffer) return std::move(slot.buffer);
   for (const NdArray& view : slot.views) {
     if (view.shape() == slot.type->shape && view.dtype() == slot.type->dtype) continue;
-    check_internal(false, str(op_.name(), ": the kernel sets a result of type ", slot.type->text(), ", not ",
-                              view.dtype(), view.shape()));
+    check_internal(false, str(op_, ": the kernel sets a result of type ", slot.type->text(), ", not ", view.dtype(),
+                              view.shape()));
   }
   return {axes_, std::move(slot.views)};
+}
+
+std::optional<NdArray> ShardKernelContext::take_operand(size_t i) {
+  return all_.may_be_taken(i) ? std::optional(operands_[i]) : std::nullopt;
 }
 
 void ShardKernelContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {

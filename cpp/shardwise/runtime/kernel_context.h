@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel sees of a run: the shard of one device. All shards of a step share a StepResults, which lays what the
-// kernels allocate side by side in one buffer, so that a gather of a dim-0 shard is a view:
+// The view that a kernel has of a run: the shard of one device. All shards of a step share a StepResults. It places the
+// arrays that kernels allocate side by side in one buffer, so that gathering a dim-0 shard is a view:
 //
-//   StepResults results(op, {x = 4}, poison);
-//   for each shard k: ShardKernelContext context(op, operands of k, results, k);  op.def().kernel(context);
+//   StepOperands operands(shards);
+//   StepResults results("stablehlo.add", {tensor<2xf32>}, {x = 4}, poison);
+//   for each shard k: ShardKernelContext context(operands, shards k of them, results, k);  kernel(context);
 //   results.take(0)        // a stack {4, …} if every kernel allocated; else whatever views they set
 //
-// Several contexts of one StepResults may be used by several threads at once.
+// Several threads may use contexts of one StepResults at once.
 #pragma once
 
 #include <deque>
@@ -18,14 +19,28 @@
 
 namespace shardwise {
 
+// The operands of all shards. Those that nothing else refers to now may be taken by the kernels.
+class StepOperands {
+ public:
+  explicit StepOperands(std::vector<Shards> shards);
+
+  size_t size() const { return shards_.size(); }
+  const Shards& operator[](size_t i) const { return shards_[i]; }
+  bool may_be_taken(size_t i) const;
+
+ private:
+  std::vector<Shards> shards_;
+  uint64_t sole_ = 0;  // bit i: nothing else refers to the buffer of operand i (of the first 64)
+};
+
 class StepResults {
  public:
-  StepResults(const OpView& op, const AxisList& axes, bool poison);
+  StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison);
 
   NdArray allocate(size_t result, int64_t shard);
   void set(size_t result, int64_t shard, NdArray view);
   bool is_view(size_t result, int64_t shard) const;  // set rather than allocated
-  // The shards of a result, after all kernels; InternalError where a kernel set none or one of another shape.
+  // The shards of a result, after all kernels ran. Throws InternalError if a kernel set none, or one of another shape.
   Shards take(size_t result);
 
  private:
@@ -37,7 +52,7 @@ class StepResults {
     std::vector<uint8_t> allocated;
   };
 
-  OpView op_;
+  std::string_view op_;
   const AxisList& axes_;
   int64_t count_;
   bool poison_;
@@ -46,17 +61,17 @@ class StepResults {
 
 class ShardKernelContext final : public KernelContext {
  public:
-  ShardKernelContext(const OpView& op, std::span<const NdArray> operands, StepResults& results, int64_t shard)
-      : op_(op), operands_(operands), results_(results), shard_(shard) {}
+  ShardKernelContext(const StepOperands& all, std::span<const NdArray> operands, StepResults& results, int64_t shard)
+      : all_(all), operands_(operands), results_(results), shard_(shard) {}
 
-  OpView op() const override { return op_; }
   const NdArray& operand(size_t i) const override { return operands_[i]; }
+  std::optional<NdArray> take_operand(size_t i) override;
   NdArray allocate_result(size_t i) override { return results_.allocate(i, shard_); }
   void set_result(size_t i, NdArray view) override { results_.set(i, shard_, std::move(view)); }
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
 
  private:
-  OpView op_;
+  const StepOperands& all_;
   std::span<const NdArray> operands_;
   StepResults& results_;
   int64_t shard_;

@@ -5,13 +5,12 @@
 #include <numeric>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/op_def.h"
 #include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 namespace {
 
-// The dim of a tensor that has `factor` and nothing else.
+// The dim of a tensor whose only factor is `factor`.
 std::optional<size_t> dim_with(const ShardingRule& rule, size_t tensor, FactorId factor) {
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
     const auto factors = rule.dim(tensor, d);
@@ -26,6 +25,8 @@ std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& ru
   bool is_used = false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const auto dim = dim_with(rule, i, factor);
+    // An operand with the factor that does not vary would have to be repeated. One that varies without the factor
+    // differs from shard to shard in another way.
     if (dim.has_value() != varies[i] || rule.has_factor(i, factor) != varies[i]) return std::nullopt;
     digit.operand_dims.push_back(dim);
     is_used = is_used || dim.has_value();
@@ -50,10 +51,12 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
                                        const std::vector<bool>& varies, const std::vector<Homes>& homes) {
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
+    // Ops that refer to positions along the factor depend on where a shard begins, so their shards cannot be joined.
     if (rule.factors()[f].kind != FactorKind::kPassThrough || rule.factors()[f].positional) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;
+    // Shards adjacent along another dim would need a copy before they merge.
     if (is_at_home(op, *digit, homes)) return digit;
     if (!best) best = std::move(digit);
   }
@@ -74,7 +77,7 @@ AxisList rest_of(AxisSpan axes, const Merge& merge) {
   return rest;
 }
 
-// Merged digits from the largest stride to the smallest, as the first operand that has them lies.
+// Merged digits from the largest stride to the smallest, in the first operand that has them.
 std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Shards*>& operands) {
   std::vector<int64_t> strides;
   for (const Merge::Digit& digit : merge.digits) {
@@ -116,6 +119,7 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes) {
+  // A side effect happens once per shard.
   if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
   if (rule.empty()) return std::nullopt;
@@ -128,14 +132,18 @@ std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const st
     if (auto digit = best_digit(op, rule, digits, g, varies, homes)) merge.digits.push_back(std::move(*digit));
   }
   if (merge.digits.empty()) return std::nullopt;
-  for (size_t i = 0; i < op.operand_count(); ++i) merge.operands.push_back(op.operand_type(i));
+  std::vector<TensorType> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
   for (size_t i = 0; i < op.result_count(); ++i) merge.results.push_back(op.result_type(i));
   for (const Merge::Digit& digit : merge.digits) {
-    for (size_t i = 0; i < merge.operands.size(); ++i) {
-      if (digit.operand_dims[i]) merge.operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (digit.operand_dims[i]) operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
     }
     for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
   }
+  std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
+  if (!kernel) return std::nullopt;
+  merge.kernel = std::move(*kernel);
   return merge;
 }
 

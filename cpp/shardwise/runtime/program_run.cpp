@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <new>
-#include <numeric>
 
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
@@ -26,26 +24,16 @@ const ParallelFor& pool_for() {
   return kPool;
 }
 
-// The scalar operand of a chain (a select's predicate, a clamp's bounds) with one stride-0 dim for each dim of the
+// The scalar operand of a chain (a select's predicate, a clamp's bounds), with one stride-0 dim for each dim of the
 // result.
 NdArray stretched(NdArray array, DimSpan shape) {
   for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
   return array;
 }
 
-// Dims from the largest stride to the smallest.
-std::vector<size_t> memory_order(const NdArray& array) {
-  std::vector<size_t> order(array.shape().size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
-  return order;
-}
-
 bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
 
-// An array that lies in memory as `like` does, so that a chain runs along memory, and shards that were parts of one
-// array stay so.
+// An array with the memory order of `like`, so that a chain runs along memory, and shards of one array stay adjacent.
 NdArray empty_in_order_of(const NdArray& like, DType dtype) {
   const std::vector<size_t> order = memory_order(like);
   Dims shape;
@@ -57,10 +45,13 @@ NdArray empty_in_order_of(const NdArray& like, DType dtype) {
   return reorder_dims(pooled_empty(dtype, std::move(shape)), back);
 }
 
-// Nobody else can see this buffer, and it has the form of the result without gaps: the result may replace it.
+// Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
 bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
-  return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 &&
-         reorder_dims(array, memory_order(array)).is_contiguous();
+  return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 && is_gapless(array);
+}
+
+bool is_dead(const Step& step, uint32_t slot) {
+  return std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end();
 }
 
 int64_t bytes_of(const Shards& shards) {
@@ -68,17 +59,18 @@ int64_t bytes_of(const Shards& shards) {
 }
 
 // How many rows of a dim's block are real at position `index` along `axes`.
-int64_t real_rows(const DimLayout& dim, AxisSpan axes, int64_t index) {
-  return std::clamp<int64_t>(dim.size - position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
+int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
+  return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
 }
 
-NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>& dims, AxisSpan axes, int64_t index) {
+NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>& dims, const DeviceSet& devices,
+                              AxisSpan axes, int64_t index) {
   NdArray copy = pooled_empty(shard.dtype(), shard.shape());
   copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
   NdArray to = copy;
   NdArray from = shard;
   for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t rows = real_rows(dims[d], axes, index);
+    const int64_t rows = real_rows(dims[d], devices, axes, index);
     to = to.sliced(static_cast<int64_t>(d), 0, rows);
     from = from.sliced(static_cast<int64_t>(d), 0, rows);
   }
@@ -89,11 +81,12 @@ NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>
 }  // namespace
 
 ProgramRun::ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts,
-                       const RunOptions& options, Communicator& communicator)
+                       const RunOptions& options, const DeviceSet& devices, Communicator& communicator)
     : module_(module),
       plan_(plan),
       layouts_(layouts),
       options_(options),
+      devices_(devices),
       communicator_(communicator),
       slots_(plan.slots.size()),
       start_(std::chrono::steady_clock::now()) {}
@@ -120,7 +113,7 @@ void ProgramRun::execute() {
   }
 }
 
-// The buffer is of the op's results, of all devices that hold different ones, or something that the kernel needs.
+// The error names the op's results, because the buffer is one of them, or a temporary of the kernel.
 void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const {
   const OpView op(module_, step.op);
   std::string results;
@@ -146,12 +139,12 @@ void ProgramRun::run_step(const Step& step) {
 }
 
 void ProgramRun::run_kernel(const Step& step) {
+  // Merging was possible by types; now the shards must also be adjacent in memory.
   if (step.merge && run_merged(step)) return;
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(step.axes));
-  const double work = step.work * static_cast<double>(product(step.axes));
-  std::vector<Shards> results = call_kernel(OpView(module_, step.op), operands, step.axes, work);
+  std::vector<Shards> results = call_kernel(step, {step.kernel, step.results}, std::move(operands), step.axes);
   for (size_t i = 0; i < results.size(); ++i) slots_[step.outputs[i]] = std::move(results[i]);
 }
 
@@ -167,29 +160,35 @@ bool ProgramRun::run_merged(const Step& step) {
                        [&](const Merge::Digit& digit) { return digit.axis == axis; });
   });
   for (Shards& operand : *merged) operand = operand.along(rest);
-  const double work = step.work * static_cast<double>(product(step.axes));
-  const std::vector<Shards> results = call_kernel(OpView(*plan_.merged_ops, step.merged_op), *merged, rest, work);
+  const std::vector<Shards> results =
+      call_kernel(step, {step.merge->kernel, step.merge->results}, std::move(*merged), rest);
   for (size_t i = 0; i < results.size(); ++i) {
     slots_[step.outputs[i]] = unmerged_result(*step.merge, order, i, results[i], step.axes);
   }
   return true;
 }
 
-std::vector<Shards> ProgramRun::call_kernel(const OpView& op, std::span<const Shards> operands, const AxisList& axes,
-                                            double work) const {
-  StepResults results(op, axes, options_.poison);
+std::vector<Shards> ProgramRun::call_kernel(const Step& step, KernelCall call, std::vector<Shards> shards,
+                                            const AxisList& axes) {
+  for (uint32_t slot : step.inputs) {  // so that a kernel may take the memory
+    if (is_dead(step, slot)) slots_[slot] = Shards();
+  }
+  const OpView op(module_, step.op);
+  const StepOperands operands(std::move(shards));
+  StepResults results(op.name(), call.results, axes, options_.poison);
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> shard(operands.size());
     for (int64_t k = begin; k < end; ++k) {
       for (size_t i = 0; i < operands.size(); ++i) shard[i] = operands[i][k];
-      ShardKernelContext context(op, shard, results, k);
-      op.def().kernel(context);
+      ShardKernelContext context(operands, shard, results, k);
+      call.kernel(context);
     }
   };
   const int64_t count = product(axes);
+  const double work = step.work * static_cast<double>(product(step.axes));
   int64_t first = 0;
   bool in_parallel = count > 1 && count >= thread_count() && work >= kParallelWork;
-  if (in_parallel && op.def().traits.movement) {  // the first shard shows whether there is anything to do but a view
+  if (in_parallel && op.def().traits.movement) {  // the first shard shows whether the kernel only makes a view
     run_shards(0, 1);
     first = 1;
     in_parallel = !results.is_view(0, 0);
@@ -199,15 +198,14 @@ std::vector<Shards> ProgramRun::call_kernel(const OpView& op, std::span<const Sh
   } else {
     run_shards(first, count);
   }
-  std::vector<Shards> shards;
-  for (size_t i = 0; i < op.result_count(); ++i) shards.push_back(results.take(i));
-  return shards;
+  std::vector<Shards> taken;
+  for (size_t i = 0; i < call.results.size(); ++i) taken.push_back(results.take(i));
+  return taken;
 }
 
 Shards ProgramRun::read(const Step& step, size_t input) {
   const uint32_t slot = step.inputs[input];
-  const bool is_last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end();
-  if (is_last && slots_[slot].axes() == step.axes) return std::move(slots_[slot]);
+  if (is_dead(step, slot) && slots_[slot].axes() == step.axes) return std::move(slots_[slot]);
   return slots_[slot].along(step.axes);
 }
 
@@ -248,7 +246,7 @@ Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
 Shards ProgramRun::fused_list(const Step& step, const std::vector<Shards>& inputs) {
   const OpView op(module_, step.op);
   const Dims& shape = op.result_type().shape;
-  StepResults results(op, step.axes, options_.poison);
+  StepResults results(op.name(), {&op.result_type(), 1}, step.axes, options_.poison);
   const int64_t count = product(step.axes);
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> arrays(inputs.size());
@@ -282,13 +280,14 @@ void ProgramRun::poison_padding(uint32_t slot) {
   for (const DimLayout& dim : layout.dims) {
     if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
   }
-  // Shared by devices with and without padding: nothing that is garbage on one and real on the other can be marked.
+  // Devices with and without padding share this array, so what is padding on one and data on the other cannot be
+  // marked.
   const DigitSet varying = plan_.slot_varying[slot];
-  if (uneven.empty() || (plan_.digits.touched(uneven) & ~varying) != 0) return;
+  if (uneven.empty() || (plan_.digits.touched(uneven) & plan_.free & ~varying) != 0) return;
   const Shards& shards = slots_[slot];
   std::vector<NdArray> poisoned;
   for (int64_t k = 0; k < shards.count(); ++k) {
-    poisoned.push_back(with_poisoned_padding(shards[k], layout.dims, shards.axes(), k));
+    poisoned.push_back(with_poisoned_padding(shards[k], layout.dims, devices_, shards.axes(), k));
   }
   slots_[slot] = Shards(shards.axes(), std::move(poisoned));
 }

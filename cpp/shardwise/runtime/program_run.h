@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of a plan: the values that are alive, and the steps one after another.
+// One run of a plan: the live values, and the loop over the steps.
 //
-//   ProgramRun run(module, plan, layouts, options, communicator);
+//   ProgramRun run(module, plan, layouts, options, devices, communicator);
 //   run.set(plan.arguments[0], shards);
 //   run.execute();
 //   run.take(plan.results[0]);          // Shards
 //
-// A fused chain over stacked shards is one pass over all shards at once. A kernel is called once per distinct shard,
-// or once for all shards that merge (merge.h): in parallel when there are as many calls as threads, else one after
-// another, each split inside.
+// A fused chain over stacked shards is one pass over all shards. A kernel is called once per distinct shard, or once
+// for all shards that merge (merge.h). Calls run in parallel when there are at least as many as threads; otherwise they
+// run one after another, and each uses all threads.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace shardwise {
 class ProgramRun {
  public:
   ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts, const RunOptions& options,
-             Communicator& communicator);
+             const DeviceSet& devices, Communicator& communicator);
 
   void set(uint32_t slot, const Shards& shards);
   void execute();
@@ -39,8 +39,11 @@ class ProgramRun {
   Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
   Shards read(const Step& step, size_t input);  // moved out when this is its last use
-  std::vector<Shards> call_kernel(const OpView& op, std::span<const Shards> operands, const AxisList& axes,
-                                  double work) const;
+  struct KernelCall {
+    const Kernel& kernel;
+    std::span<const TensorType> results;
+  };
+  std::vector<Shards> call_kernel(const Step& step, KernelCall call, std::vector<Shards> shards, const AxisList& axes);
   void poison_padding(uint32_t slot);
   void free_dead(const Step& step);
   void trace(const Step& step, std::chrono::steady_clock::time_point begin);
@@ -49,6 +52,7 @@ class ProgramRun {
   const Plan& plan_;
   const std::vector<LocalLayout>& layouts_;
   const RunOptions& options_;
+  const DeviceSet& devices_;
   Communicator& communicator_;
   std::vector<Shards> slots_;
   std::chrono::steady_clock::time_point start_;

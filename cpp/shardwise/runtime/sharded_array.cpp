@@ -57,7 +57,7 @@ bool is_even(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
   return true;
 }
 
-// Every dim split into its shards, the axes moved in front: a view.
+// Splits every dim into its shards and moves the axes to the front: a view.
 Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, DimSpan blocks) {
   NdArray view = array;
   AxisList found;  // the axis of each dim of `view`; {-1} for local dims
@@ -86,7 +86,7 @@ Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, Dim
   return {std::move(axes), reorder_dims(view, order)};
 }
 
-// The whole padded array as a view of the stack, where the shards lie side by side.
+// The whole padded array as a view of the stack, if the shards are adjacent.
 std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
   if (!shards.is_stacked()) return std::nullopt;
   AxisList all;
@@ -128,16 +128,19 @@ AxisList varying_axes(const TensorSharding& sharding) {
   AxisList axes;
   for (const DimSharding& dim : sharding.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
   axes.insert(axes.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  // Nothing varies along an axis of size 1.
   std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);
 }
 
-ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards)
+ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards,
+                           DeviceSet devices)
     : dtype_(dtype),
       shape_(std::move(shape)),
       sharding_(std::move(sharding)),
       blocks_(blocks.empty() ? local_shape(sharding_, shape_) : std::move(blocks)),
-      shards_(std::move(shards)) {
+      shards_(std::move(shards)),
+      devices_(std::move(devices)) {
   if (shards_.dtype() != dtype_ || shards_.local_shape() != blocks_) {
     fail<ShapeError>("sharded array", "every shard must be a block of the array",
                      str(shards_.dtype(), shards_.local_shape(), " for ", dtype_, blocks_),
@@ -151,8 +154,16 @@ LocalSlice ShardedArray::slice(int64_t device) const {
   return slice_of(sharding_, shape_, mesh().logical_index(device), blocks_);
 }
 
+Shards ShardedArray::owned_by(const DeviceSet& devices) const {
+  if (devices == devices_) return shards_;
+  check_internal(devices_.is_all(), "sharded array: the shards of the devices that are asked for");
+  return devices.owned(shards_);
+}
+
 NdArray ShardedArray::padded_shard(int64_t device) const {
-  return shards_[shard_index(mesh(), shards_.axes(), mesh().logical_index(device))];
+  const int64_t index = mesh().logical_index(device);
+  check_internal(devices_.owns(mesh(), index), "sharded array: a device that this process owns");
+  return shards_[shard_index(mesh(), shards_.axes(), index)];
 }
 
 NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device)); }
@@ -171,6 +182,7 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
           : NdArray::full(array.dtype(), local, neutral_element(sharding.pending_reducer(), array.dtype()));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < product(axes); ++i) {
+    // The value must count once in the pending reduction, so only the first device of each group gets it.
     if (position_along(sharding.unreduced, axes, i) != 0) {
       list.push_back(neutral);
       continue;
@@ -183,7 +195,12 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
   return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
 }
 
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill) {
+  return scatter(array, sharding_of(placement), placement.local_shape(), fill);
+}
+
 NdArray gather(const ShardedArray& array) {
+  check_internal(array.devices().is_all(), "gather: the shards of all devices");
   const TensorSharding& sharding = array.sharding();
   Shards shards = array.shards().along(varying_axes(sharding));
   if (!sharding.unreduced.empty()) {
@@ -205,6 +222,7 @@ NdArray gather(const ShardedArray& array) {
 
 bool replicas_agree(const ShardedArray& array) {
   const Shards& shards = array.shards();
+  // Dropping the other axes selects the first replica; adding them back repeats it on every device.
   const Shards first = shards.along(varying_axes(array.sharding())).along(shards.axes());
   for (int64_t i = 0; i < shards.count(); ++i) {
     const LocalSlice slice = slice_at(array.sharding(), array.shape(), array.blocks(), shards.axes(), i);

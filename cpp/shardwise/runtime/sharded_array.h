@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShardedArray: a global array as the devices of a mesh hold it.
+// ShardedArray: a global array, stored as the shards of a mesh's devices.
 //
 //   ShardedArray a = scatter(whole, sharding);   // whole: f32[10, 4]; sharding <["x"=4]>, [{"x"}, {}]
 //   a.shards().count()                           // 4 blocks of 3 rows: three views of `whole` and a padded copy
@@ -8,11 +8,14 @@
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
 //
+// Where a process owns some devices only, so does its array: the shards are theirs, and nothing gathers it.
+//
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
 
+#include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/runtime/shards.h"
+#include "shardwise/runtime/device_set.h"
 
 namespace shardwise {
 
@@ -22,7 +25,7 @@ class ShardedArray {
  public:
   ShardedArray() = default;
   // The shards are whole blocks (`blocks` is the local shape; empty: the smallest). ShapeError where they do not fit.
-  ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards);
+  ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards, DeviceSet devices = {});
 
   DType dtype() const { return dtype_; }
   const Dims& shape() const { return shape_; }
@@ -31,10 +34,12 @@ class ShardedArray {
   const Mesh& mesh() const { return *sharding_.mesh; }
   const Dims& blocks() const { return blocks_; }  // the shape of every shard, padding included
   const Shards& shards() const { return shards_; }
-  bool is_uneven() const;  // some shard holds padding
+  const DeviceSet& devices() const { return devices_; }  // whose shards these are
+  Shards owned_by(const DeviceSet& devices) const;       // a part of them
+  bool is_uneven() const;                                // some shard holds padding
 
   LocalSlice slice(int64_t device) const;  // which part of the global array the device holds
-  NdArray shard(int64_t device) const;     // that part: a view without padding
+  NdArray shard(int64_t device) const;     // that part of an owned device: a view without padding
   NdArray padded_shard(int64_t device) const;
 
  private:
@@ -43,20 +48,23 @@ class ShardedArray {
   TensorSharding sharding_;
   Dims blocks_;
   Shards shards_;
+  DeviceSet devices_;
 };
 
-// Shards are views of `array` where they lie inside it, and padded copies where not. An unreduced sharding puts the
-// array on the first device of every group and the reducer's neutral element on the others.
+// Shards inside `array` are views; others are padded copies. With an unreduced sharding, the first device of every
+// group gets the array, and the others get the reducer's neutral element.
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks = {},
                      PaddingFill fill = PaddingFill::kZero);
 
-// The global array: a view when the shards lie side by side in one buffer, else a copy; pending reductions are done.
+ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill = PaddingFill::kZero);
+
+// The global array: a view when the shards are adjacent in one buffer, else a copy. Completes pending reductions.
 NdArray gather(const ShardedArray& array);
 
-// True when devices that should hold the same bytes do; a faithful run computes each apart.
+// True when all devices that should hold the same bytes do. A faithful run computes each device separately.
 bool replicas_agree(const ShardedArray& array);
 
-// The axes along which the shards of such an array differ: those of its dims and the unreduced ones.
+// The axes along which the shards of such an array differ: those of its dims, and the unreduced ones.
 AxisList varying_axes(const TensorSharding& sharding);
 
 }  // namespace shardwise

@@ -22,7 +22,7 @@ bool same_form(const NdArray& a, const NdArray& b) {
   return a.shape() == b.shape() && a.strides() == b.strides() && a.owner() == b.owner();
 }
 
-// The stack that a list of views is, or nothing. Addresses must be affine in the coordinates.
+// Builds the stack of a list of views. Returns false unless addresses are affine in the coordinates.
 bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) {
   const NdArray& base = list.front();
   const Dims grid = sizes_of(axes);
@@ -30,6 +30,7 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
   Dims shape = grid;
   Dims strides;
   for (size_t a = 0; a < grid.size(); ++a) {
+    // The second shard along each axis gives its stride; all others are checked against it.
     strides.push_back(grid[a] == 1 ? 0 : list[static_cast<size_t>(step[a])].data() - base.data());
   }
   Dims index(grid.size(), 0);
@@ -48,27 +49,6 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
 
 }  // namespace
 
-std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
-  AxisList pieces;
-  Dims borders;
-  for (const AxisRef& axis : axes) {
-    borders.assign({axis.pre, axis.next()});
-    for (const AxisRef& other : others) {
-      if (other.axis != axis.axis) continue;
-      for (int64_t border : {other.pre, other.next()}) {
-        if (border > axis.pre && border < axis.next()) borders.push_back(border);
-      }
-    }
-    std::sort(borders.begin(), borders.end());
-    borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-    for (size_t i = 0; i + 1 < borders.size(); ++i) {
-      if (borders[i + 1] % borders[i] != 0) return std::nullopt;
-      pieces.push_back({axis.axis, borders[i], borders[i + 1] / borders[i]});
-    }
-  }
-  return pieces;
-}
-
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) {
   Dims coordinates(grid.size());
   for (size_t i = grid.size(); i-- > 0;) {
@@ -77,7 +57,7 @@ int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) {
   }
   int64_t position = 0;
   for (const AxisRef& wanted : axes) {
-    // Any size of the axis that all cuts divide will do: the digits behind the last cut are 0.
+    // Any common multiple will do as the axis size: the digits after the last cut are 0.
     int64_t axis_size = wanted.next();
     for (const AxisRef& known : grid) {
       if (known.axis == wanted.axis) axis_size = std::lcm(axis_size, known.next());
@@ -140,7 +120,7 @@ bool Shards::along_by_view(AxisSpan axes, NdArray& view) const {
   if (!cut_wanted) return false;
   const AxisList& want = *cut_wanted;
   view = stacked_;
-  for (size_t i = axes_.size(), end = have.size(); i-- > 0;) {  // split the dims where the new axes cut them
+  for (size_t i = axes_.size(), end = have.size(); i-- > 0;) {  // split the dims at the borders of the new axes
     Dims sizes;
     size_t begin = end;
     while (begin > 0 && have[begin - 1].axis == axes_[i].axis && have[begin - 1].pre >= axes_[i].pre) {
@@ -150,7 +130,7 @@ bool Shards::along_by_view(AxisSpan axes, NdArray& view) const {
     end = begin;
   }
   size_t at = 0;
-  for (const AxisRef& piece : have) {  // coordinate 0 of what goes
+  for (const AxisRef& piece : have) {  // select coordinate 0 of removed axes
     const bool stays = std::find(want.begin(), want.end(), piece) != want.end();
     if (stays) {
       ++at;
@@ -158,7 +138,7 @@ bool Shards::along_by_view(AxisSpan axes, NdArray& view) const {
       view = select(view, at, 0);
     }
   }
-  for (size_t i = 0; i < want.size(); ++i) {  // copies along what is new
+  for (size_t i = 0; i < want.size(); ++i) {  // repeat along added axes
     if (std::find(have.begin(), have.end(), want[i]) == have.end()) view = insert_dim(view, i, want[i].size);
   }
   for (size_t i = 0, piece = 0; i < axes.size(); ++i) {

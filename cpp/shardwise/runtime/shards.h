@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shards: what the devices of a mesh hold of one value, each distinct shard once.
+// Shards: the devices' arrays of one value, each distinct array once.
 //
-// A value *varies* along some axes; devices that differ only along others hold the same bytes, and share them. The
-// shards are indexed row-major by the coordinates along the varying axes, which are in mesh order:
+// A value *varies* along some axes. Devices that differ only along other axes hold the same bytes, and share them. The
+// shards are indexed row-major by the coordinates along the varying axes, in mesh order:
 //
 //   mesh x=4, y=2; a value that is sharded along x and replicated along y:
 //     axes = {x}, count = 4, shards[2] is the array of the two devices at x=2
 //
-// Where the shards lie at regular distances they are *stacked*: one strided array whose first dims are the axes, so
-// that a collective is a rearrangement of dims, whatever the number of devices. A 1024x8 array, scattered over x, is a
-// stack of shape {4, 256, 8}: a view of the user's memory. Otherwise they are a list.
+// Shards at regular distances in memory are *stacked*: one strided array whose first dims are the axes. A collective
+// then only rearranges dims, whatever the number of devices. A 1024x8 array, scattered over x, is a stack of shape {4,
+// 256, 8}: a view of the user's memory. Other shards are a list.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "shardwise/base/ndarray.h"
-#include "shardwise/mesh/axis.h"
+#include "shardwise/mesh/digits.h"
 
 namespace shardwise {
 
@@ -26,7 +25,7 @@ class Shards {
   Shards() = default;
   explicit Shards(NdArray everywhere) : stacked_(std::move(everywhere)) {}
   Shards(AxisList axes, NdArray stacked) : axes_(std::move(axes)), stacked_(std::move(stacked)) {}
-  // Row-major along `axes`; becomes a stack where addresses and strides are regular.
+  // Row-major along `axes`. Becomes a stack when addresses and strides are regular.
   Shards(AxisList axes, std::vector<NdArray> list);
 
   const AxisList& axes() const { return axes_; }
@@ -37,12 +36,12 @@ class Shards {
 
   bool is_stacked() const { return list_.empty(); }
   const NdArray& stacked() const { return stacked_; }  // of a stack only
-  NdArray stack() const;                               // the stack, or a copy of the list that is one
+  NdArray stack() const;                               // the stack, or a stacked copy of the list
 
   NdArray release_stack() && { return std::move(stacked_); }
 
-  // The same devices' arrays indexed by other axes. Axes that come new hold copies (nothing is copied); of axes that
-  // go, the devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
+  // The arrays of the same devices, indexed by other axes. Along added axes, all devices share an array (nothing is
+  // copied). Along removed axes, the devices at coordinate 0 are taken. So x.along({x, y}).along({x}) is x.
   Shards along(AxisSpan axes) const;
 
  private:
@@ -54,9 +53,6 @@ class Shards {
   NdArray stacked_;
   std::vector<NdArray> list_;
 };
-
-// `axes` with every ref cut at the borders of `others`; refs of size 1 go. Nothing where a border is none of a digit's.
-std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others);
 
 // The position along `axes`, in list order, of the device at `index` along `grid` whose other digits are 0.
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index);

@@ -23,7 +23,7 @@ AxisList in_mesh_order(AxisList axes) {
   return axes;
 }
 
-// The digits of `axes` that are not in `others`; unlike `difference` it leaves neighbours apart.
+// The digits of `axes` that are not in `others`. Unlike `difference`, it does not merge neighbors.
 AxisList without(AxisSpan axes, AxisSpan others) {
   AxisList rest;
   for (const AxisRef& axis : axes) {
@@ -33,7 +33,7 @@ AxisList without(AxisSpan axes, AxisSpan others) {
   return rest;
 }
 
-// `axes` cut as the shards are, so that no dim of a stack must be merged to be addressed.
+// `axes` cut like the shards' axes, so that no dims of a stack must be merged.
 AxisList pieces_of(AxisSpan axes, AxisSpan others) {
   auto pieces = cut_at(axes, others);
   return pieces ? std::move(*pieces) : AxisList(axes.begin(), axes.end());
@@ -45,7 +45,7 @@ size_t position(AxisSpan axes, const AxisRef& axis) {
   return static_cast<size_t>(found - axes.begin());
 }
 
-// A stack in which every ref of `pieces` is a dim of its own: dims are `axes`, then the local ones.
+// A stack in which every ref of `pieces` is its own dim: first the dims of `axes`, then the local ones.
 struct Opened {
   AxisList axes;
   NdArray array;
@@ -57,8 +57,9 @@ Opened open(const Shards& shards, AxisSpan pieces) {
   return {std::move(axes), std::move(array)};
 }
 
-// Runs of `groups[i]` dims become one dim each; a copy only where no single stride can say that.
+// Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride.
 NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
+  // First as a view; if a group has no single stride, once more on a dense copy, where every group has one.
   for (bool is_copy : {false, true}) {
     if (is_copy) {
       NdArray copy = pooled_empty(array.dtype(), array.shape());
@@ -77,7 +78,7 @@ NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
   return array;
 }
 
-// The members of every group along `pieces`, first to last: views without these dims.
+// The members of every group along `pieces`, first to last, as views without these dims.
 std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList& rest) {
   rest = without(opened.axes, pieces);
   std::vector<size_t> order;
@@ -114,7 +115,7 @@ Dims sizes_of(AxisSpan axes) {
   return sizes;
 }
 
-// Splits local dim d (at array dim `begin`[d]) into its parts along scatter[d] and makes these parts axes.
+// Splits local dim d into its parts along scatter[d], and turns these parts into axes.
 NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
   NdArray view = member;
   std::vector<size_t> locals;
@@ -135,13 +136,14 @@ NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList
   return reorder_dims(view, order);
 }
 
-// One array of an all_to_all on its way: dims are the axes, then groups[d] dims for each tensor dim.
+// The array of an all_to_all between moves: its dims are the axes, then groups[d] dims for each tensor dim.
 struct Exchange {
   NdArray array;
   std::vector<size_t> groups;
 };
 
 void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, size_t to) {
+  // A dim that an earlier move gathered must be merged before it can be split.
   if (state.groups[axes.size() + to] != 1) {
     state.array = merge_groups(state.array, state.groups);
     std::fill(state.groups.begin(), state.groups.end(), size_t{1});
@@ -155,7 +157,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
   sizes.push_back(state.array.shape()[split] / product(pieces));
   state.array = split_dim(state.array, split, sizes);
   const size_t added = pieces.size();
-  // Where each dim was before the split is where it is now, shifted behind it.
+  // The position of a dim after the split: dims behind the split dim are shifted.
   const auto now = [&](size_t dim) { return dim > split ? dim + added : dim; };
   std::vector<size_t> order;
   for (size_t a = 0; a < axes.size(); ++a) {
@@ -253,6 +255,7 @@ Shards VirtualCommunicator::all_to_all(const Shards& operand, std::span<const Al
 }
 
 Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
+  // Axes in only one of the lists trade places, which makes the map a permutation of devices.
   const AxisList sources = joined(from, without(to, from));
   const AxisList targets = joined(to, without(from, to));
   const AxisList borders = joined(joined(operand.axes(), sources), targets);
@@ -265,7 +268,7 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   for (const AxisRef& axis : joined(rest, out)) order.push_back(position(opened.axes, axis));
   for (size_t d = 0; d < locals; ++d) order.push_back(opened.axes.size() + d);
   NdArray array = reorder_dims(opened.array, order);
-  if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: their product is read as one number
+  if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: merge them into one number, then split that
     std::vector<size_t> groups(rest.size(), 1);
     groups.push_back(out.size());
     groups.insert(groups.end(), locals, 1);
@@ -291,8 +294,8 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
   std::vector<NdArray> list;
   Dims index(grid.size(), 0);
   do {
-    int64_t place = 0;        // along `axes`
-    int64_t position_in = 0;  // in the list of shards, but for the digits of `axes`
+    int64_t place = 0;        // position along `axes`
+    int64_t position_in = 0;  // index in the list of shards, without the digits of `axes`
     for (size_t a = 0; a < all.size(); ++a) position_in += index[a] * step[a];
     for (const AxisRef& piece : pieces) {
       const size_t a = position(all, piece);

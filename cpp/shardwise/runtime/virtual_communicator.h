@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The communicator of a virtual mesh: all devices live in this process, so most collectives only rearrange the dims of
-// a stack of shards. all_to_all and permute are views; all_gather is one where the shards already lie in order (a dim-0
-// gather of what a kernel just made), else one copy; a reduction reads every operand once.
+// The communicator of a virtual mesh. All devices are in this process, so most collectives only rearrange the dims of a
+// stack of shards. all_to_all and permute are views. all_gather is a view when the shards are already in order (a dim-0
+// gather of a kernel's result), else one copy. A reduction reads every operand once.
 //
 //   stack {x=4, y=2, 16, 8}, all_to_all {x} from dim 0 to dim 1:
 //     split dim 1      {x=4, y=2, 16, 4, 2}

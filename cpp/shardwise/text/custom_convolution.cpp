@@ -115,7 +115,7 @@ void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
   printer.out += '}';
 }
 
-// As MLIR holds it: one element where all are equal.
+// As in MLIR: one element if all are equal.
 DenseAttr parse_pads(OpParser& parser) {
   std::vector<int64_t> entries;
   parser.expect("[", "before the padding of each dim");

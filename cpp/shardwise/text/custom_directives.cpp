@@ -137,7 +137,7 @@ const EnumAttr* as_precision(const Attribute& attribute) {
   return value != nullptr && value->dialect == "stablehlo" && value->mnemonic == "precision" ? value : nullptr;
 }
 
-// The four lists of dims in order; those not given are empty. Nothing for a struct with other fields.
+// The four lists of dims in order; missing ones are empty. Returns none for a struct with other fields.
 std::optional<std::array<IntArray, 4>> dot_dims(const Attribute* attribute) {
   const auto* numbers = attribute == nullptr ? nullptr : std::get_if<StructAttr>(&attribute->base());
   if (numbers == nullptr || numbers->name != "stablehlo.dot") return std::nullopt;

@@ -34,7 +34,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
     case FormatKind::kFunctionalType: parse_functional_type(op); break;
     case FormatKind::kOperandType: parse_operand_types(op); break;
     case FormatKind::kResultType:
-      op.declared.clear();  // of a same-type before it
+      op.declared.clear();  // set by a same-type before it
       parse_type_list(op.declared);
       break;
     case FormatKind::kSelectType: parse_select_type(op); break;
@@ -51,7 +51,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
   return index + 1;
 }
 
-// A word and its '=' stand in one literal where they are printed without a space.
+// A word and its '=' are one literal if they are printed without a space.
 bool OpParser::take_literal(std::string_view literal) {
   const bool is_key = literal.size() > 1 && literal.back() == '=';
   if (!is_key) return take(literal);

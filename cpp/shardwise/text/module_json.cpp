@@ -19,7 +19,7 @@ constexpr int64_t kVersion = 1;
   throw ParseError(error_message("program", must_hold, got, way_out), 1, 1);
 }
 
-// What stands in the place of a field; only scalars in full, for an array may be nested without end.
+// Describes the value of a field. Only scalars are printed in full, because an array may nest arbitrarily deep.
 std::string described(const nlohmann::json* field) {
   if (field == nullptr) return "none";
   return field->is_structured() ? field->type_name() : field->dump();
@@ -46,7 +46,7 @@ std::string module_to_json(const Module& module) {
   const nlohmann::ordered_json json{{"format", "shardwise"},
                                     {"version", kVersion},
                                     {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
-  // Locations may hold any bytes; what is no UTF-8 is replaced.
+  // Locations may contain any bytes; invalid UTF-8 is replaced.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs as JSON, both ways:
+// Reads and writes programs as JSON:
 //
 //   {"format": "shardwise", "version": 1, "stablehlo": "module @jit_f {\n …"}
 //
-// The text is that of printer.h, with locations. A newer version, another format and malformed JSON are ParseErrors;
-// one in the program has its line and column there.
+// The text is that of printer.h, with locations. A newer version, another format and malformed JSON are ParseErrors. An
+// error in the program has the line and column of the program text.
 #pragma once
 
 #include <memory>

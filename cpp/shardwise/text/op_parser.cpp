@@ -64,8 +64,8 @@ void OpParser::define(std::string_view name, ValueId first, uint32_t count, size
   if (!value.op && !value.loc) value.loc = named(str("%", name), place(position));
 }
 
-// Places are asked for from top to bottom, but for arguments that several regions share: lines are counted from the
-// last place on.
+// Locations are requested from top to bottom, except for arguments that several regions share, so lines are counted
+// from the last location.
 LocId OpParser::place(size_t position) {
   if (options_.file.empty()) return {};
   for (; position < line_begin_; --line_number_) {
@@ -88,7 +88,7 @@ LocId OpParser::named(std::string_view names, LocId loc) {
   return options_.name_values ? context().named_location(str(function_, " ", names), loc) : loc;
 }
 
-// A location that has no line of its own gets the one of the text.
+// A location without a line gets that of the text.
 LocId OpParser::placed(LocId loc, LocId here) {
   if (!loc || !here) return loc ? loc : here;
   const Location location = context().location(loc);
@@ -247,7 +247,7 @@ void OpParser::set_def(OpSyntax& op, std::string_view name) {
   auto it = definitions_.find(name);
   if (it == definitions_.end()) {
     const OpDef* def = find_op(name);
-    // The dialects that a text may leave out.
+    // A text may omit these dialects.
     for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
       if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
     }
@@ -304,7 +304,7 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
   return id;
 }
 
-// The text says it once for all values that are one.
+// The text has one sharding for all values of an edge.
 void OpParser::hand_on_shardings(OpId id) {
   std::vector<DataFlowEdge> edges;
   const OpView op(module(), id);
@@ -312,6 +312,11 @@ void OpParser::hand_on_shardings(OpId id) {
   for (const DataFlowEdge& edge : edges) {
     for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
   }
+}
+
+bool OpParser::holds_local_collectives() const {
+  return std::ranges::any_of(unverified_,
+                             [&](const auto& entry) { return is_local_collective(OpView(module(), entry.first)); });
 }
 
 void OpParser::verify_ops() {

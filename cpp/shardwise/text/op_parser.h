@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpParser: reads ops, regions and SSA names into a module. The directives of assembly formats are made of its pieces:
+// OpParser: parses ops, regions and SSA names into a module. Directives of assembly formats use its parts:
 //
 //   parser.expect("init", "before the initial value");
 //   op.operands.push_back(parser.parse_operand());      // %cst
@@ -17,7 +17,7 @@
 
 namespace shardwise {
 
-// What the text says about one op, before the op is made.
+// The parsed syntax of one op, before the op is created.
 struct OpSyntax {
   const OpDef* def = nullptr;
   const AssemblyFormat* format = nullptr;
@@ -47,7 +47,7 @@ class OpParser : public TextReader {
   size_t open_scope() const { return defined_.size(); }
   void close_scope(size_t mark);
 
-  // ---- regions: `{`, a label with arguments where there are some, ops, a terminator, `}`
+  // ---- regions: `{`, an optional label with arguments, ops, a terminator, `}`
   RegionId parse_region();
   ValueId parse_argument(RegionId region);  // %x: T, with its location
   void set_location(ValueId argument, LocId loc);
@@ -60,12 +60,13 @@ class OpParser : public TextReader {
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
-  void verify_ops();  // by their own hooks, when the whole module is there
+  bool holds_local_collectives() const;
+  void verify_ops();  // by their own hooks, after the whole module is parsed
 
  protected:
-  LocId place(size_t position);  // in the file of the options; none without one
+  LocId place(size_t position);  // in the file of ParseOptions; none without a file
 
-  std::string function_;  // whose body is being read: "@main"
+  std::string function_;  // the function whose body is being parsed: "@main"
 
  private:
   struct NamedValue {

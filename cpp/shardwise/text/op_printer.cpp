@@ -68,7 +68,7 @@ bool fits_element(const OpView& op, const FormatElement& element) {
 
 bool is_whole(const FormatElement& element) { return element.custom != nullptr && element.custom->whole; }
 
-// No operand may go unseen.
+// The format must show every operand.
 bool shows_operands(const OpView& op, const AssemblyFormat& format) {
   size_t single = 0;
   for (const FormatElement& element : format.elements) {
@@ -90,7 +90,7 @@ bool stands_alone(const FormatElement& element, const FormatElement* before) {
   return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
 }
 
-// Whether an element without which the text is complete has anything to say.
+// Whether an optional element has anything to print.
 bool is_shown(const OpView& op, const FormatElement& element) {
   if (element.kind == FormatKind::kOperands) return op.operand_count() > 0;
   if (element.kind != FormatKind::kSharding || element.count == 0) return true;
@@ -103,7 +103,7 @@ std::vector<ValueId> results_of(const OpView& op) {
   return results;
 }
 
-// The op's own attributes: those that its format shows. Without a format, those without a dialect before a dot.
+// Whether an attribute is a property of the op: its format shows it or, without a format, it has no dialect prefix.
 bool is_property(const AssemblyFormat& format, std::string_view name) {
   return format.elements.empty() ? name.find('.') == std::string_view::npos : format.shows(name);
 }
@@ -245,7 +245,7 @@ bool OpPrinter::has_shardings(std::span<const ValueId> values) const {
   return std::ranges::any_of(values, [&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); });
 }
 
-// Those without a sharding beside others that have one are open.
+// A value without a sharding prints as open if others in the list have one.
 void OpPrinter::sharding_list(std::span<const ValueId> values) {
   MeshPtr mesh;
   for (const ValueId id : values) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpPrinter: the state of printing one module, with the pieces that the directives of assembly formats are made of.
-// A directive appends to `out` through it:
+// OpPrinter: the state of printing one module, and the parts that directives of assembly formats use. A directive
+// appends to `out`:
 //
 //   printer.out += " init: ";
 //   printer.value(op.operand(1));     // %cst -> %3
@@ -36,7 +36,7 @@ class OpPrinter {
   void argument(ValueId id);                                       // %arg2: T
   void name_argument(ValueId id);                                  // the next free name; appends nothing
   void region_body(RegionId id);                                   // { ops and the terminator }
-  void location(LocId id);                                         // ` loc(...)`, where asked for
+  void location(LocId id);                                         // ` loc(...)`, if requested
   void new_line();
   void arguments(RegionId id, std::string_view open, std::string_view close);  // (%arg2: T, %arg3: U)
   void name_like(ValueId id, ValueId other);                                   // both print as the same name
@@ -68,7 +68,7 @@ class OpPrinter {
   int indent_ = 0;
 };
 
-// Whether the pretty form shows everything there is to say about `op`; otherwise it is printed in generic form.
+// Whether the pretty form shows everything about `op`. Otherwise it is printed in generic form.
 bool fits_format(const OpView& op, const AssemblyFormat& format);
 
 }  // namespace shardwise

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StableHLO text with sdy attributes to a Module: what `print` prints, what `jax.jit(f).lower(...).as_text()` prints
-// (with and without debug_info), and MLIR's generic form of both.
+// Parses StableHLO text with sdy attributes into a Module: the output of `print`, the output of
+// `jax.jit(f).lower(...).as_text()` (with and without debug_info), and MLIR's generic form of both.
 //
 //   auto context = std::make_shared<Context>();
-//   Module module = parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }",
-//   context); module.main().body;                              // the region with the argument %x
+//   Module module = parse("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }", context);
+//   module.main().body;        // the region with the argument %x
 //
 //   parse("func.func @main() { %0 = foo.bar }", context);
 //   // ParseError: 1:28: program text: an op must be one that shardwise knows, got 'foo.bar'
 //
-// Every op is made through Builder, so the types in the text are checked; shardings must fit their tensors, and their
-// meshes must be declared above. Whatever is wrong is a ParseError with line and column. Terminators become
-// Region::results. Not kept, since nothing here reads them: attributes of modules, meshes and functions, and those of
-// arguments and function results other than shardings (jax.result_info, tf.aliasing_output, …). mhlo.sharding, the form
-// of older partitioners, is refused rather than dropped.
+// Every op is created through Builder, which checks the types in the text. Shardings must fit their tensors, and their
+// meshes must be declared above. Every error is a ParseError with line and column. Terminators become Region::results.
+// The parser drops what no pass reads: attributes of modules, meshes and functions, and attributes of arguments and
+// function results other than shardings (jax.result_info, tf.aliasing_output, …). It refuses mhlo.sharding, the form of
+// older partitioners, rather than dropping it.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@
 namespace shardwise {
 
 struct ParseOptions {
-  std::string file = {};  // places ops and arguments without a location: loc("file":3:5); empty: they have none
-  // Names them as the text does, around their location and with their function, since names are the function's own:
-  // loc("@main %h"(...)), loc("@f %r:2"(...)).
+  std::string file = {};  // gives ops and arguments without a location loc("file":3:5); empty: none
+  // Adds the text's names to the locations, with the function, because names are local to a function: loc("@main
+  // %h"(...)), loc("@f %r:2"(...)).
   bool name_values = false;
 };
 

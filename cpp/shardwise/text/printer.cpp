@@ -204,6 +204,10 @@ std::string print(const Module& module, PrintOptions options) {
   OpPrinter printer(module, options);
   printer.out += "module ";
   if (!module.name.empty()) printer.out.append(symbol_text(module.name)).append(" ");
+  if (is_printed(module.stage)) {
+    printer.out.append("attributes {").append(text_words::kStage).append(" = ");
+    printer.out.append(quote(stage_name(module.stage))).append("} ");
+  }
   printer.out += '{';
   for (const MeshPtr& mesh : module.meshes) {
     printer.out.append("\n  ")

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules as StableHLO text with sdy attributes. Every stage of a program has this one text form, and `parse`
+// Prints modules as StableHLO text with sdy attributes. Every stage of a program has this one text form, and `parse`
 // (parser.h) reads all of it back:
 //
 //   module @jit_f {
 //     sdy.mesh @mesh = <["x"=4]>
 //     func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
-//       %0 = stablehlo.add %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
-//       loc("h"("f.py":3:4)) return %0 : tensor<8xf32>
+//       %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32> loc(…)
+//       return %0 : tensor<8xf32>
 //     }
 //   }
 //
-// Values are numbered through a function: %0, %1, … and %arg0, …; their names stand in the locations. Local block sizes
-// that are not the default are the attribute `shardwise.local_blocks` of an op or argument. Where only some results of
-// an op have shardings, the others print as open ones, which means the same.
+// Values are numbered within a function: %0, %1, … and %arg0, …. Their names are in the locations. Local block sizes
+// that differ from the default are the attribute `shardwise.local_blocks` of an op or argument. When only some results
+// of an op have shardings, the others print as open shardings, which are equivalent.
 #pragma once
 
 #include <string>

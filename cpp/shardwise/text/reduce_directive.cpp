@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom<reduce>. Inputs stand beside their initial values, while the operands are all inputs, then all initial values;
-// the region's arguments likewise: the elements of one side, then those of the other.
+// custom<reduce>. The text pairs each input with its initial value, while the operands are all inputs, then all initial
+// values. The region's arguments are likewise the elements of one side, then those of the other.
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
@@ -21,7 +21,7 @@ bool fits(const OpView& op, std::string_view) {
          op.module().region(op.regions()[0]).arguments.size() == operands;
 }
 
-// The one op of a region that does `return op(%0, %1)`, or none. It can be written as `applies op`.
+// The only op of a region `return op(%0, %1)`, or none. It can be printed as `applies op`.
 OpId applied_op(const OpPrinter& printer, const OpView& op) {
   const Module& module = op.module();
   const Region& region = module.region(op.regions()[0]);
@@ -32,7 +32,7 @@ OpId applied_op(const OpPrinter& printer, const OpView& op) {
                           inner.operand_count() == 2 && inner.operand(0) == region.arguments[0] &&
                           inner.operand(1) == region.arguments[1] && region.results[0] == inner.result() &&
                           !module.value(inner.result()).sharding;
-  // Its location is not written, so it has to be the op's own.
+  // Its location is not printed, so it must equal the op's location.
   const bool same_place = !printer.options().locations || inner.loc() == op.loc();
   return is_applied && same_place ? inner.id() : OpId{};
 }

@@ -5,8 +5,9 @@
 //   stablehlo.while(%arg2 = %0, %arg3 = %arg0) : tensor<i32>, tensor<8xf32> attributes {…}
 //     cond { … }
 //     do { … }
-//   sdy.manual_computation(%0) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"x"} (%arg2: tensor<4xf32>) { … } :
-//   … sdy.named_computation<"f">(%0) in_shardings=[<…>] (%arg2: tensor<8xf32>) { … } : …
+//   sdy.manual_computation(%0) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"x"}
+//       (%arg2: tensor<4xf32>) { … } : …
+//   sdy.named_computation<"f">(%0) in_shardings=[<…>] (%arg2: tensor<8xf32>) { … } : …
 //
 // in_shardings and out_shardings are the sharding columns of the region's arguments and of the results.
 #include <algorithm>
@@ -221,7 +222,7 @@ void sort_manual_axes(OpSyntax& op, const Context& context, std::string_view arg
     if (attribute.first != argument || axes == nullptr) continue;
     AxesAttr sorted = *axes;
     std::ranges::stable_sort(sorted.axes, {}, [&](const RawAxisRef& axis) {
-      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification refuses what the mesh has not
+      return mesh->find_axis(axis.name).value_or(mesh->ndim());  // verification rejects unknown axes
     });
     attribute.second = std::move(sorted);
   }

@@ -26,8 +26,8 @@ TextReader::TextReader(std::string_view source, Module& module) : SdyCursor(sour
   find_aliases();
 }
 
-// An alias is defined at the start of a line, before or behind its uses: #name = …, or !name = … for a type. It is
-// known by its name with the mark.
+// An alias is defined at the start of a line, before or after its uses: #name = …, or !name = … for a type. Its key is
+// the name with the mark.
 void TextReader::find_aliases() {
   const size_t saved = pos;
   for (size_t mark = text.find_first_of("#!"); mark != std::string_view::npos;
@@ -56,7 +56,7 @@ bool TextReader::at_alias_name() {
   return is_alias;
 }
 
-// Aliases of aliases could stand for a text that grows exponentially.
+// Aliases of aliases could expand to a text of exponential size.
 void TextReader::leave_alias(size_t start, size_t length) {
   expanded_ += length;
   if (expanded_ > 64 * text.size() + 4096) fail_at(start, "aliases must not stand for more than 64 times the text");
@@ -242,7 +242,7 @@ LocId TextReader::parse_optional_location() {
   return location;
 }
 
-// Of several places that a location combines, the first stands for it: the innermost call.
+// For a location that combines several ones, the first represents it: the innermost call.
 LocId TextReader::parse_location_list(std::string_view close) {
   const LocId first = parse_location();
   while (take(",") || take_keyword("at")) parse_location();
@@ -312,7 +312,7 @@ MeshPtr TextReader::find_mesh(std::string_view name) {
   return found == later_meshes_->end() ? nullptr : *found;
 }
 
-// A declaration begins its line. A wrong one is an error where it stands, when the parser comes to it.
+// A declaration starts its line. An invalid one is reported later, when the parser reaches it.
 void TextReader::find_later_meshes() {
   later_meshes_.emplace();
   const size_t saved = pos;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TextReader: a position in an MLIR text, with what every part of the parser needs: words, types, aliases, a limit on
-// nesting, and the module whose meshes and context give names a meaning.
+// TextReader: a position in an MLIR text, and the tools that all parts of the parser need: words, types, aliases, a
+// limit on nesting, and the module whose meshes and context resolve names.
 //
 //   TextReader reader("tensor<4x8xf32> loc(#loc1)\n#loc1 = loc(\"f.py\":3:5)", module);
 //   reader.parse_type()               // the TypeId of tensor<4x8xf32>
-//   reader.parse_optional_location()  // the LocId of "f.py":3:5: an alias may be defined behind its use
+//   reader.parse_optional_location()  // the LocId of "f.py":3:5: an alias may be defined after its use
 //
-// Every failure is a ParseError with line and column. Texts nest at most kMaxNesting deep, and nothing is allocated
-// that is larger than a constant times the text.
+// Every failure is a ParseError with line and column. Texts nest at most kMaxNesting deep, and no allocation is larger
+// than a constant times the text.
 #pragma once
 
 #include <optional>
@@ -37,14 +37,14 @@ class TextReader : public SdyCursor {
   bool take_keyword(std::string_view keyword);  // the whole next word
   std::string_view expect_word(std::string_view what);
   bool at_digit();                    // the next character is a digit, or '-' and a digit
-  std::string_view take_digits();     // right here, without skipping space
+  std::string_view take_digits();     // at the cursor, without skipping space
   std::string_view take_suffix_id();  // what follows %, ^ or #: 12, arg0, loc3, "cst_0"
   std::string take_attribute_name();  // a word, or a string
-  // Skips a bracketed piece of text, strings and all, and returns it with its brackets. '->' closes nothing.
+  // Skips a bracketed piece of text, including strings, and returns it with its brackets. '->' closes nothing.
   std::string_view take_balanced();
 
   // ---- types
-  TypeId parse_type();                                // tensor<4xf32>; what we cannot hold is refused by name
+  TypeId parse_type();                                // tensor<4xf32>; unsupported types are rejected by name
   DType parse_dtype();                                // f32, complex<f64>
   void parse_type_list(std::vector<TypeId>& types);   // T, U
   void parse_type_tuple(std::vector<TypeId>& types);  // (T, U) or T or ()
@@ -54,8 +54,8 @@ class TextReader : public SdyCursor {
   ShardingId parse_sharding_id();   // <@mesh, [...]>, with or without #sdy.sharding, or an alias of that
   std::vector<ShardingId> parse_shardings_per_value();  // #sdy.sharding_per_value<[…]>, or an alias
   Mesh parse_mesh_value(const std::string& name);       // <["x"=4]>, with or without #sdy.mesh, or an alias
-  MeshLookup mesh_lookup();                             // a mesh may be declared behind its uses
-  // Runs `body` at the definition of alias #name, which the text uses at `start`, and returns to where it was.
+  MeshLookup mesh_lookup();                             // a mesh may be declared after its uses
+  // Runs `body` at the definition of alias #name, which is used at `start`, and returns to the position before.
   template <class Body>
   auto at_alias(size_t start, std::string_view name, Body&& body) {
     const size_t end = pos;
@@ -67,7 +67,7 @@ class TextReader : public SdyCursor {
     return meaning;
   }
 
-  // Runs `body` and gives errors of other layers this text's line and column.
+  // Runs `body`, and adds this text's line and column to errors of other layers.
   template <class Body>
   auto located(size_t position, Body&& body) {
     try {
@@ -80,7 +80,7 @@ class TextReader : public SdyCursor {
   }
   [[noreturn]] void fail_with(size_t position, const std::string& message) const;
 
-  // Counts one level of nesting while it lives.
+  // Counts one level of nesting during its lifetime.
   class Nesting {
    public:
     explicit Nesting(TextReader& reader) : reader_(reader) {
@@ -96,7 +96,7 @@ class TextReader : public SdyCursor {
 
  private:
   void find_aliases();
-  // At an alias: `body` at what it means. Else `body` here.
+  // At an alias, runs `body` at its definition; otherwise here.
   template <class Body>
   auto through_alias(Body&& body) {
     const Nesting nesting(*this);
@@ -104,11 +104,11 @@ class TextReader : public SdyCursor {
     const size_t start = pos++;
     return at_alias(start, take_suffix_id(), std::forward<Body>(body));
   }
-  bool at_alias_name();  // '#' and a name without a '<' behind it
+  bool at_alias_name();  // '#' and a name that no '<' follows
   size_t enter_alias(size_t start, std::string_view name) const;
   void leave_alias(size_t start, size_t length);
   TypeId parse_type_at_cursor();
-  size_t type_alias_length(size_t start);  // of the name behind a '!'
+  size_t type_alias_length(size_t start);  // length of the name after a '!'
   LocId parse_location();
   LocId parse_location_list(std::string_view close);
   LocId parse_location_alias();
@@ -117,11 +117,11 @@ class TextReader : public SdyCursor {
 
   Module* module_;
   int depth_ = 0;
-  size_t expanded_ = 0;  // characters read as meanings of aliases
+  size_t expanded_ = 0;  // characters parsed as definitions of aliases
   std::unordered_map<std::string_view, size_t> aliases_;
   std::unordered_map<std::string_view, LocId> location_aliases_;
-  std::optional<std::vector<MeshPtr>> later_meshes_;    // all meshes that the text declares; none: not looked for yet
-  std::unordered_map<std::string_view, TypeId> types_;  // by their text: most types occur many times
+  std::optional<std::vector<MeshPtr>> later_meshes_;    // all meshes that the text declares; none: not searched yet
+  std::unordered_map<std::string_view, TypeId> types_;  // by their text, because most types occur many times
 };
 
 }  // namespace shardwise

@@ -14,7 +14,7 @@ namespace {
 
 static_assert(kTileDTypeCount == kDTypeCount);
 
-// Which dtypes a code takes.
+// The dtypes that a code accepts.
 enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
 
 struct CodeInfo {
@@ -90,12 +90,12 @@ constexpr std::array<CodeInfo, kTileCodeCount> kCodes{{
 const CodeInfo& info(TileCode code) { return kCodes[static_cast<size_t>(code)]; }
 std::string subject(TileCode code) { return "tile." + std::string(info(code).name); }
 bool is_small_float(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
-// Bits are moved, not computed with, so 16-bit floats need no widening.
+// Codes that move bits without arithmetic, so 16-bit floats need no widening.
 bool moves_bits(TileCode code) {
   return code == TileCode::kCopy || code == TileCode::kBitcast || code == TileCode::kSelect;
 }
 
-// What a code gives for operands of `dtype`; nothing when the caller says.
+// The result dtype of a code; none when the caller chooses it.
 std::optional<DType> result_dtype(TileCode code, DType dtype) {
   if (code >= TileCode::kEqual && code <= TileCode::kGreaterEqual) return DType::kBool;
   if (code == TileCode::kIsFinite) return DType::kBool;
@@ -108,7 +108,7 @@ std::optional<DType> result_dtype(TileCode code, DType dtype) {
 
 int operand_count(TileCode code) { return info(code).operands; }
 
-// Complex numbers are floats to StableHLO, but where they would have to be ordered or rounded.
+// StableHLO's float ops accept complex numbers, except those that order or round.
 bool accepts(TileCode code, DType dtype) {
   switch (info(code).accepts) {
     case Accepts::kAll: return true;
@@ -157,7 +157,7 @@ uint32_t TileBuilder::append(TileCode code, DType from, std::span<const uint32_t
   return node.result;
 }
 
-// The float32 value of a 16-bit float; made once per register.
+// The float32 value of a 16-bit float, created once per register.
 uint32_t TileBuilder::widen(uint32_t reg) {
   if (!is_small_float(dtype(reg))) return reg;
   if (registers_[reg].widened == 0) {
@@ -170,7 +170,7 @@ uint32_t TileBuilder::widen(uint32_t reg) {
 uint32_t TileBuilder::convert(uint32_t reg, DType to) {
   if (dtype(reg) == to) return reg;
   uint32_t from = widen(reg);
-  // Only floats have kernels to 16 bits; integers go through float32, as in NumPy.
+  // Only floats have conversion kernels to 16 bits. Integers go through float32, as in NumPy.
   if (is_small_float(to) && !is_float(dtype(from))) from = convert(from, DType::kF32);
   return dtype(from) == to ? from : append(TileCode::kConvert, dtype(from), std::array{from}, to);
 }
@@ -208,7 +208,7 @@ namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
-// Physical slots of the temporaries: a slot is free again after the last reader of its register.
+// Physical slots of the temporaries. A slot is free again after the last read of its register.
 class SlotAllocator {
  public:
   explicit SlotAllocator(size_t first) : first_(first) {}
@@ -246,7 +246,7 @@ void TileBuilder::remove_dead() {
   std::erase_if(nodes_, [&](const Node& node) { return !live[node.result]; });
 }
 
-// Slots that are known before any temporary is: a result is computed right into its first output.
+// Slots that are fixed before temporaries are allocated. A result is computed directly into its first output.
 std::vector<uint32_t> TileBuilder::fixed_slots() const {
   std::vector<uint32_t> slots(registers_.size(), kNoSlot);
   const size_t scalar_begin = inputs_.size() + outputs_.size();
@@ -261,7 +261,7 @@ std::vector<uint32_t> TileBuilder::fixed_slots() const {
   return slots;
 }
 
-// Gives every other register a temporary slot for as long as it is read, and lists the instructions.
+// Gives every other register a temporary slot until its last read, and lists the instructions.
 void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) const {
   std::vector<size_t> last_use(registers_.size(), 0);
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -279,7 +279,7 @@ void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) c
         if (std::find(node.operands, node.operands + k, reg) == node.operands + k) temporaries.give(slot);
       }
     };
-    // A kernel may write over an operand of the same item size, but over no other one.
+    // A kernel may overwrite an operand of the same item size, but no other one.
     release(true);
     if (slots[node.result] == kNoSlot) slots[node.result] = temporaries.take(item_size(node.to));
     release(false);
@@ -296,7 +296,7 @@ void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) c
   program.temporary_bytes_ = std::move(temporaries).sizes();
 }
 
-// An output that is an input, a scalar, or another output once more is a copy.
+// An output that is also an input, a scalar, or another output needs a copy.
 void TileBuilder::bind_outputs(TileProgram& program, const std::vector<uint32_t>& slots) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const uint32_t reg = outputs_[i];

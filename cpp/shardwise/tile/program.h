@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tile evaluator: elementwise programs, run a few thousand lanes at a time. A program is a list of SSA
-// instructions; each runs vectorised over one tile before the next one starts, so that intermediates never leave the
+// The tile evaluator runs elementwise programs, a few thousand lanes at a time. A program is a list of SSA
+// instructions. Each runs vectorized over one tile before the next one starts, so that intermediates never leave the
 // cache.
 //
 //   TileBuilder tiles;                                             // gelu-like: x * logistic(1.5 * x)
@@ -14,11 +14,11 @@
 //   run_tiles(program, std::array{in}, std::array{out}, parallel_for);   // whole arrays, any strides
 //   TileRunner(program).run(pointers_in, pointers_out, lanes);           // contiguous slabs: reductions, scans, sorts
 //
-// The bits of a result depend on the bits of its operands alone, never on position, length, strides, shard or thread:
-// the same vector code computes every lane, tails included (they are padded). float16 and bfloat16 compute in float32
-// and are rounded once per instruction, so a fused chain equals its ops one by one. Integers wrap around; x / 0 is -1
-// (all ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are IEEE 754-2019's: NaN
-// wins (as the canonical NaN) and +0 > -0.
+// The bits of a result depend only on the bits of its operands, never on position, length, strides, shard or thread:
+// the same vector code computes every lane, including tails (which are padded). float16 and bfloat16 compute in float32
+// and are rounded once per instruction, so a fused chain equals its separate ops. Integers wrap around; x / 0 is -1
+// (all ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019:
+// NaN wins (as the canonical NaN), and +0 > -0.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +75,8 @@ class TileBuilder {
  public:
   uint32_t input(DType dtype);
   uint32_t scalar(Scalar value);
-  // Appends an instruction; `result` must be what the code gives (checked), except for kConvert and kBitcast, where it
-  // says what to convert to. An operand dtype that the code does not accept is a DTypeError.
+  // Appends an instruction. `result` must be the code's result dtype (checked); for kConvert and kBitcast, it is the
+  // target dtype. Throws DTypeError for an operand dtype that the code does not accept.
   uint32_t emit(TileCode code, std::span<const uint32_t> operands, DType result);
   uint32_t emit(TileCode code, std::initializer_list<uint32_t> operands, DType result) {
     return emit(code, std::span<const uint32_t>(operands.begin(), operands.size()), result);
@@ -115,12 +115,12 @@ class TileBuilder {
   std::vector<uint32_t> outputs_;
 };
 
-// Whether an instruction takes operands of this dtype.
+// Whether an instruction accepts operands of this dtype.
 bool accepts(TileCode code, DType dtype);
 std::string_view accepted_dtypes(TileCode code);  // "floats", for messages
 int operand_count(TileCode code);
 
-// One thread's workspace for a program, which must outlive it.
+// One thread's workspace for a program, which must outlive the workspace.
 class TileRunner {
  public:
   explicit TileRunner(const TileProgram& program, int64_t max_lanes = kTileLanes);
@@ -128,11 +128,11 @@ class TileRunner {
   TileRunner(const TileRunner&) = delete;
   TileRunner& operator=(const TileRunner&) = delete;
 
-  // Contiguous operands, any number of lanes. An output may be exactly one of the inputs, but not overlap one
+  // Contiguous operands, any number of lanes. An output may be exactly one of the inputs, but must not overlap one
   // otherwise.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, int64_t lanes);
 
-  // The same over elements [begin, end), in row-major order, of strided arrays that all have the same shape.
+  // The same over elements [begin, end), in row-major order, of strided arrays of one shape.
   struct Strided;  // dims and strides shared by all pieces of one run (tile_run.cpp)
   void run_strided(const Strided& arrays, int64_t begin, int64_t end);
 
@@ -148,20 +148,20 @@ class TileRunner {
   size_t memory_bytes_ = 0;
   std::byte* storage_ = nullptr;
   std::vector<int64_t> pad_offset_;  // of each slot's own buffer
-  std::vector<void*> slots_;         // where each slot is for the current tile
+  std::vector<void*> slots_;         // the address of each slot for the current tile
 };
 
-// outputs[i] = program(inputs…)[i]. All arrays have one shape (a broadcast input has strides 0) and any strides;
-// outputs are allocated by the caller and may be exactly one of the inputs (same data and strides), but not overlap
-// otherwise.
+// outputs[i] = program(inputs…)[i]. All arrays have one shape (a broadcast input has strides 0) and any strides. The
+// caller allocates outputs. An output may be exactly one of the inputs (same data and strides), but must not overlap
+// one otherwise.
 void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std::span<const NdArray> outputs,
                const ParallelFor& parallel_for);
 
 // A view of a one-element array with another shape, all strides 0.
 NdArray broadcast_scalar(const NdArray& scalar, DimSpan shape);
 
-// Instruction sets that this machine can run, best last: "baseline", "scalar_fma", "avx2", "avx512". The best one is
-// used; `use_tile_isa` chooses another one for tests (not while tiles run). All but "baseline" give the same bits.
+// Instruction sets that this machine supports, best last: "baseline", "scalar_fma", "avx2", "avx512". The best one is
+// used. `use_tile_isa` selects another one for tests (not while tiles run). All but "baseline" give the same bits.
 std::vector<std::string_view> tile_isas();
 void use_tile_isa(std::string_view name);
 

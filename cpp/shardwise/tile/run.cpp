@@ -35,7 +35,7 @@ const TileTable*& current_table() {
   return table;
 }
 
-// Buffers of finished runners, one per thread, so that small kernels do not pay for fresh pages.
+// Buffers of finished runners, one per thread, so that small kernels need no fresh pages.
 struct Workspace {
   std::unique_ptr<std::byte[]> memory;
   size_t bytes = 0;
@@ -45,7 +45,7 @@ Workspace& spare_workspace() {
   return workspace;
 }
 
-constexpr int64_t kWorkspaceBytes = int64_t{1} << 18;  // stays in the second-level cache
+constexpr int64_t kWorkspaceBytes = int64_t{1} << 18;  // fits into the second-level cache
 int64_t round_up(int64_t lanes) { return ceil_div(lanes, kLaneBlock) * kLaneBlock; }
 
 bool is_aligned(const void* pointer, int64_t item) {
@@ -78,7 +78,7 @@ void copy_run(int64_t item, std::byte* to, int64_t to_stride, const std::byte* f
 void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(item));
   int64_t done = 1;
-  while (done < count) {  // doubling: a few memcpy whatever the item size
+  while (done < count) {  // double the filled part: few memcpy calls for any item size
     const int64_t more = std::min(done, count - done);
     std::memcpy(to + done * item, to, static_cast<size_t>(more * item));
     done += more;
@@ -112,21 +112,21 @@ void use_tile_isa(std::string_view name) {
 
 // ---- strided arrays ------------------------------------------------------------------------------------------------
 
-// All arrays of a run over one shape whose dims are ordered by the first output's strides and merged where every array
-// allows it: contiguous operands become one dim.
+// All arrays of a run, over one shape. Dims are ordered by the first output's strides, and merged when every array
+// allows it, so contiguous operands have one dim.
 struct TileRunner::Strided {
   struct Array {
     std::byte* data;
     int64_t item;
     Dims strides;
-    bool linear;  // element i lies at data + i * item
+    bool linear;  // element i is at data + i * item
     bool splat;   // all strides 0
   };
   Dims shape;
   std::vector<Array> arrays;  // inputs, then outputs
 
   int64_t inner() const { return shape.back(); }
-  // Calls f(pointer, stride, count) for the pieces of rows that make up elements [begin, begin + count).
+  // Calls f(pointer, stride, count) for each part of a row in elements [begin, begin + count).
   template <class F>
   void for_each_run(const Array& array, int64_t begin, int64_t count, F f) const;
 };
@@ -228,9 +228,9 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
   int64_t bytes = 0;
   for (int64_t item : items) {
     pad_offset_.push_back(bytes);
-    bytes += max_lanes_ * item + 64;  // the gap keeps slots from falling onto the same cache sets
+    bytes += max_lanes_ * item + 64;  // the gap keeps slots apart in the sets of the cache
   }
-  bytes += 64;  // to align the first one
+  bytes += 64;  // to align the first slot
   Workspace& spare = spare_workspace();
   if (spare.bytes >= static_cast<size_t>(bytes)) {
     memory_bytes_ = spare.bytes;
@@ -238,7 +238,7 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
     spare.bytes = 0;
   } else {
     memory_bytes_ = static_cast<size_t>(bytes);
-    memory_ = std::make_unique<std::byte[]>(memory_bytes_);  // zeroed: padding lanes always hold defined values
+    memory_ = std::make_unique<std::byte[]>(memory_bytes_);  // zeroed, because kernels read padding lanes
   }
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   storage_ = memory_.get() + (64 - address % 64) % 64;
@@ -265,8 +265,7 @@ void TileRunner::execute(int64_t lanes) {
   }
 }
 
-// Whether an output may be written in place although it is the memory of an input: only once that input is read no
-// more.
+// Whether an output must not be written to the memory of an input: a later instruction still reads it, or sizes differ.
 bool TileRunner::is_clobbered(size_t output, const void* where, int64_t item) const {
   for (size_t i = 0; i < program_.inputs_.size(); ++i) {
     if (slots_[i] != where) continue;
@@ -311,7 +310,7 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
     const Strided::Array& array = strided.arrays[i];
     if (array.splat) fill_run(array.item, pad(i), array.data, std::min(max_lanes_, round_up(end - begin)));
   }
-  // Tiles of long rows end with the row, so that unit-stride operands are used where they are.
+  // Tiles end at the end of a long row, so that unit-stride operands are used in place.
   const bool by_row = strided.inner() >= 8 * kLaneBlock;
   while (begin < end) {
     int64_t count = std::min(max_lanes_, end - begin);
@@ -359,8 +358,8 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
 
 namespace {
 
-// A large operand whose rows run across memory (a transpose) would cost a cache miss per element; copied in blocks
-// first, it costs one per line.
+// A large operand whose rows are strided in memory (a transpose) would cost one cache miss per element. Copying it in
+// blocks first costs one per cache line.
 NdArray along_memory(const NdArray& input, const NdArray& output, const ParallelFor& parallel_for) {
   constexpr int64_t kLarge = 1 << 15, kConflict = 1024;
   if (input.ndim() < 2 || input.size() < kLarge || !output.is_contiguous()) return input;

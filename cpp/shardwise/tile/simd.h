@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over lanes, and how they become a TileTable. Each tile_simd_<isa>.cpp includes this file, names its SLEEF
+// Loops over lanes, and the TileTable made of them. Each tile_simd_<isa>.cpp includes this file, names its SLEEF
 // functions, and is compiled with the flags of its instruction set:
 //
 //   struct F32 { using T = float; using V = __m256; static V exp(V x) { return Sleef_finz_expf8_u10avx2(x); } … };
@@ -18,8 +18,7 @@ namespace {
 
 enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
 
-// `body(i)` for each lane. Lane i reads and writes index i only, which is what ivdep asserts; the inner loop has no
-// tail.
+// Calls `body(i)` for each lane. Lane i accesses only index i, which ivdep asserts. The inner loop has no tail.
 template <class F>
 inline __attribute__((always_inline)) void for_each_lane(int64_t lanes, F body) {
   for (int64_t block = 0; block < lanes; block += kLaneBlock) {
@@ -95,7 +94,7 @@ void vector_binary(void* out, const void* a, const void* b, const void*, int64_t
   }
 }
 
-// e^-|x| never overflows, so both tails keep their digits: 1 / (1 + e^-x) and e^x / (1 + e^x).
+// e^-|x| never overflows, so both tails keep their precision: 1 / (1 + e^-x) and e^x / (1 + e^x).
 template <class L, auto Exp>
 void logistic(void* out, const void* a, const void*, const void*, int64_t lanes) {
   using T = typename L::T;
@@ -110,8 +109,8 @@ void logistic(void* out, const void* a, const void*, const void*, int64_t lanes)
   }
 }
 
-// What a function becomes for large |x|, where SLEEF's gives infinity too early: before() makes the argument of a
-// helper function, and after() its result into the magnitude of ours.
+// For large |x|, where SLEEF overflows too early: before() computes the argument of a helper function, and after()
+// converts the result to the magnitude of ours.
 struct LogOnce {  // log1p(x) = log(x)
   template <class T>
   static constexpr T kLarge = sizeof(T) == 4 ? T(0x1p30) : T(0x1p60);
@@ -228,7 +227,7 @@ constexpr void set_columns(TileTable& table, TileCode code, TileKernel kernel, C
   ((at(table, code, columns) = kernel), ...);
 }
 
-// By width alone: bool, i8, u8 share a kernel, and so on.
+// Kernels that depend on the width alone: bool, i8 and u8 share one, and so on.
 template <template <class> class Make>
 constexpr void set_widths(TileTable& table, TileCode code) {
   set_columns(table, code, Make<uint8_t>::kernel, kBool, kI8, kU8);
@@ -332,7 +331,7 @@ constexpr void set_comparison(TileTable& table, TileCode code) {
   set_bool<Comparison, Op>(table, code);
 }
 
-// Everything that needs no SLEEF.
+// All entries that need no SLEEF.
 constexpr TileTable arithmetic_table() {
   TileTable table{};
   set_widths<CopyOf>(table, TileCode::kCopy);

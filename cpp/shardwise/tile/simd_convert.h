@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversions of one lane. Integers wrap around; floats are cut towards zero and saturate, NaN gives 0; to bool is x !=
-// 0; to a float is one rounding to nearest even.
+// Conversions of one lane. Integers wrap around. Floats are truncated towards zero and saturate; NaN becomes 0. Nonzero
+// becomes true. A conversion to a float rounds once, to nearest even.
 //
 //   Convert<float, int8_t>::apply(300.7f) is 127;  Convert<int32_t, uint8_t>::apply(-1) is 255
 #pragma once
@@ -66,8 +66,8 @@ struct Convert<float, Half> {
     const uint32_t all = bits_of(x);
     const uint32_t sign = (all >> 16) & 0x8000U;
     const uint32_t magnitude = all & 0x7FFFFFFFU;
-    // Normal: add half of the last kept bit, less one if that bit is even. Subnormal: the last bit of floats in [0.5,
-    // 1) is 2^-24, as that of float16's subnormals, so the addition rounds.
+    // Normal: add half of the last kept bit, less one if that bit is even. Subnormal: floats in [0.5, 1) have the last
+    // bit of float16 subnormals, 2^-24, so the addition rounds.
     const uint32_t normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
     const float tiny = from_bits<float>(magnitude < 0x38800000U ? magnitude : 0U);
     const uint32_t subnormal = bits_of(tiny + 0.5F) - 0x3F000000U;
@@ -91,8 +91,8 @@ struct Convert<float, Brain> {
   }
 };
 
-// double -> float, cut, with the last bit set if anything was lost ("round to odd"): rounding that to 16 bits gives
-// what one rounding of the double gives.
+// double -> float with "round to odd": truncate, and set the last bit if the result is inexact. Rounding that to 16
+// bits equals one rounding of the double.
 inline float cut_to_odd(double x) {
   const float nearest = static_cast<float>(x);
   const double back = static_cast<double>(nearest);

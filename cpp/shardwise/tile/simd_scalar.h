@@ -4,7 +4,8 @@
 //
 //   Maximum::apply(NaN, 1.0f) is NaN;  Divide::apply<int32_t>(7, 0) is -1;  ShiftLeft::apply<uint8_t>(1, 9) is 0
 //
-// Read by units compiled for different CPUs: everything is in an unnamed namespace, and only C headers are included.
+// Included by units compiled for different CPUs: everything is in an unnamed namespace, and only C headers are
+// included.
 #pragma once
 
 #include <math.h>
@@ -21,7 +22,7 @@ struct Brain {
   uint16_t bits;
 };  // bfloat16
 
-// Integers compute in an unsigned type of at least 32 bits, where overflow wraps around and no promotion interferes.
+// Integers compute in an unsigned type of at least 32 bits, which wraps around and is not promoted.
 template <class T>
 struct Lane;
 template <>
@@ -252,7 +253,7 @@ struct Divide {
       return a / b;
     } else {
       if (b == 0) return static_cast<T>(-1);
-      if (kIsSigned<T> && b == static_cast<T>(-1)) return Negate::apply(a);  // the smallest one overflows
+      if (kIsSigned<T> && b == static_cast<T>(-1)) return Negate::apply(a);  // the smallest integer overflows
       return static_cast<T>(a / b);
     }
   }
@@ -388,7 +389,7 @@ struct GreaterEqual {
   }
 };
 
-// Booleans are bytes; any byte but 0 is true, and results are 0 or 1.
+// Booleans are bytes. Any byte but 0 is true, and results are 0 or 1.
 template <class Op>
 struct Truth {
   template <class T>

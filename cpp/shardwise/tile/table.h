@@ -2,11 +2,11 @@
 //
 // The instruction set of the tile evaluator, and the table of functions that implement it on one kind of CPU.
 //
-// This header is read by translation units compiled for AVX2 and AVX-512, so it holds plain data only: an inline
+// This header is included by translation units compiled for AVX2 and AVX-512, so it contains plain data only. An inline
 // function here could be emitted with instructions that other machines lack, and the linker could keep that copy.
 //
-// A kernel computes `lanes` (a multiple of 64) elements from contiguous operands, which are aligned to their item size,
-// and the result may be exactly one of the operands. Table columns are numbered like DType (base/dtype.h):
+// A kernel computes `lanes` (a multiple of 64) elements from contiguous operands, aligned to their item size. The
+// result may be exactly one of the operands. Table columns are numbered like DType (base/dtype.h):
 //   bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
 #pragma once
 
@@ -44,8 +44,8 @@ struct TileTable {
   TileKernel convert[kTileDTypeCount][kTileDTypeCount];  // [from][to]; null: goes through float32
 };
 
-// One function per instruction set (tile_simd_*.cpp). The first needs no more than x86-64 offers; the second is the
-// same with scalar FMA, and gives the bits that AVX2 and AVX-512 give.
+// One function per instruction set (tile_simd_*.cpp). The baseline needs x86-64 only. The second one adds scalar FMA,
+// and gives the same bits as AVX2 and AVX-512.
 const TileTable* tile_table_baseline();
 const TileTable* tile_table_scalar_fma();
 const TileTable* tile_table_avx2();

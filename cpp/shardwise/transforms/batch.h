@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vmap: the ops of a traced function again, with a new leading dim on what is batched.
+// vmap: copies the ops of a traced function, with a new leading dim on batched values.
 //
 //   body(%x: tensor<4xf32>, %w: tensor<4xf32>) { %0 = multiply %x, %w; return %0 }
 //   append_batched(builder, body, {%xs: tensor<8x4xf32>, %w}, {true, false}, 8)
@@ -8,7 +8,7 @@
 //   %1 = broadcast_in_dim %w, dims = [1] : tensor<8x4xf32>
 //   %2 = multiply %xs, %1                                       returns {%2}, {true}
 //
-// Each op says through OpDef::batch how it takes the new dim; an op without batched operands is copied as it is.
+// OpDef::batch defines how each op handles the new dim. An op without batched operands is copied unchanged.
 #pragma once
 
 #include <span>
@@ -24,11 +24,11 @@ struct BatchedResults {
 };
 
 // Appends to the builder's region. `body` is a region of the builder's module; a batched argument has a leading dim of
-// `size`. Values that the body uses from around it are not batched. ShapeError when an argument does not fit.
+// `size`. Values that the body captures are not batched. Throws ShapeError for an argument that does not fit.
 BatchedResults append_batched(Builder& builder, RegionId body, std::span<const ValueId> arguments,
                               const std::vector<bool>& batched, int64_t size);
 
-// The value with a leading dim of `size`, all of whose rows are the same.
+// The value with a leading dim of `size`, whose rows are all equal.
 ValueId append_leading_dim(Builder& builder, ValueId value, int64_t size);
 
 }  // namespace shardwise

@@ -55,7 +55,7 @@ class ReverseWalk {
  private:
   class Context;
 
-  // Errors of an op name the user's line.
+  // Adds the user's line to errors of an op.
   template <class F>
   void located(OpId id, F&& body) {
     try {
@@ -72,7 +72,7 @@ class ReverseWalk {
                      module_.type(value).text(), "convert it to a float first, or leave it out of argnums");
   }
 
-  // Whether a cotangent of the op's results would reach a wrt value.
+  // Marks the op's results active if their cotangent would reach a wrt value.
   void activate(OpId id) {
     const auto operands = module_.operands(id);
     bool active = std::ranges::any_of(operands, [&](ValueId operand) { return active_[operand.index]; });
@@ -121,7 +121,7 @@ class ReverseWalk {
   std::vector<OpId> ops_;            // of the region, before anything is appended
   std::vector<bool> is_wrt_;         // by value
   std::vector<bool> active_;         // by value: depends on wrt, and a float
-  std::vector<ValueId> cotangents_;  // by value: what has flowed in so far
+  std::vector<ValueId> cotangents_;  // by value: the sum so far
 };
 
 class ReverseWalk::Context final : public VjpContext {

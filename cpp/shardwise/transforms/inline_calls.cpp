@@ -7,8 +7,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/graph_copy.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ops/annotations.h"
 #include "shardwise/ops/control.h"
 #include "shardwise/ops/manual.h"
@@ -24,7 +25,7 @@ std::vector<ValueId> results_of(const Module& module, OpId id) {
   return results;
 }
 
-// What every call comes to, in ops, without making one.
+// Computes the number of ops that every call expands to, without creating them.
 class ExpansionBounds {
  public:
   explicit ExpansionBounds(const Module& module) : module_(module) {
@@ -96,12 +97,14 @@ class ExpansionBounds {
 
 class CallExpander {
  public:
-  CallExpander(Module& module, Mode mode) : module_(module), mode_(mode) {}
+  CallExpander(Module& module, Mode mode) : module_(module), rewrite_(module), mode_(mode) {}
 
   std::set<std::string> run() {
-    // Functions that are called vanish; they are expanded where they are called, so they are not expanded here.
+    // Called functions are removed: they are expanded at their calls, so they are not expanded here.
     std::set<std::string> called;
-    for (const Function& function : module_.functions) find_called(function.body, called);
+    walk(module_, [&](OpId id) {
+      if (is_call(module_, id)) called.insert(callee_of(module_, id));
+    });
     if (called.empty() && (mode_ == Mode::kRegions || !has_named_computations())) return called;
     ExpansionBounds(module_).check();
     std::vector<Function> kept;
@@ -109,19 +112,15 @@ class CallExpander {
     for (const Function& function : module_.functions) {
       if (function.is_public() || function.name == main || !called.contains(function.name)) kept.push_back(function);
     }
-    for (const Function& function : kept) expand(function.body);
+    for (const Function& function : kept) {
+      expand(function.body);
+      rewrite_.commit();  // another one may call it
+    }
     module_.functions = std::move(kept);
     return called;
   }
 
  private:
-  void find_called(RegionId region, std::set<std::string>& called) const {
-    for (const OpId id : module_.region(region).ops) {
-      if (is_call(module_, id)) called.insert(callee_of(module_, id));
-      for (const RegionId inner : module_.regions(id)) find_called(inner, called);
-    }
-  }
-
   bool has_named_computations() const {
     for (uint32_t i = 1; i < module_.op_count(); ++i) {
       if (is_named_computation(module_, OpId{i})) return true;
@@ -135,66 +134,93 @@ class CallExpander {
     return *it;
   }
 
-  ValueId replaced(ValueId value) const {
-    const auto it = replacement_.find(value);
-    return it == replacement_.end() ? value : it->second;
-  }
+  void expand(RegionId region) { expand(std::vector<OpId>(module_.region(region).ops)); }
 
-  void expand(RegionId region) {
-    std::vector<OpId> ops;
-    ops.swap(module_.region(region).ops);
+  void expand(const std::vector<OpId>& ops) {
     for (const OpId id : ops) {
-      const bool is_edge = module_.op(id).def->traits.data_flow_edge;
-      const bool is_done = is_edge && mode_ == Mode::kInline && replacement_.contains(module_.operands(id)[0]);
-      for (ValueId& operand : module_.operands(id)) operand = replaced(operand);
-      if (is_done) {  // what it stood for is no longer handed on
-        Builder builder(module_, region, module_.op(id).loc);
-        const ValueId edge = module_.result(id);
-        replacement_[edge] = constrained(module_.operands(id)[0], module_.value(edge).sharding, builder);
-      } else if (is_call(module_, id)) {
-        expand_call(id, region);
+      if (rewrite_.is_erased(id)) continue;
+      if (is_call(module_, id)) {
+        expand_call(id);
       } else if (mode_ == Mode::kInline && is_named_computation(module_, id)) {
-        inline_region(id, region);
+        inline_region(id);
       } else {
-        module_.region(region).ops.push_back(id);
         const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
         for (const RegionId body : inner) expand(body);
       }
     }
-    for (ValueId& result : module_.region(region).results) result = replaced(result);
   }
 
-  ValueId constrained(ValueId value, ShardingId sharding, Builder& builder) {
-    return sharding ? create_sharding_constraint(builder, value, TensorSharding(module_.context().sharding(sharding)))
-                    : value;
+  void expand_call(OpId id) {
+    const Function called = function(callee_of(module_, id));
+    const std::vector<OpId> ops = mode_ == Mode::kInline ? inline_call(id, called) : make_region(id, called);
+    rewrite_.erase(id);
+    expand(ops);
   }
 
-  void expand_call(OpId id, RegionId region) {
-    const std::string callee = callee_of(module_, id);
-    const Function called = function(callee);
-    Builder builder(module_, region, module_.op(id).loc);
-    std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
+  // The ops of the function in front of the call; returns them.
+  std::vector<OpId> inline_call(OpId id, const Function& called) {
+    GraphCopy copy(module_, module_);
     const std::vector<ValueId> arguments = module_.region(called.body).arguments;
-    for (size_t i = 0; mode_ == Mode::kInline && i < operands.size(); ++i) {
-      operands[i] = constrained(operands[i], module_.value(arguments[i]).sharding, builder);
+    for (uint32_t i = 0; i < arguments.size(); ++i) {
+      copy.map(arguments[i], constrained(module_.operands(id)[i], module_.value(arguments[i]).sharding, id));
     }
-    std::vector<ValueId> results =
-        mode_ == Mode::kInline ? inlined(called, operands, region) : as_region(called, operands, builder);
-    for (size_t i = 0; i < results.size(); ++i) {
-      const ValueId result = module_.result(id, static_cast<uint32_t>(i));
-      ShardingId sharding = module_.value(result).sharding;
-      if (!sharding && i < called.result_shardings.size()) sharding = called.result_shardings[i];
-      if (mode_ == Mode::kRegions) {
-        module_.value(results[i]).sharding = sharding;
-        replacement_[result] = results[i];
-      } else {
-        replacement_[result] = constrained(results[i], sharding, builder);
-      }
+    std::vector<OpId> ops = rewrite_.insert(rewrite_.before(id), module_.op(id).loc,
+                                            [&](Builder& builder) { return copy.ops(called.body, builder.region()); });
+    const std::vector<ValueId> returned = module_.region(called.body).results;
+    for (uint32_t i = 0; i < returned.size(); ++i) {
+      const ValueId result = module_.result(id, i);
+      replace(result, constrained(copy(returned[i]), sharding_of_result(result, i, called), id));
     }
-    if (mode_ == Mode::kRegions) open_others(results);
+    return ops;
   }
 
-  // Where one of the values has a sharding, the others have an open one: to be left alone by constraints behind them.
+  ShardingId sharding_of_result(ValueId result, size_t i, const Function& called) const {
+    const ShardingId sharding = module_.value(result).sharding;
+    return !sharding && i < called.result_shardings.size() ? called.result_shardings[i] : sharding;
+  }
+
+  // The value, with a constraint in front of `user` if there is a sharding.
+  ValueId constrained(ValueId value, ShardingId sharding, OpId user) {
+    if (!sharding) return value;
+    return rewrite_.insert(rewrite_.before(user), module_.op(user).loc, [&](Builder& builder) {
+      return create_sharding_constraint(builder, value, TensorSharding(module_.context().sharding(sharding)));
+    });
+  }
+
+  // An edge behind a value that no op hands on any more goes.
+  void replace(ValueId value, ValueId by) {
+    std::vector<OpId> edges;
+    for (const Use use : module_.uses(value)) {
+      if (use.op && module_.op(use.op).def->traits.data_flow_edge) edges.push_back(use.op);
+    }
+    rewrite_.replace(value, by);
+    for (const OpId edge : edges) {
+      const ValueId result = module_.result(edge);
+      replace(result, constrained(by, module_.value(result).sharding, edge));
+      rewrite_.erase(edge);
+    }
+  }
+
+  // A named computation in front of the call; returns the ops in it.
+  std::vector<OpId> make_region(OpId id, const Function& called) {
+    const RegionId body = GraphCopy(module_, module_).region(called.body);
+    open_others(module_.region(body).arguments);
+    const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
+    const OpId made = rewrite_.insert(rewrite_.before(id), module_.op(id).loc, [&](Builder& builder) {
+      return create_named_computation(builder, called.name, operands, body);
+    });
+    const std::vector<ValueId> results = results_of(module_, made);
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      const ValueId result = module_.result(id, i);
+      module_.value(results[i]).sharding = sharding_of_result(result, i, called);
+      module_.value(results[i]).origin = module_.value(result).origin;
+      rewrite_.replace(result, results[i]);
+    }
+    open_others(results);
+    return module_.region(body).ops;
+  }
+
+  // If one of the values has a sharding, the others get an open one, so that later constraints are not applied to them.
   void open_others(const std::vector<ValueId>& values) {
     const auto known = std::ranges::find_if(values, [&](ValueId v) { return bool{module_.value(v).sharding}; });
     if (known == values.end()) return;
@@ -207,59 +233,31 @@ class CallExpander {
     }
   }
 
-  std::vector<ValueId> as_region(const Function& called, const std::vector<ValueId>& operands, Builder& builder) {
-    const RegionId body = GraphCopy(module_, module_).region(called.body);
-    open_others(module_.region(body).arguments);
-    expand(body);
-    return results_of(module_, create_named_computation(builder, called.name, operands, body));
-  }
-
-  // The copy's ops go through `expand` in a region of their own first: calls in it are expanded there.
-  std::vector<ValueId> inlined(const Function& called, const std::vector<ValueId>& operands, RegionId region) {
-    const RegionId body = module_.add_region();
-    GraphCopy copy(module_, module_);
-    const std::vector<ValueId> arguments = module_.region(called.body).arguments;
-    for (size_t i = 0; i < arguments.size(); ++i) copy.map(arguments[i], operands[i]);
-    copy.ops(called.body, body);
-    const std::vector<ValueId> returned = module_.region(called.body).results;
-    for (const ValueId result : returned) module_.region(body).results.push_back(copy(result));
-    expand(body);
-    return take_ops(body, region);
-  }
-
-  void inline_region(OpId id, RegionId region) {
+  void inline_region(OpId id) {
     const RegionId body = module_.regions(id)[0];
-    Builder builder(module_, region, module_.op(id).loc);
-    const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
     const std::vector<ValueId> arguments = module_.region(body).arguments;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      replacement_[arguments[i]] = constrained(operands[i], module_.value(arguments[i]).sharding, builder);
+    for (uint32_t i = 0; i < arguments.size(); ++i) {
+      replace(arguments[i], constrained(module_.operands(id)[i], module_.value(arguments[i]).sharding, id));
     }
-    expand(body);
-    const std::vector<ValueId> results = take_ops(body, region);
-    for (size_t i = 0; i < results.size(); ++i) {
-      const ValueId result = module_.result(id, static_cast<uint32_t>(i));
-      replacement_[result] = constrained(results[i], module_.value(result).sharding, builder);
+    const std::vector<OpId> ops = module_.region(body).ops;
+    rewrite_.move_ops(body, rewrite_.before(id));
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+      const ValueId result = module_.result(id, i);
+      replace(result, constrained(module_.region(body).results[i], module_.value(result).sharding, id));
     }
-  }
-
-  std::vector<ValueId> take_ops(RegionId from, RegionId into) {
-    std::vector<OpId> ops;
-    ops.swap(module_.region(from).ops);
-    for (const OpId id : ops) module_.op(id).parent = into;
-    std::vector<OpId>& target = module_.region(into).ops;
-    target.insert(target.end(), ops.begin(), ops.end());
-    return module_.region(from).results;
+    rewrite_.erase(id);
+    expand(ops);
   }
 
   Module& module_;
+  Rewrite rewrite_;
   Mode mode_;
-  std::unordered_map<ValueId, ValueId> replacement_;
 };
 
 class Outliner {
  public:
-  Outliner(Module& module, const std::set<std::string>& names) : module_(module), names_(names) {
+  Outliner(Module& module, const std::set<std::string>& names)
+      : module_(module), rewrite_(module), same_regions_(module), names_(names) {
     for (const Function& function : module_.functions) taken_.insert(function.name);
   }
 
@@ -270,74 +268,66 @@ class Outliner {
 
  private:
   void outline(RegionId region) {
-    std::vector<OpId> ops;
-    ops.swap(module_.region(region).ops);
-    for (const OpId id : ops) {
-      for (ValueId& operand : module_.operands(id)) operand = replaced(operand);
-      const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
-      for (const RegionId body : inner) outline(body);
-      if (is_named_computation(module_, id) && names_.contains(name_of(id))) {
-        call(id, region);
-      } else {
-        module_.region(region).ops.push_back(id);
-      }
+    for (size_t i = 0; i < module_.region(region).ops.size(); ++i) {
+      const OpId id = module_.region(region).ops[i];
+      for (size_t r = 0; r < module_.regions(id).size(); ++r) outline(module_.regions(id)[r]);
+      if (is_named_computation(module_, id) && names_.contains(name_of(id))) call(id);
     }
-    for (ValueId& result : module_.region(region).results) result = replaced(result);
+    rewrite_.commit(region);  // bodies are compared
   }
 
-  ValueId replaced(ValueId value) const {
-    const auto it = replacement_.find(value);
-    return it == replacement_.end() ? value : it->second;
-  }
   std::string name_of(OpId id) const { return module_.attrs(id).get<std::string>("name"); }
 
-  void call(OpId id, RegionId region) {
+  void call(OpId id) {
     Function function{.name = name_of(id),
                       .visibility = Visibility::kPrivate,
                       .body = module_.regions(id)[0],
                       .result_shardings = {}};
-    for (const ValueId result : results_of(module_, id)) {
-      function.result_shardings.push_back(module_.value(result).sharding);
-    }
-    const std::string name = function_of(std::move(function));
-    Builder builder(module_, region, module_.op(id).loc);
-    const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
     const std::vector<ValueId> old = results_of(module_, id);
-    const OpId made = create_call(builder, name, operands, old);
+    for (const ValueId result : old) function.result_shardings.push_back(module_.value(result).sharding);
+    module_.release_regions(id);
+    const std::string name = function_of(std::move(function));
+    const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
+    const OpId made = rewrite_.insert(rewrite_.before(id), module_.op(id).loc,
+                                      [&](Builder& builder) { return create_call(builder, name, operands, old); });
+    const std::vector<ValueId> results = results_of(module_, made);
     for (size_t i = 0; i < old.size(); ++i) {
-      const ValueId result = module_.result(made, static_cast<uint32_t>(i));
-      module_.value(result).sharding = module_.value(old[i]).sharding;
-      replacement_[old[i]] = result;
+      module_.value(results[i]).sharding = module_.value(old[i]).sharding;
+      module_.value(results[i]).origin = module_.value(old[i]).origin;
     }
+    rewrite_.replace(id, results);
   }
 
-  // A function with this body: one that is there already, or a new one.
+  // The name of a function with this body and these shardings: an existing one, or a new one.
   std::string function_of(Function function) {
     std::vector<std::string>& made = made_[function.name];
     for (const std::string& name : made) {
       const auto it = std::ranges::find(module_.functions, name, &Function::name);
-      if (it->result_shardings == function.result_shardings && same_bodies(module_, it->body, function.body))
-        return name;
+      if (it->result_shardings == function.result_shardings && same_regions_(it->body, function.body)) return name;
     }
     const std::string base = function.name;
+    // Shardy's names: f, f_0, f_1, …
     for (int64_t i = 0; taken_.contains(function.name); ++i) function.name = str(base, "_", i);
     taken_.insert(function.name);
     made.push_back(function.name);
-    module_.region(function.body).op = {};
     module_.functions.push_back(std::move(function));
     return made.back();
   }
 
   Module& module_;
+  Rewrite rewrite_;
+  SameRegions same_regions_;
   const std::set<std::string>& names_;
   std::set<std::string> taken_;
   std::map<std::string, std::vector<std::string>> made_;  // by the name of the function called
-  std::unordered_map<ValueId, ValueId> replacement_;
 };
 
 }  // namespace
 
-void inline_calls(Program& program) { CallExpander(program.module, Mode::kInline).run(); }
+Module inline_calls(Module module, PassContext&) {
+  CallExpander(module, Mode::kInline).run();
+  return module;
+}
 
 std::set<std::string> calls_to_regions(Module& module) { return CallExpander(module, Mode::kRegions).run(); }
 

@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of other libraries, read without importing these libraries."""
+"""Other libraries: their objects in place of Shardwise's. Importing this package registers each library."""
+
+from . import jax_objects as jax_objects

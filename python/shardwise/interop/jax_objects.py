@@ -1,89 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's meshes, specs, shardings and trees as plain data. JAX is never imported: its classes are known by name.
-
-A function returns None for what is no such object, so that a caller can go on with other cases.
-"""
+"""JAX's meshes, specs, shardings, shapes and trees. JAX is never imported: its classes are known by name."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-__all__ = [
-    "JaxNode",
-    "is_unconstrained",
-    "mesh_of_jax",
-    "node_of_jax",
-    "sharding_of_jax",
-    "spec_of_jax",
-    "struct_of_jax",
-    "unflattened_by_jax",
-]
+from ..array import ShapeDtypeStruct
+from ..errors import ShardingError, message
+from ..foreign import ForeignNode, register_library
+from ..mesh import Mesh
+from ..partition_spec import PartitionSpec
+from ..sharding import NamedSharding
 
-
-def _is_jax(x: Any, *names: str) -> bool:
-    cls = type(x)
-    return cls.__name__ in names and cls.__module__.partition(".")[0] in ("jax", "jaxlib")
+__all__ = ["native_of_jax", "node_of_jax"]
 
 
-def mesh_of_jax(x: Any) -> tuple[dict[Any, int], list[int] | None] | None:
-    """Sizes by name and device ids of a `jax.sharding.Mesh` or `AbstractMesh`; no ids where they are in order.
+def native_of_jax(x: Any) -> Any:
+    """An object of JAX as Shardwise's; objects without a counterpart unchanged.
 
-    Ids are ranks among the mesh's devices: a mesh over devices 4 to 7 has the ids 0 to 3.
+    Raises:
+        ShardingError: a spec with reduced axes, which a :class:`PartitionSpec` cannot have.
     """
-    if not _is_jax(x, "Mesh", "AbstractMesh"):
-        return None
-    axes = dict(x.shape)
-    if type(x).__name__ == "AbstractMesh":
-        return axes, None
+    convert = _CONVERTERS.get(type(x).__name__)
+    return x if convert is None else convert(x)
+
+
+def _mesh(x: Any) -> Mesh:
+    """Device ids are ranks among the mesh's devices: a mesh over devices 4 to 7 has the ids 0 to 3."""
     ids = [device.id for device in x.devices.flat]
     rank = {device: i for i, device in enumerate(sorted(ids))}
     ranks = [rank[device] for device in ids]
-    return axes, None if ranks == list(range(len(ids))) else ranks
+    return Mesh(dict(x.shape), None if ranks == list(range(len(ids))) else ranks)
 
 
-def spec_of_jax(x: Any) -> tuple[tuple[Any, ...], frozenset[str], frozenset[str]] | None:
-    """Dims, unreduced axes and reduced axes of a `jax.sharding.PartitionSpec`."""
-    if not _is_jax(x, "P", "PartitionSpec"):
-        return None
+def _spec(x: Any) -> PartitionSpec:
+    if getattr(x, "reduced", ()):
+        raise ShardingError(message("P", "must have no reduced axes", repr(x), "leave reduced= out"))
     dims = x.partitions if hasattr(x, "partitions") else tuple(x)
-    return tuple(dims), frozenset(getattr(x, "unreduced", ())), frozenset(getattr(x, "reduced", ()))
+    return PartitionSpec(*dims, unreduced=frozenset(getattr(x, "unreduced", ())))
 
 
-def is_unconstrained(x: Any) -> bool:
-    """Whether ``x`` is `jax.sharding.PartitionSpec.UNCONSTRAINED`."""
-    return _is_jax(x, "UnconstrainedSingleton")
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "AbstractMesh": lambda x: Mesh(dict(x.shape)),
+    "Mesh": _mesh,
+    "NamedSharding": lambda x: NamedSharding(x.mesh, x.spec),
+    "P": _spec,
+    "PartitionSpec": _spec,
+    "ShapeDtypeStruct": lambda x: ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
+    "UnconstrainedSingleton": lambda _: PartitionSpec.UNCONSTRAINED,
+}
 
 
-def sharding_of_jax(x: Any) -> tuple[Any, Any] | None:
-    """Mesh and spec, both JAX's, of a `jax.sharding.NamedSharding`."""
-    return (x.mesh, x.spec) if _is_jax(x, "NamedSharding") else None
-
-
-def struct_of_jax(x: Any) -> tuple[tuple[int, ...], Any, Any] | None:
-    """Shape, dtype and sharding of a `jax.ShapeDtypeStruct`."""
-    return (x.shape, x.dtype, x.sharding) if _is_jax(x, "ShapeDtypeStruct") else None
-
-
-class JaxNode(NamedTuple):
-    """One level of a tree, as the registry of JAX takes it apart."""
-
-    children: list[Any]
-    structure: Any  # a PyTreeDef
-    keys: list[Any]
-
-
-def node_of_jax(x: Any) -> JaxNode | None:
-    """``x`` taken apart if its class is registered in JAX; None if it is a leaf there, or JAX is not loaded."""
+def node_of_jax(x: Any) -> ForeignNode | None:
+    """``x`` as a node if its class is registered in JAX; None if it is a leaf there, or JAX is not loaded."""
     tree_util = sys.modules.get("jax.tree_util")
     if tree_util is None:
         return None
     keyed, structure = tree_util.tree_flatten_with_path(x, is_leaf=lambda child: child is not x)
     if structure == tree_util.tree_structure(0):
         return None
-    return JaxNode([child for _, child in keyed], structure, [path[0] for path, _ in keyed])
+    return ForeignNode([child for _, child in keyed], [path[0] for path, _ in keyed], structure)
 
 
-def unflattened_by_jax(structure: Any, children: Any) -> Any:
-    """The object that :func:`node_of_jax` took apart, with these children."""
-    return sys.modules["jax.tree_util"].tree_unflatten(structure, children)
+register_library(("jax", "jaxlib"), native_of_jax, node_of_jax)

@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``jit``: a NumPy function as one SPMD program for the devices of a mesh."""
 
-from .call import core_sharding, lifted_results, names_of_leaves, numbers_of
-from .eager import eager_call, jitted_with, run_as_program
+from .eager import eager_call
 from .function import JitFunction, eval_shape, jit
+from .standalone import jitted_with, run_as_program
 
-__all__ = [
-    "JitFunction",
-    "core_sharding",
-    "eager_call",
-    "eval_shape",
-    "jit",
-    "jitted_with",
-    "lifted_results",
-    "names_of_leaves",
-    "numbers_of",
-    "run_as_program",
-]
+__all__ = ["JitFunction", "eager_call", "eval_shape", "jit", "jitted_with", "run_as_program"]

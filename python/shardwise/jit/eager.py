@@ -1,28 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy calls and transforms outside :func:`shardwise.jit`: each runs as a small cached program."""
+"""NumPy calls on Arrays outside :func:`shardwise.jit`: each runs as a small cached program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from ..array import Array
 from ..errors import ShapeError, TracerConversionError, message
-from ..mesh import Mesh
+from ..implementations import provides
 from ..numpy._registry import CHECKS, FUNCTIONS, function_name
-from ..tracing import Tracer, current_trace
-from ..tree_registry import typed
-from ..trees import flatten, leaf_names, unflatten
+from ..tracing import Tracer, UserCall, current_trace
+from ..trees import flatten, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
-from .call import names_of_leaves
-from .function import JitFunction, jit
-from .options import JitOptions
+from .cache import static_leaf_key
+from .function import JitFunction
 
-__all__ = ["eager_call", "jitted_with", "run_as_program", "static_leaf_key"]
+__all__ = ["eager_call"]
 
 _eager_cache: dict[Any, JitFunction] = {}
 _needs_values: set[Any] = set()  # calls whose small integer Arrays, an axis or a size, must be values
@@ -30,6 +25,7 @@ _MAX_EAGER_PROGRAMS = 4096
 _MAX_STATIC_ELEMENTS = 16
 
 
+@provides("eager_call")
 def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``function(*args, **kwargs)`` on sharded arrays as a one-op program; equal calls share the program.
 
@@ -115,9 +111,7 @@ def _program(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool
         return function(*call_args, **call_kwargs)
 
     run.__name__ = getattr(function, "__name__", "op")
-    jitted = jit(run)
-    jitted.eager = True
-    return jitted
+    return JitFunction(run, UserCall(run, eager=True))
 
 
 def _is_eager_argument(leaf: Any) -> bool:
@@ -158,79 +152,3 @@ def _gathered(leaf: Any) -> Any:
 
 def _is_small_integer(leaf: Any) -> bool:
     return isinstance(leaf, Array) and leaf.dtype.kind in "iu" and leaf.size <= _MAX_STATIC_ELEMENTS
-
-
-def static_leaf_key(leaf: Any) -> Any:
-    """The part of a cache key for a static leaf: its type and value."""
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return type(leaf), leaf.dtype, leaf.shape, leaf.tobytes()
-    if isinstance(leaf, slice):
-        return slice, *map(static_leaf_key, (leaf.start, leaf.stop, leaf.step))
-    try:
-        hash(leaf)
-    except TypeError:
-        return type(leaf), repr(leaf)
-    return typed(leaf)
-
-
-def run_as_program(
-    function: Callable[..., Any],
-    fun: Callable[..., Any],
-    programs: dict[Any, JitFunction],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    mesh: Mesh | None = None,
-) -> Any:
-    """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
-
-    The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
-    arguments are static.
-    """
-    leaves, tree = flatten((args, kwargs))
-    is_array = [isinstance(leaf, (bool, int, float)) or hasattr(type(leaf), "__array__") for leaf in leaves]
-    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
-
-    def run(*arrays: Any) -> Any:
-        values = iter(arrays)
-        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
-        return function(*call_args, **call_kwargs)
-
-    reference = unpartitioned_mesh()
-    mesh = mesh or reference
-    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
-    if key not in programs:
-        options = stated_options_of(fun)
-        programs[key] = jit(run, **(options if mesh is None else {**options, "mesh": mesh}))
-        programs[key].user_function = fun
-        programs[key].transform = [name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array]
-    arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
-    if reference is None:
-        return programs[key](*arrays)
-    traced, traced_leaves = programs[key]._traced_call(tuple(arrays), {})
-    return traced._run_unpartitioned(traced_leaves)
-
-
-def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The names of the leaves of a call, from the function's parameters: ``params['w'][0]``."""
-    return names_of_leaves(fun, args) + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
-
-
-def stated_options_of(fun: Any) -> JitOptions:
-    """The explicit options of ``fun``'s jit, also through transforms and partials; empty if there is no jit."""
-    while not isinstance(fun, JitFunction):
-        if isinstance(fun, partial):
-            fun = fun.func
-        elif isinstance(fun, MethodType):
-            fun = fun.__func__
-        elif hasattr(fun, "__wrapped__"):
-            fun = fun.__wrapped__
-        else:
-            return {}
-    return fun.stated_options
-
-
-def jitted_with(fun: Callable[..., Any], options: Mapping[str, Any]) -> JitFunction:
-    """``fun`` as a jitted function with these options; unspecified ones keep the values of its own jit, if any."""
-    if isinstance(fun, JitFunction):
-        return fun._with_options(**options)
-    return JitFunction(fun, **{**stated_options_of(fun), **options})

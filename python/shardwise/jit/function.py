@@ -10,38 +10,21 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
-from ..errors import MeshError, ShardingError, composed, message
-from ..host_random import warning_of_draws
-from ..layouts import current_layout
-from ..mesh import Mesh, get_mesh
+from ..errors import MeshError, ShardingError, message
+from ..foreign import native
+from ..mesh import Mesh
 from ..op_rules import ShardingRule
-from ..propagation_options import Strategy
-from ..sharding import UNSPECIFIED, NamedSharding, native
+from ..propagation_options import Strategy, options_among
+from ..sharding import UNSPECIFIED, sharding_on
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
-from ..tracing import Trace, Tracer, current_trace, recording
-from ..trees import flatten, leaf_names, native_specs, unflatten
+from ..tracing import Trace, Tracer, UserCall, current_trace
+from ..trees import flatten, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
-from .call import (
-    Call,
-    argument_names,
-    as_weak,
-    aval_of,
-    constrained,
-    core_sharding,
-    display_name,
-    leaf_key,
-    lifted_results,
-    native_struct,
-    specs_per_leaf,
-)
-from .options import (
-    UNSPECIFIED_OPTIONS,
-    JitOptions,
-    both_ways,
-    check_disjoint,
-    propagation_choices,
-)
+from .cache import ProgramCache
+from .call import Call
+from .options import UNSPECIFIED_OPTIONS, JitOptions, checked_jit_options
+from .recorder import Recorder
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -105,7 +88,7 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    given: JitOptions = {
+    given: Any = {
         "mesh": mesh,
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
@@ -113,10 +96,8 @@ def jit(
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames,
-        "strategy": strategy,
-        "conservative": conservative,
-        "strict_divisible": strict_divisible,
         "sharding_rules": sharding_rules,
+        **options_among(locals()),
     }
     if fun is None:
         return lambda f: JitFunction(f, **given)
@@ -149,38 +130,17 @@ class JitFunction:
     Programs are cached by shapes, dtypes, shardings and the rules of :func:`shardwise.axis_rules`.
     """
 
-    def __init__(self, fun: Callable[..., Any], **options: Unpack[JitOptions]) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], user_call: UserCall | None = None, **options: Unpack[JitOptions]
+    ) -> None:
         given: JitOptions = {**UNSPECIFIED_OPTIONS, **options}
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
-        mesh = native(given["mesh"])
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
         self._fun = fun
         self._given = given
-        self._mesh = mesh
-        in_shardings, out_shardings = (
-            None if spec is UNSPECIFIED else spec for spec in (given["in_shardings"], given["out_shardings"])
-        )
-        self._in_shardings = native_specs(tuple(in_shardings) if type(in_shardings) is list else in_shardings)
-        self._out_shardings = native_specs(out_shardings)
-        stated = flatten((self._in_shardings, self._out_shardings))[0]
-        self._meshes = [] if mesh is None else [mesh]
-        self._meshes += [sharding.mesh for sharding in stated if isinstance(sharding, NamedSharding)]
-        self._static_nums, self._static_names = both_ways(
-            "static", fun, given["static_argnums"], given["static_argnames"]
-        )
-        self._donated_nums, self._donated_names = both_ways(
-            "donate", fun, given["donate_argnums"], given["donate_argnames"]
-        )
-        check_disjoint(self._static_nums & self._donated_nums, self._static_names & self._donated_names)
-        # A program around this function must not contradict the stated ones.
-        self._options, self._rules, self.stated_options = propagation_choices(given)
-        self.stated_options["mesh"] = mesh
-        self._cache: dict[Any, Program] = {}
-        self.eager = False  # see Trace
-        self.user_function = fun  # the function under a transform that is called outside jit
-        self.transform: list[str] | None = None  # argument names of a transform that is called outside jit
+        self._options = checked_jit_options(fun, given)
+        self._recorder = Recorder(fun, self._options, UserCall(fun) if user_call is None else user_call)
+        self._cache = ProgramCache()
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -211,8 +171,8 @@ class JitFunction:
         enter_call()
         try:
             call = self._call(args, kwargs)
-            call.leaves = list(map(native_struct, call.leaves))
-            return self._trace(call, self._known_mesh(call))
+            call.leaves = list(map(native, call.leaves))
+            return self._recorder.traced(call, self._recorder.known_mesh(call))
         finally:
             leave_call()
 
@@ -224,12 +184,17 @@ class JitFunction:
     def _traced_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
         """The function recorded for these arguments, and their leaves."""
         call = self._call(args, kwargs)
-        return self._trace(call, self._known_mesh(call)), call.leaves
+        return self._recorder.traced(call, self._recorder.known_mesh(call)), call.leaves
 
     @property
     def _plain_function(self) -> Callable[..., Any]:
         """The function that was jitted."""
         return self._fun
+
+    @property
+    def stated_options(self) -> JitOptions:
+        """The options of this jit that the user specified."""
+        return self._options.stated
 
     def _with_options(self, **options: Any) -> JitFunction:
         """The same function with some options of its jit replaced."""
@@ -239,15 +204,10 @@ class JitFunction:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
         call = self._call(args, kwargs)
         call.leaves = [
-            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native_struct(leaf)
+            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native(leaf)
             for leaf in call.leaves
         ]
-        names = argument_names(self._fun, call)
-        avals = self._avals(call, names)
-        trace, _, result = self._record(call, self._known_mesh(call), avals, names, [None] * len(avals))
-        with recording(trace):
-            outputs, tree = lifted_results(trace, "eval_shape", result)
-        return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
+        return self._recorder.result_shapes(call)
 
     def clear_cache(self) -> None:
         """Forget the compiled programs."""
@@ -255,18 +215,20 @@ class JitFunction:
 
     def _inline(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the function in another program, with this function's shardings as constraints."""
-        if self._mesh is not None and self._mesh != trace.require_mesh("jit", self._mesh):
-            raise MeshError(
-                message("jit", f"a nested function must be on the program's mesh, {trace.mesh!r}", repr(self._mesh))
-            )
+        options = self._options
+        if options.mesh is not None and options.mesh != trace.require_mesh("jit", options.mesh):
+            rule = f"a nested function must be on the program's mesh, {trace.mesh!r}"
+            raise MeshError(message("jit", rule, repr(options.mesh)))
         self._check_propagated_alike(trace)
-        if self._in_shardings is None and self._out_shardings is None:
+        if options.in_shardings is None and options.out_shardings is None:
             return self._fun(*args, **kwargs)
         call = self._call(args, kwargs)
-        inner_args, inner_kwargs = call.rebuild(constrained(trace, call.leaves, self._wanted(call), "in_shardings"))
+        inner_args, inner_kwargs = call.rebuild(
+            constrained(trace, call.leaves, self._recorder.in_specs(call), "in_shardings")
+        )
         result = self._fun(*inner_args, **inner_kwargs)
         leaves, tree = flatten(result)
-        wanted = specs_per_leaf(self._out_shardings, result, "out_shardings")
+        wanted = specs_per_leaf(options.out_shardings, result, "out_shardings")
         return unflatten(tree, constrained(trace, leaves, wanted, "out_shardings"))
 
     def _check_propagated_alike(self, trace: Trace) -> None:
@@ -278,113 +240,13 @@ class JitFunction:
                 raise ShardingError(message("jit", rule, repr(own), "give it to the jit around the whole program"))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return Call(args, kwargs, self._static_nums, self._static_names)
-
-    def _no_mesh(self) -> MeshError:
-        if self.transform is not None:
-            way_out = "use it in sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
-            return MeshError(message("grad or vmap outside jit", "no mesh given", None, way_out))
-        return MeshError(
-            message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
-        )
-
-    def _known_mesh(self, call: Call) -> Mesh | None:
-        shardings = [getattr(leaf, "sharding", None) for leaf in call.leaves]
-        candidates = [*self._meshes, *(s.mesh for s in shardings if isinstance(s, NamedSharding))]
-        mesh = candidates[0] if candidates else get_mesh()
-        for other in candidates:
-            if other != mesh:
-                raise MeshError(
-                    message(
-                        "jit",
-                        f"all arguments and shardings must be on one mesh, {mesh!r}",
-                        repr(other),
-                        "move arrays with device_put",
-                    )
-                )
-        return mesh
+        return Call(args, kwargs, self._options.static)
 
     def _program(self, call: Call) -> Program:
-        mesh = self._known_mesh(call)
-        try:
-            leaf_keys = tuple([leaf_key(leaf) for leaf in call.leaves])
-            key = (call.tree, leaf_keys, call.static_key(), mesh, current_layout())
-            program = self._cache.get(key)
-        except TypeError as error:
-            if "unhashable" not in str(error):
-                raise
-            raise TypeError(message("jit", "static arguments must be hashable", str(error))) from None
-        if program is None:
-            program = self._cache[key] = self._trace(call, mesh).lower().compile()
-        return program
+        return self._cache.program(call, self._recorder.known_mesh(call), self._compiled)
 
-    def _trace(self, call: Call, mesh: Mesh | None) -> Traced:
-        if mesh is None and (self.transform is not None or any(spec is not None for spec in self._wanted(call))):
-            raise self._no_mesh()
-        names = argument_names(self._fun, call)
-        avals = self._avals(call, names)
-        shardings = self._argument_shardings(call, mesh, avals, names)
-        trace, tracers, result = self._record(call, mesh, avals, names, shardings)
-        with recording(trace):
-            outputs, out_tree = lifted_results(trace, "jit", result)
-        mesh = trace.mesh  # one that was not known before is that of the first annotation
-        if mesh is None:
-            raise self._no_mesh()
-        printed = [value for call in trace.prints for value in call.values]
-        check_constraints(trace, [x._value for x in outputs] + printed)
-        out_specs = specs_per_leaf(self._out_shardings, result, "out_shardings")
-        places = [f"out_shardings of result{path}" for path in leaf_names(result)]
-        out_shardings = [core_sharding(spec, mesh, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
-        module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
-        indices = {x._value: i for i, x in enumerate(tracers)}
-        limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
-        donation = (display_name(self._fun), call.leaves_of(self._donated_nums, self._donated_names))
-        trees = (call.tree, avals, names, out_tree)
-        traced = Traced(module, self._options, mesh, *trees, trace.hoisted, limits, donation, trace.prints)
-        for op, rule in self._rules.items():
-            traced = traced.with_sharding_rule(op, rule)
-        return traced
-
-    def _avals(self, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
-        function = display_name(self._fun)
-        return [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
-
-    def _record(
-        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
-    ) -> tuple[Trace, list[Tracer], Any]:
-        """Trace the function: the recorded program, its arguments, and the result."""
-        trace = Trace(getattr(self._fun, "__name__", "f"), mesh)
-        trace.function, trace.eager, trace.transform = self.user_function, self.eager, self.transform is not None
-        trace.propagation = {**vars(self._options), "sharding_rules": self._rules}
-        with recording(trace):
-            tracers = [
-                trace.argument(aval.shape, aval.dtype, name, sharding)
-                for aval, sharding, name in zip(avals, shardings, names)
-            ]
-            if self.transform is not None:
-                trace.arguments = {x._value: name for x, name in zip(tracers, self.transform)}
-            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
-            with warning_of_draws(self.user_function, call.static_values()):
-                return trace, tracers, self._fun(*args, **kwargs)
-
-    def _argument_shardings(
-        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str]
-    ) -> list[Any]:
-        if mesh is None:
-            return [None] * len(avals)
-        specs = self._wanted(call)
-        return [
-            core_sharding(aval.sharding if spec is None else spec, mesh, aval.ndim, f"in_shardings of {name}")
-            for spec, aval, name in zip(specs, avals, names)
-        ]
-
-    def _wanted(self, call: Call) -> list[Any]:
-        """The entry of in_shardings for each leaf; None for keyword arguments."""
-        specs: list[Any] = [None] * len(call.leaves)
-        if self._in_shardings is not None:
-            wanted = specs_per_leaf(self._in_shardings, call.dynamic_args, "in_shardings")
-            specs[: len(wanted)] = wanted
-        return specs
+    def _compiled(self, call: Call, mesh: Mesh | None) -> Program:
+        return self._recorder.traced(call, mesh).lower().compile()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -393,11 +255,13 @@ class JitFunction:
         return f"<jit of {getattr(self._fun, '__qualname__', self._fun)}>"
 
 
-def check_constraints(trace: Trace, outputs: list[int]) -> None:
-    unused = trace.core.unused_constraints(outputs)
-    unused = [row for row in unused if row[0] not in trace.implied]
-    if unused:
-        _, file, line = unused[0]
-        rule, got = "its result must be used", "an annotation whose result nothing uses"
-        way_out = "write x = sw.split(x, …) and use x from there on"
-        raise ShardingError(composed("annotation", rule, got, way_out, file, line))
+def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -> list[Any]:
+    """Annotate the leaves of a nested jitted function with the shardings of its jit."""
+    out = []
+    for leaf, spec in zip(leaves, specs):
+        if spec is not None and trace.mesh is not None:
+            x = trace.lift(leaf)
+            leaf = trace.constrain(x, sharding_on(trace.mesh, spec, x.ndim, what))
+            trace.implied.add(leaf._value)
+        out.append(leaf)
+    return out

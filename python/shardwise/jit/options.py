@@ -5,29 +5,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShardingError, message
+from ..errors import MeshError, ShardingError, message
+from ..foreign import native
 from ..mesh import Mesh
 from ..module import checked_rule
 from ..op_rules import ShardingRule
-from ..propagation_options import DEFAULTS, PropagationOptions, Strategy, options
-from ..sharding import UNSPECIFIED
+from ..propagation_options import DEFAULTS, PropagationKeywords, PropagationOptions, checked_options, options_among
+from ..sharding import UNSPECIFIED, NamedSharding
+from ..trees import flatten, native_specs
 
 __all__ = [
     "UNSPECIFIED_OPTIONS",
+    "Arguments",
+    "CheckedOptions",
     "JitOptions",
-    "both_ways",
-    "check_disjoint",
-    "checked_rules",
+    "checked_jit_options",
     "parameter_positions",
-    "propagation_choices",
 ]
 
 
-class JitOptions(TypedDict, total=False):
+class JitOptions(PropagationKeywords, total=False):
     """The keyword arguments of :func:`shardwise.jit`."""
 
     mesh: Mesh | None
@@ -37,13 +39,17 @@ class JitOptions(TypedDict, total=False):
     static_argnames: str | Sequence[str] | None
     donate_argnums: int | Sequence[int] | None
     donate_argnames: str | Sequence[str] | None
-    strategy: Strategy | None
-    conservative: bool | None
-    strict_divisible: bool | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
 
 
-UNSPECIFIED_OPTIONS: JitOptions = {
+class Arguments(NamedTuple):
+    """Some arguments of a function, by position and by name; negative positions count from the end."""
+
+    positions: set[int]
+    names: set[str]
+
+
+UNSPECIFIED_OPTIONS: Any = {
     "mesh": None,
     "in_shardings": UNSPECIFIED,
     "out_shardings": UNSPECIFIED,
@@ -51,27 +57,62 @@ UNSPECIFIED_OPTIONS: JitOptions = {
     "static_argnames": (),
     "donate_argnums": (),
     "donate_argnames": (),
-    "strategy": None,
-    "conservative": None,
-    "strict_divisible": None,
     "sharding_rules": None,
+    **dict.fromkeys(PropagationKeywords.__annotations__),
 }
 
 
-def propagation_choices(given: JitOptions) -> tuple[PropagationOptions, dict[str, ShardingRule], JitOptions]:
-    """How a program is propagated, its sharding rules, and those of these options that the user specified."""
-    how = options("jit", given["strategy"], given["conservative"], given["strict_divisible"], DEFAULTS)
+@dataclass(frozen=True)
+class CheckedOptions:
+    """The options of one jit, checked.
+
+    Attributes:
+        mesh: the mesh that ``mesh=`` names, if any.
+        in_shardings, out_shardings: prefix trees; None where nothing is specified.
+        meshes: the meshes that the options name; they must be one.
+        static, donated: positions and names of arguments.
+        propagation, rules: how the program is propagated.
+        stated: the options that a program around the function must not contradict: those that the user specified.
+    """
+
+    mesh: Mesh | None
+    in_shardings: Any
+    out_shardings: Any
+    meshes: tuple[Mesh, ...]
+    static: Arguments
+    donated: Arguments
+    propagation: PropagationOptions
+    rules: dict[str, ShardingRule]
+    stated: JitOptions
+
+
+def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOptions:
+    """Check the options of ``jit(fun)``.
+
+    Raises:
+        TypeError, ValueError: of static and donated arguments. MeshError, ShardingError: of the others.
+    """
+    mesh = native(given["mesh"])
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise MeshError(message("jit", "mesh must be a Mesh", repr(mesh)))
+    in_shardings, out_shardings = (
+        None if spec is UNSPECIFIED else spec for spec in (given["in_shardings"], given["out_shardings"])
+    )
+    in_shardings = native_specs(tuple(in_shardings) if type(in_shardings) is list else in_shardings)
+    out_shardings = native_specs(out_shardings)
+    named = [spec.mesh for spec in flatten((in_shardings, out_shardings))[0] if isinstance(spec, NamedSharding)]
+    static = both_ways("static", fun, given["static_argnums"], given["static_argnames"])
+    donated = both_ways("donate", fun, given["donate_argnums"], given["donate_argnames"])
+    check_disjoint(static, donated)
+    asked = options_among(given)
+    propagation = checked_options("jit", DEFAULTS, **asked)
     rules = {} if given["sharding_rules"] is None else checked_rules(given["sharding_rules"])
-    stated: JitOptions = {}
-    if given["strategy"] is not None:
-        stated["strategy"] = how.strategy
-    if given["conservative"] is not None:
-        stated["conservative"] = how.conservative
-    if given["strict_divisible"] is not None:
-        stated["strict_divisible"] = how.strict_divisible
+    stated: Any = {name: getattr(propagation, name) for name, value in asked.items() if value is not None}
     if given["sharding_rules"] is not None:
         stated["sharding_rules"] = rules
-    return how, rules, stated
+    stated["mesh"] = mesh
+    meshes = (*([] if mesh is None else [mesh]), *named)
+    return CheckedOptions(mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, stated)
 
 
 def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:
@@ -95,7 +136,7 @@ def parameter_names(option: str, value: Any, option_of_positions: str) -> tuple[
     return tuple(several)
 
 
-def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[set[int], set[str]]:
+def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -> Arguments:
     """Positions and names of the static or donated arguments; each is inferred from the other, as in JAX."""
     by_number, by_name = f"{kind}_argnums", f"{kind}_argnames"
     nums = set(parameter_positions("jit", by_number, () if argnums is None else argnums, by_name))
@@ -103,7 +144,7 @@ def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        return nums, names
+        return Arguments(nums, names)
     kinds = {p.kind for p in parameters}
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
@@ -115,12 +156,12 @@ def both_ways(kind: str, fun: Callable[..., Any], argnums: Any, argnames: Any) -
         for name in sorted(names - {p.name for p in parameters}):
             raise ValueError(message("jit", f"{kind}_argnames must name parameters", repr(name)))
     by_position = {positional[i] for i in nums if 0 <= i < len(positional)}
-    return nums | {positional.index(n) for n in names if n in positional}, names | by_position
+    return Arguments(nums | {positional.index(n) for n in names if n in positional}, names | by_position)
 
 
-def check_disjoint(nums: set[int], names: set[str]) -> None:
+def check_disjoint(static: Arguments, donated: Arguments) -> None:
     """Raise ValueError if an argument is both static and donated."""
-    both: list[Any] = [*sorted(names)] or [*sorted(nums)]
+    both: list[Any] = [*sorted(static.names & donated.names)] or [*sorted(static.positions & donated.positions)]
     if both:
         rule = "an argument must not be static and donated"
         raise ValueError(message("jit", rule, ", ".join(map(repr, both)), "leave it out of donate_argnums"))

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..dtypes import as_dtype
 from ..errors import DTypeError, message
+from ..implementations import provides
 from ..tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
@@ -35,17 +36,19 @@ from . import (  # noqa: F401
     reductions,
     searching,
     selection,
+    subscripts,
+    updates,
 )
 from ._primitives import convert, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
 from ._unsupported import missing_name, unsupported_function
-from .indexing import getitem as getitem
 
 _RULES = elementwise.RULES
 _call = elementwise.call
 
 
+@provides("apply_ufunc")
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record a ufunc call. The implementation of ``Tracer.__array_ufunc__``.
 
@@ -66,6 +69,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     return special(elementwise.strong(inputs) if all(map(is_weak, inputs)) else inputs, dtype)
 
 
+@provides("apply_function")
 def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record a call of another NumPy function. The implementation of ``Tracer.__array_function__``.
 
@@ -78,6 +82,7 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return traced(*args, **kwargs)
 
 
+@provides("astype")
 @implements("astype")
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
     """``x`` in another dtype, as ``ndarray.astype``; floats beyond an integer dtype saturate.

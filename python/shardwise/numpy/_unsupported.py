@@ -53,7 +53,7 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
 
 def _where() -> str:
     trace = current_trace()
-    return _EAGER if trace is None or trace.eager else "in traced functions"
+    return _EAGER if trace is None or trace.user_call.eager else "in traced functions"
 
 
 def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:

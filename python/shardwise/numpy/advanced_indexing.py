@@ -33,10 +33,10 @@ from ._primitives import (
 )
 from ._promote import is_integer
 from ._registry import checks, implements
-from .indexing import Box, expanded
+from .indexing import Box
 from .joining import nested
 
-__all__ = ["Places", "check_getitem", "check_index", "get", "places_of", "result_shape"]
+__all__ = ["Places", "check_index", "get", "places_of", "result_shape"]
 
 _Struct = _core.ir.Struct
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -335,8 +335,3 @@ def _check_take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> None:
         return
     dim = 0 if axis is None else normalize_axis("np.take_along_axis", axis, len(shape))
     _check_numbers("np.take_along_axis", numbers, dim, int(np.prod(shape)) if axis is None else shape[dim])
-
-
-def check_getitem(x: Any, index: Any) -> None:
-    """IndexError for ``x[index]`` with a number outside, before a program is made of it."""
-    check_index(x.shape, expanded(x.shape, index))

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexing: integers, slices, None, Ellipsis, integer arrays, traced or not, and known masks.
+"""What an index means: one item per dim, and the box that its numbers and slices select.
 
-    x[1:, None, ::-1, i]      slice [1:, ::1, :], reverse dim 1, dynamic_slice at i on the last dim, reshape
-    x[:, ids]                 gather of columns (advanced_indexing.py)
-    x[:, mask]                the same at the True elements of a mask (masks.py)
-
-An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
-is not known during tracing.
+expanded((4, 6, 5), (slice(1, None), None, ..., i))      [slice(1, None), None, slice(None), i]
+Box.of((4, 6, 5), [slice(1, None), slice(None, None, -2), i]).read(x)      slice, then reverse dim 1
 """
 
 from __future__ import annotations
@@ -21,32 +17,11 @@ from ..errors import UnsupportedError, message
 from ..static_arguments import static_error
 from ..tracing import Tracer, current_trace
 from . import masks
-from ._primitives import convert, reshape, reverse, select, slice_, splat
+from ._primitives import reverse, slice_
 from ._promote import is_integer
 from .joining import nested
 
-__all__ = ["Box", "expanded", "getitem", "indexing_text", "is_array", "without_masks"]
-
-
-def getitem(x: Tracer, index: Any) -> Tracer:
-    """``x[index]`` as NumPy's indexing.
-
-    Raises:
-        IndexError: too many indices, a number out of bounds, a mask that does not fit. UnsupportedError: traced masks.
-    """
-    items = expanded(x.shape, index)
-    if any(map(is_array, items)):
-        from .advanced_indexing import get
-
-        return get(x, items)
-    box = Box.of(x.shape, items)
-    result = box.read(x)
-    traced = {dim: item for dim, item in box.numbers.items() if isinstance(item, Tracer)}
-    if traced:
-        result = _dynamic(result, traced)
-    return reshape(
-        result, box.result_shape(items, [size for d, size in enumerate(result.shape) if d not in box.numbers])
-    )
+__all__ = ["Box", "expanded", "indexing_text", "is_array", "without_masks"]
 
 
 @dataclass(frozen=True)
@@ -204,18 +179,3 @@ def _checked(item: int, dim: int, size: int) -> int:
             message("indexing", f"an index on dim {dim} of size {size} must be in [{-size}, {size})", item)
         )
     return item % size
-
-
-def _dynamic(x: Tracer, traced: dict[int, Tracer]) -> Tracer:
-    trace = x._trace
-    dtype = np.dtype(np.int64)
-    starts = []
-    for dim in range(len(x.shape)):
-        index = traced.get(dim)
-        if index is None:
-            starts.append(splat(trace, 0, (), dtype))
-            continue
-        index = convert(trace.lift(index), dtype)
-        starts.append(select(index < 0, index + x.shape[dim], index))
-    sizes = tuple(1 if dim in traced else size for dim, size in enumerate(x.shape))
-    return trace.emit("stablehlo.dynamic_slice", (x, *starts), {"slice_sizes": sizes})

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..dtypes import as_dtype, dtype_name
 from ..errors import DTypeError, ShapeError, message, shown
+from ..implementations import provides
 from ..tracing import Tracer
 from ._primitives import (
     bitcast,
@@ -134,6 +135,7 @@ atleast_2d = implements("atleast_2d")(_at_least(2, lambda shape: (1,) * (2 - len
 atleast_3d = implements("atleast_3d")(_at_least(3, _shape_3d))
 
 
+@provides("view")
 def view(a: Any, dtype: Any) -> Any:
     """``numpy.ndarray.view`` between dtypes of one width.
 

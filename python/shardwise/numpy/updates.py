@@ -20,15 +20,17 @@ import numpy as np
 
 from .._core.runtime import enter_call, leave_call
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
+from ..implementations import IMPLEMENTATIONS, provides
 from ..tracing import Trace, Tracer, current_trace
 from . import host_updates
 from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
 from ._promote import is_float
 from ._registry import checks
-from .advanced_indexing import Places, check_getitem, places_of, result_shape
+from .advanced_indexing import Places, places_of, result_shape
 from .indexing import Box, expanded, is_array, without_masks
 from .joining import holds_traced, nested
 from .masks import is_mask, traced_mask
+from .subscripts import check_getitem
 
 __all__ = ["At", "IndexedUpdate", "at"]
 
@@ -67,6 +69,7 @@ def at(x: Any, index: Any) -> IndexedUpdate:
     return IndexedUpdate(x if isinstance(x, Tracer) or hasattr(x, "__shardwise_array__") else np.asarray(x), index)
 
 
+@provides("at")
 class At:
     """``x.at``: takes an index."""
 
@@ -143,11 +146,9 @@ class IndexedUpdate:
 
 def _call(function: Any, x: Any, index: Any, *args: Any, **options: Any) -> Any:
     if hasattr(x, "__shardwise_array__"):
-        from ..jit import eager_call
-
         enter_call()
         try:
-            return eager_call(function, (x, without_masks(x.shape, index), *args), options)
+            return IMPLEMENTATIONS.eager_call(function, (x, without_masks(x.shape, index), *args), options)
         finally:
             leave_call()
     trace = current_trace()

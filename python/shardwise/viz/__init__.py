@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
-from .html import array_html, mesh_html, program_html
+from .arrays import array_html
+from .meshes import mesh_html
+from .programs import program_html
 
 __all__ = ["array_html", "mesh_html", "program_html"]

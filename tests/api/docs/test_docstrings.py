@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import shardwise as sw
+from tools.public_api import package_names
 
 
 def _modules() -> list[str]:
@@ -24,6 +25,10 @@ def _modules() -> list[str]:
 
 
 MODULES = _modules()
+
+
+def names_of(module: ModuleType) -> list[str]:
+    return package_names() if module is sw else list(getattr(module, "__all__", ()))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -43,7 +48,7 @@ def test_the_package_itself_has_examples() -> None:
 def test_every_module_has_a_docstring_and_names_that_exist(name: str) -> None:
     module = importlib.import_module(name)
     assert (module.__doc__ or "").strip()
-    for public in (*getattr(module, "__all__", ()), *getattr(module, "_NOT_STARRED", ())):
+    for public in names_of(module):
         assert hasattr(module, public)
 
 
@@ -57,7 +62,7 @@ def _members(owner: Any) -> list[tuple[str, Any]]:
 
 def _undocumented(module: ModuleType) -> list[str]:
     missing = []
-    for name in (*module.__all__, *getattr(module, "_NOT_STARRED", ())):
+    for name in names_of(module):
         value = getattr(module, name)
         if not (inspect.isclass(value) or inspect.isroutine(value)):
             continue

@@ -20,11 +20,12 @@ import pytest
 from tests.support.paths import ROOT
 
 # Shardy's module pass -> our strategy and priorities.
+# Shardy's module pass -> ours.
 LEVELS = {
-    "sdy-basic-propagate": ("basic", "none"),
-    "sdy-aggressive-propagate": ("aggressive", "none"),
-    "sdy-op-priority-propagate": ("aggressive", "ops"),
-    "sdy-user-priority-propagate": ("aggressive", "user"),
+    "sdy-basic-propagate": "propagate_basic",
+    "sdy-aggressive-propagate": "propagate_aggressive",
+    "sdy-op-priority-propagate": "propagate_op_priority",
+    "sdy-user-priority-propagate": "propagate_user_priority",
 }
 WORKER = "tests.conformance.shardy.worker"
 

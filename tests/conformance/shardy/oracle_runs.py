@@ -24,9 +24,8 @@ from tests.conformance.shardy.random_modules.steps import STEPS
 from tests.conformance.shardy.random_modules.texts import ModuleText, Op, Value, live_values, smaller
 
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (worker.py)
-# Shardy's module pass -> ours.
-PASSES = {name: f"propagate-{name.removeprefix('sdy-').removesuffix('-propagate')}" for name in LEVELS}
-PASSES[PIPELINE] = "propagate"
+# Shardy's passes -> ours.
+PASSES = {**LEVELS, PIPELINE: "propagate"}
 _RULE_LINE = re.compile(r'(sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?[)}]>)[,}].* loc\("n(\d+)"\)$', re.MULTILINE)
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,

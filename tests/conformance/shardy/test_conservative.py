@@ -16,7 +16,7 @@ MESH = 'sdy.mesh @m = <["a"=4, "b"=2]>\n'
 
 def propagate(text: str, conservative: bool) -> str:
     module = _core.ir.parse(MESH + text)
-    propagated = _core.passes.propagate(module, "aggressive", "none", conservative)
+    propagated = _core.passes.run_passes(module, ["propagate_aggressive"], conservative=conservative)
     return str(propagated.result_shardings[0])
 
 
@@ -49,7 +49,7 @@ def test_conservative_propagation_is_that_of_shardy(shardy: ShardyOracle, drawn:
     theirs_of_ops = shardy.run(module.text(), CONSERVATIVE_RULES)["rules"]
     for (_, rule), their in zip(module.sharding_rules(True), theirs_of_ops, strict=True):
         assume(their is None or canonical_rule(rule) == canonical_rule(their))
-    ours = shardings_of(shardy.run(_core.passes.propagate(module, *LEVELS[name], conservative=True).text()))
+    ours = shardings_of(shardy.run(_core.passes.run_passes(module, [LEVELS[name]], conservative=True).text()))
     theirs = shardings_of(shardy.run(module.text(), f"{name}{{conservative-propagation=true}}"))
     found = differences(ours, theirs)
     assert not found, "\n".join([name, *found, module.text()])

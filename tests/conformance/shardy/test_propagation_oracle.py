@@ -32,7 +32,7 @@ def annotated_programs(draw: st.DrawFn) -> Annotated:
 
 
 def check_propagation(oracle: ShardyOracle, module: Any, name: str, what: object = "") -> None:
-    ours = shardings_of(oracle.run(_core.passes.propagate(module, *LEVELS[name]).text()))
+    ours = shardings_of(oracle.run(_core.passes.run_passes(module, [LEVELS[name]]).text()))
     theirs = shardings_of(oracle.run(module.text(), name))
     found = differences(ours, theirs)
     assert not found, "\n".join([name, *found, module.text(), str(what)])

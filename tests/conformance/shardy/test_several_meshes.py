@@ -72,7 +72,7 @@ def test_propagation_agrees_with_shardy(name: str, level: str, shardy: ShardyOra
     module, before = sw.parse(PROGRAMS[name]), ""
     if "inline" in name:
         module, before = module.run("lift_inlined_meshes"), "sdy-lift-inlined-meshes,"
-    core = sw._core.passes.propagate(module._core, *LEVELS[level])
+    core = sw._core.passes.run_passes(module._core, [LEVELS[level]])
     theirs = shardings_of(shardy.run(PROGRAMS[name], before + level))
     assert not differences(ours(core, shardy), theirs)
 

@@ -192,6 +192,98 @@ def test_a_function_without_visibility_is_public() -> None:
     assert "@g" not in str(sw.parse(private).run("inline-calls"))
 
 
+# ---- the stage of a program ----------------------------------------------------------------------------------------
+
+ASSIGNED = """module @m attributes {shardwise.stage = "assigned"} {
+  sdy.mesh @m = <["x"=4]>
+  func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<8xf32> {
+    %0 = sdy.reshard %arg0 <@m, [{}]> : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+LOCAL = """module @m attributes {shardwise.stage = "local"} {
+  sdy.mesh @m = <["x"=4]>
+  func.func @main(%arg0: tensor<2xf32>) -> tensor<8xf32> {
+    %0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @m}> \
+: (tensor<2xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+
+
+CORRECT = "; correct the attribute shardwise.stage of the module"
+
+
+@pytest.mark.parametrize("text", [ASSIGNED, LOCAL], ids=["assigned", "local"])
+def test_a_stage_is_read_among_other_attributes_and_in_every_form(shardy: ShardyOracle, text: str) -> None:
+    module = sw.parse(text)
+    assert str(module) == text
+    assert sw.parse(text.replace("{shardwise", "{a = 1 : i64, shardwise").replace('"} {', '", b} {')) == module
+    assert str(sw.parse(shardy.parse(text, unregistered=True))) == text
+    assert str(sw.parse(module.as_text(generic=True))) == text
+    assert sw.Module.from_json(module.to_json()) == module
+
+
+def test_a_text_without_a_stage_is_a_global_program_unless_it_has_collectives_of_one_device() -> None:
+    without = ASSIGNED.replace('attributes {shardwise.stage = "assigned"} ', "")
+    assert str(sw.parse(without)) == without
+    assert sw.parse(without) != sw.parse(ASSIGNED)
+    for name in ("global", "propagated"):
+        assert str(sw.parse(ASSIGNED.replace('"assigned"', f'"{name}"'))) == without
+    assert str(sw.parse(LOCAL.replace('attributes {shardwise.stage = "local"} ', ""))) == LOCAL
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ASSIGNED.replace('"assigned"', '"done"'),
+         "1:41: program text: a stage must be one of global, propagated, assigned, resharded, local, got \"done\""),
+        (ASSIGNED.replace("assigned", "resharded"),
+         f"4:10: sdy.reshard: must not be in a program at stage resharded{CORRECT}"),
+        (ASSIGNED.replace("sdy.reshard", "sdy.sharding_constraint"),
+         f"4:10: sdy.sharding_constraint: must not be in a program at stage assigned{CORRECT}"),
+        (LOCAL.replace('"local"', '"resharded"'),
+         f"4:10: shardwise.all_gather: must not be in a program at stage resharded{CORRECT}"),
+    ],
+    ids=["unknown", "reshard", "constraint", "local collective"],
+)  # fmt: skip
+def test_a_stage_that_is_wrong_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(sw.ParseError) as caught:
+        sw.parse(text, "t.mlir")
+    assert str(caught.value).startswith(f"{message} (at ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[{}]>]>}", '[{"x"}]>]>}',
+         'operands and results must be sharded alike along each factor, got operand 0 dim 0 over {}, result 0 dim 0 '
+         'over {"x"}; run assign on the program before (at t.mlir:5)'),
+        ('%arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}', '%arg1: tensor<8xf32> {sdy.sharding = '
+         '#sdy.sharding<@m, [{"y"}]>}',
+         'operands and results must be sharded alike along each factor, got operand 0 dim 0 over {}, operand 1 dim 0 '
+         'over {"y"}; run assign on the program before (at t.mlir:5)'),
+    ],
+    ids=["result", "operand"],
+)  # fmt: skip
+def test_a_program_that_only_claims_to_be_assigned_is_not_localized(old: str, new: str, message: str) -> None:
+    text = """module @m attributes {shardwise.stage = "resharded"} {
+  sdy.mesh @m = <["x"=2, "y"=2]>
+  func.func @main(%arg0: tensor<8xf32>,
+                  %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}]>]>} : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+    assert "stablehlo.add %arg0, %arg1 : tensor<8xf32>" in str(sw.parse(text).run("localize"))
+    with pytest.raises(sw.ShardingError) as caught:
+        sw.parse(text.replace(old, new), "t.mlir").run("localize")
+    assert str(caught.value) == f"stablehlo.add: its {message}"
+
+
 # ---- manual axes ----------------------------------------------------------------------------------------------------
 
 MANUAL = """module {

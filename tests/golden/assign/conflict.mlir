@@ -7,7 +7,7 @@ module @jit_conflict {
   }
 }
 // ---- after assign ----
-module @jit_conflict {
+module @jit_conflict attributes {shardwise.stage = "assigned"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
     %0 = sdy.reshard %arg0 <@mesh, [{"y"}, {}]> {cause = "operand 0 of add"} : tensor<8x8xf32>

@@ -12,7 +12,7 @@ module @jit_mlp {
   }
 }
 // ---- after assign ----
-module @jit_mlp {
+module @jit_mlp attributes {shardwise.stage = "assigned"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}, %arg1: tensor<32x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>}, %arg2: tensor<128x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>}) -> (tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {"model"}]>]>} : (tensor<64x32xf32>, tensor<32x128xf32>) -> tensor<64x128xf32>

@@ -8,7 +8,7 @@ module @jit_reduce_scatter {
   }
 }
 // ---- after assign ----
-module @jit_reduce_scatter {
+module @jit_reduce_scatter attributes {shardwise.stage = "assigned"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}, %arg1: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<6x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"y"}>]>} : (tensor<6x8xf32>, tensor<8x12xf32>) -> tensor<6x12xf32>

@@ -10,7 +10,7 @@ module @jit_uneven_reduce {
   }
 }
 // ---- after assign ----
-module @jit_uneven_reduce {
+module @jit_uneven_reduce attributes {shardwise.stage = "assigned"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<17x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> (tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} dense<0.000000e+00> : tensor<f32>

@@ -1,5 +1,5 @@
 // 10 columns over 4 are blocks of 3: padded to 12 before the exchange, so the last device has 1 column and 2 of padding.
-module @jit_all_to_all {
+module @jit_all_to_all attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<8x10xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<8x10xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
     %0 = sdy.all_to_all [{"y"}: 0->1] %arg0 out_sharding=<@mesh, [{}, {"y"}]> {cause = "annotation"} : tensor<8x10xf32>
@@ -7,7 +7,7 @@ module @jit_all_to_all {
   }
 }
 // ---- after localize ----
-module @jit_all_to_all {
+module @jit_all_to_all attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<2x10xf32>) -> tensor<8x3xf32> {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>

@@ -1,5 +1,5 @@
 // argmax along 10 columns in blocks of 3: padding never wins; the winners of the shards are exchanged by rows.
-module @jit_argmax {
+module @jit_argmax attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=4, "y"=2]>
   func.func public @main(%arg0: tensor<16x10xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}) -> (tensor<16xi64> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
     %0 = stablehlo.iota dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}]>]>} : tensor<16x10xi32>
@@ -23,7 +23,7 @@ module @jit_argmax {
   }
 }
 // ---- after localize ----
-module @jit_argmax {
+module @jit_argmax attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=4, "y"=2]>
   func.func public @main(%arg0: tensor<8x3xf32>) -> tensor<8xi64> {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh}> : () -> tensor<i32>

@@ -1,5 +1,5 @@
 // A constant with equal elements shrinks; one with different elements is whole and sliced.
-module @jit_constants {
+module @jit_constants attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> (tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} dense<[[0.000000e+00], [1.000000e+00], [4.000000e+00], [9.000000e+00], [1.600000e+01], [2.500000e+01], [3.600000e+01], [4.900000e+01]]> : tensor<8x1xf32>
@@ -12,7 +12,7 @@ module @jit_constants {
   }
 }
 // ---- after localize ----
-module @jit_constants {
+module @jit_constants attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<4x2xf32>) -> tensor<4x2xf32> {
     %0 = stablehlo.constant dense<[[0.000000e+00], [1.000000e+00], [4.000000e+00], [9.000000e+00], [1.600000e+01], [2.500000e+01], [3.600000e+01], [4.900000e+01]]> : tensor<8x1xf32>

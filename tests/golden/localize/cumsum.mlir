@@ -1,5 +1,5 @@
 // 17 numbers over 4 devices: own running sums, the totals of all shards, those before its own.
-module @jit_cumsum {
+module @jit_cumsum attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=4]>
   func.func public @main(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} dense<0.000000e+00> : tensor<f32>
@@ -12,7 +12,7 @@ module @jit_cumsum {
   }
 }
 // ---- after localize ----
-module @jit_cumsum {
+module @jit_cumsum attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=4]>
   func.func public @main(%arg0: tensor<5xf32>) -> tensor<5xf32> {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>

@@ -1,5 +1,5 @@
 // Totals of 16 rows over 8 devices: each device scans those of two rows for all shards, which takes two exchanges.
-module @jit_cummax {
+module @jit_cummax attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) -> (tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} dense<0xFF800000> : tensor<f32>
@@ -12,7 +12,7 @@ module @jit_cummax {
   }
 }
 // ---- after localize ----
-module @jit_cummax {
+module @jit_cummax attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<16x4xf32>) -> tensor<16x4xf32> {
     %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>

@@ -1,5 +1,5 @@
 // Each device counts on from where its block starts: axis_index times the block, added to the iota of the block.
-module @iota_offset {
+module @iota_offset attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<17x3xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<17x3xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) {
     %0 = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>} : tensor<17x3xi32>
@@ -8,7 +8,7 @@ module @iota_offset {
   }
 }
 // ---- after localize ----
-module @iota_offset {
+module @iota_offset attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<5x3xi32>) -> tensor<5x3xi32> {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"y"}>, mesh = @mesh}> : () -> tensor<i32>

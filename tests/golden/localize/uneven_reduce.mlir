@@ -1,5 +1,5 @@
 // 17 rows over 4 devices are blocks of 5; the last device masks its padding with the neutral element of each reduction.
-module @jit_uneven_reduce {
+module @jit_uneven_reduce attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<17x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> (tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} dense<0.000000e+00> : tensor<f32>
@@ -12,7 +12,7 @@ module @jit_uneven_reduce {
   }
 }
 // ---- after localize ----
-module @jit_uneven_reduce {
+module @jit_uneven_reduce attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>

@@ -1,5 +1,5 @@
 // The same position asked for twice is one; along other axes it is another.
-module @axis_indices {
+module @axis_indices attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main() -> (tensor<i32>, tensor<i32>) {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x", "y"}>, mesh = @mesh}> : () -> tensor<i32>
@@ -10,7 +10,7 @@ module @axis_indices {
   }
 }
 // ---- after optimize_collectives ----
-module @axis_indices {
+module @axis_indices attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main() -> (tensor<i32>, tensor<i32>) {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x", "y"}>, mesh = @mesh}> : () -> tensor<i32>

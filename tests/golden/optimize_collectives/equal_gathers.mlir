@@ -1,5 +1,5 @@
 // Equal gathers of one value are one, those of another value or along another axis are not.
-module @equal_gathers {
+module @equal_gathers attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>) -> (tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>, tensor<16x3xf32>) {
     %0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, mesh = @mesh, cause = "annotation"}> : (tensor<4x3xf32>) -> tensor<8x3xf32>
@@ -12,7 +12,7 @@ module @equal_gathers {
   }
 }
 // ---- after optimize_collectives ----
-module @equal_gathers {
+module @equal_gathers attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>) -> (tensor<8x3xf32>, tensor<8x3xf32>, tensor<8x3xf32>, tensor<16x3xf32>) {
     %0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, mesh = @mesh, cause = "annotation"}> : (tensor<4x3xf32>) -> tensor<8x3xf32>

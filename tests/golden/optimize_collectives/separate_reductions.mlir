@@ -1,5 +1,5 @@
 // Reductions of different values stay two.
-module @jit_separate_reductions {
+module @jit_separate_reductions attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
@@ -11,7 +11,7 @@ module @jit_separate_reductions {
   }
 }
 // ---- after optimize_collectives ----
-module @jit_separate_reductions {
+module @jit_separate_reductions attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
   func.func public @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>

@@ -1,5 +1,5 @@
 // Both masks of 17 rows are one.
-module @jit_uneven_reduce {
+module @jit_uneven_reduce attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
@@ -26,7 +26,7 @@ module @jit_uneven_reduce {
   }
 }
 // ---- after optimize_collectives ----
-module @jit_uneven_reduce {
+module @jit_uneven_reduce attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
   func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>

@@ -19,9 +19,9 @@ constexpr const char* kTanh = R"(sdy.mesh @mesh = <["x"=2]>
   })";
 
 std::string after(const std::vector<std::string>& names) {
-  Program program{.module = parse_program(kTanh)};
-  run_passes(names, program);
-  return print(program.module);
+  CompileUnit unit(parse_program(kTanh));
+  run_named_passes(names, unit);
+  return print(*unit.module);
 }
 
 TEST(NamedPasses, BeginWithThePipelineAndHaveNamesOfTheirOwn) {
@@ -48,10 +48,30 @@ TEST(NamedPasses, RunOneAfterAnother) {
 }
 
 TEST(NamedPasses, AnUnknownNameIsAnErrorBeforeAnyPassRuns) {
-  Program program{.module = parse_program(kTanh)};
-  const std::string before = print(program.module);
-  EXPECT_THROW(run_passes(std::vector<std::string>{"propagate", "optimise"}, program), ShardingError);
-  EXPECT_EQ(print(program.module), before);
+  CompileUnit unit(parse_program(kTanh));
+  const std::string before = print(*unit.module);
+  EXPECT_THROW(run_named_passes(std::vector<std::string>{"propagate", "optimise"}, unit), ShardingError);
+  EXPECT_EQ(print(*unit.module), before);
+}
+
+TEST(NamedPasses, ExplainedProgramsKeepTheRegionsOfCalls) {
+  CompileUnit unit(parse_program(R"(sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+    %0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func private @f(%y: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.tanh %y : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })"));
+  run_to_explain(std::vector<std::string>{"simplify", "propagate"}, unit);
+  for (const SharedModule& module : {unit.global, unit.propagated}) {
+    EXPECT_NE(print(*module).find("sdy.named_computation<\"f\">"), std::string::npos) << print(*module);
+  }
+  EXPECT_TRUE(unit.context.provenance.called.contains("f"));
+  EXPECT_EQ(print(*unit.global).find("per_value"), std::string::npos);
+  EXPECT_EQ(unit.propagated->stage, Stage::kPropagated);
+  EXPECT_EQ(unit.propagated_by, find_named_pass("propagate"));
 }
 
 }  // namespace

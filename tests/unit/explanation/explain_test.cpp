@@ -32,17 +32,17 @@ const std::string kConflict = R"(func.func @main(%x: tensor<8x4xf32> {sdy.shardi
 
 struct Result {
   Module before;
-  Program program;
+  Module module;
+  PassContext context;
   Explanation why(const std::string& name) const {
-    return explain(program.module, program.provenance,
-                   find_values(program.module, program.provenance, name).at(0).value);
+    return explain(module, context.provenance, find_values(module, context.provenance, name).at(0).value);
   }
 };
 
 Result propagated(const std::string& text) {
   const Module module = parse_program(kMesh + text);
-  Result result{.before = module, .program = {.module = module}};
-  propagate(result.program);
+  Result result{.before = module, .module = module, .context = {}};
+  result.module = propagate(std::move(result.module), result.context);
   return result;
 }
 
@@ -101,10 +101,10 @@ TEST(Explain, LostCandidatesShareThePathOfWhatWon) {
 
 TEST(AxisHistory, ListsWhoCarriedWhat) {
   const Result result = propagated(kDot);
-  AxisHistory history(result.program.module, result.program.provenance);
+  AxisHistory history(result.module, result.context.provenance);
   Texts texts;
-  for (const AxisEdge& edge : axis_edges(history, result.program.module)) {
-    const std::string op(edge.op ? result.program.module.op(edge.op).def->name : "results");
+  for (const AxisEdge& edge : axis_edges(history, result.module)) {
+    const std::string op(edge.op ? result.module.op(edge.op).def->name : "results");
     texts.push_back(op + " " + std::to_string(edge.source) + " " + std::to_string(edge.target));
   }
   EXPECT_EQ(texts, (Texts{"stablehlo.dot_general 0 2", "stablehlo.dot_general 1 2", "stablehlo.tanh 0 1",
@@ -114,7 +114,7 @@ TEST(AxisHistory, ListsWhoCarriedWhat) {
 TEST(Counterfactual, PropagatesWithoutTheAnnotation) {
   const Result result = propagated(kConflict);
   const Explanation why = result.why("dot_general");
-  const auto found = counterfactuals(result.before, result.program.module, kPropagate, {}, why);
+  const auto found = counterfactuals(result.before, result.module, kPropagate, {}, why);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].without.text, "argument 1");
   EXPECT_EQ(found[0].sharding, R"([{"a"}, {}])");

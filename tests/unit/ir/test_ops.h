@@ -33,7 +33,7 @@ constexpr OpDef test_op(std::string_view name, InferFn infer, std::string_view f
           .infer = infer,
           .rule = nullptr,
           .partition = nullptr,
-          .kernel = nullptr,
+          .prepare = nullptr,
           .cost = nullptr,
           .vjp = nullptr,
           .batch = nullptr,
@@ -68,9 +68,12 @@ inline constexpr OpDef kTestOps[] = {
     test_op("sdy.all_to_all", infer_first_operand,
             "custom<all_to_all_params>($params) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
             "result-type"),
-    test_op("sdy.reshard", infer_first_operand, "operands sharding attr-dict `:` result-type"),
+    test_op("sdy.reshard", infer_first_operand, "operands sharding attr-dict `:` result-type", {.reshard = true}),
     test_op("test.pair", infer_declared, "operand(0) `with` operand(1) attr-dict `:` functional-type"),
     test_op("test.any", infer_declared, ""),
+    test_op("test.effect", infer_declared, "", {.side_effect = true}),
+    test_op("test.constraint", infer_first_operand, "", {.constraint = true}),
+    test_op("test.gather", infer_first_operand, "", {.collective = CollectiveKind::kAllGather}),
 };
 
 inline const OpDef* find_test_op(std::string_view name) {

@@ -34,7 +34,7 @@ TEST(Verifier, FindsUsesBeforeDefinitions) {
   EXPECT_NE(error.find("a bug in shardwise: stablehlo.add: an operand must be defined before it"), std::string::npos)
       << error;
   std::swap(body.ops[0], body.ops[1]);
-  module.operands(body.ops[0])[1] = ValueId{999};
+  module.set_operand(body.ops[0], 1, ValueId{999});
   EXPECT_NE(verify_error(module).find("an operand must exist"), std::string::npos);
   EXPECT_NE(verify_error(module).find("(at f.py:3)"), std::string::npos);
 }
@@ -75,7 +75,7 @@ TEST(Verifier, FindsValuesThatLeaveTheirRegion) {
   EXPECT_EQ(verify_error(module), "");
   const Region& body = module.region(module.main().body);
   const RegionId inner = module.regions(body.ops[0])[0];
-  module.operands(body.ops[1])[0] = module.region(inner).arguments[0];
+  module.set_operand(body.ops[1], 0, module.region(inner).arguments[0]);
   EXPECT_NE(verify_error(module).find("in a region around it"), std::string::npos);
 }
 

@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 MeshPtr make_mesh(std::vector<MeshAxis> axes, Dims ids = {}) {
   return std::make_shared<const Mesh>("m", std::move(axes), std::move(ids));
@@ -48,14 +51,14 @@ TEST(Tiling, TakesLargerBlocks) {
 TEST(Tiling, DevicesFollowIds) {
   const auto sharding = shard(make_mesh({{"x", 2}, {"y", 2}}, {3, 2, 1, 0}), {{{1, 1, 2}}, {{0, 1, 2}}});
   // Device 2 is at x=0, y=1.
-  EXPECT_EQ(slice_of_device(sharding, Dims{4, 6}, 2), (LocalSlice{{2, 0}, {2, 3}}));
+  EXPECT_EQ(slice_of(sharding, Dims{4, 6}, sharding.mesh->logical_index(2)), (LocalSlice{{2, 0}, {2, 3}}));
   EXPECT_EQ(slice_of(sharding, Dims{4, 6}, 2), (LocalSlice{{0, 3}, {2, 3}}));
 }
 
 TEST(Tiling, MaximalMeshHoldsEverything) {
   const auto sharding = shard(make_mesh({}, {3}), {});
   EXPECT_EQ(local_shape(sharding, Dims{4, 6}), (Dims{4, 6}));
-  EXPECT_EQ(slice_of_device(sharding, Dims{4, 6}, 3), (LocalSlice{{0, 0}, {4, 6}}));
+  EXPECT_EQ(slice_of(sharding, Dims{4, 6}, sharding.mesh->logical_index(3)), (LocalSlice{{0, 0}, {4, 6}}));
 }
 
 TEST(Tiling, SubAxisIsADigit) {
@@ -105,16 +108,6 @@ TEST(Tiling, EveryElementIsHeldOncePerReplica) {
   }
 }
 
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 TEST(TilingError, NamesValues) {
   const auto sharding = shard(make_mesh({{"x", 4}}), {{{0, 1, 4}}});
   EXPECT_EQ(message_of<ShardingError>([&] { local_shape(sharding, Dims{5, 5}); }),
@@ -125,7 +118,7 @@ TEST(TilingError, NamesValues) {
             "sharding: 4 blocks must cover dim 0 of size 5, got blocks of 1; use at least 2");
   EXPECT_EQ(message_of<MeshError>([&] { slice_of(sharding, Dims{5}, 4); }),
             "mesh @m: a logical index must be from 0 to 3, got 4");
-  EXPECT_EQ(message_of<MeshError>([&] { slice_of_device(sharding, Dims{5}, -1); }),
+  EXPECT_EQ(message_of<MeshError>([&] { slice_of(sharding, Dims{5}, sharding.mesh->logical_index(-1)); }),
             "mesh @m: a device id must be from 0 to 3, got -1");
 }
 

@@ -9,12 +9,14 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "prepared.h"
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/create.h"
@@ -141,12 +143,21 @@ class TestGraph {
 
 class TestKernelContext : public KernelContext {
  public:
-  TestKernelContext(OpView op, std::vector<NdArray> operands, int64_t piece)
-      : op_(op), operands_(std::move(operands)), results_(op.result_count()), piece_(piece) {}
-  OpView op() const override { return op_; }
+  TestKernelContext(std::vector<TensorType> types, std::vector<NdArray> operands, int64_t piece, bool may_take = false)
+      : types_(std::move(types)),
+        operands_(std::move(operands)),
+        results_(types_.size()),
+        piece_(piece),
+        may_take_(may_take) {}
   const NdArray& operand(size_t i) const override { return operands_[i]; }
+  std::optional<NdArray> take_operand(size_t i) override {
+    if (!may_take_) return std::nullopt;
+    const NdArray own = NdArray::empty(operands_[i].dtype(), operands_[i].shape());
+    own.copy_from(operands_[i]);
+    return operands_[i] = own;
+  }
   NdArray allocate_result(size_t i) override {
-    results_[i] = NdArray::empty(op_.result_type(i).dtype, op_.result_type(i).shape);
+    results_[i] = NdArray::empty(types_[i].dtype, types_[i].shape);
     return results_[i];
   }
   void set_result(size_t i, NdArray view) override { results_[i] = std::move(view); }
@@ -157,20 +168,31 @@ class TestKernelContext : public KernelContext {
   const NdArray& result(size_t i) const { return results_[i]; }
 
  private:
-  OpView op_;
+  std::vector<TensorType> types_;
   std::vector<NdArray> operands_, results_;
   int64_t piece_;
+  bool may_take_;
 };
+
+inline bool same_bytes(const NdArray& a, const NdArray& b) {
+  const NdArray left = a.contiguous(), right = b.contiguous();
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         (left.nbytes() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0);
+}
 
 inline NdArray TestGraph::evaluate(ValueId value) {
   if (const auto it = values_.find(value); it != values_.end()) return it->second;
   const OpView op(module_, module_.value(value).op);
   std::vector<NdArray> operands;
   for (ValueId operand : op.operands()) operands.push_back(evaluate(operand));
-  TestKernelContext context(op, operands, piece);
-  op.def().kernel(context);
+  const Kernel kernel = prepared(op);
+  const std::vector<TensorType> types = OwnTypes(op).results;
+  TestKernelContext context(types, operands, piece), taking(types, operands, piece, true);
+  kernel(context);
+  kernel(taking);
   for (size_t i = 0; i < op.result_count(); ++i) {
     const NdArray& result = context.result(i);
+    EXPECT_TRUE(same_bytes(result, taking.result(i))) << op.name() << " in the memory of its operands";
     EXPECT_EQ(result.shape(), op.result_type(i).shape) << op.name();
     EXPECT_EQ(result.dtype(), op.result_type(i).dtype) << op.name();
     values_[op.result(i)] = result;

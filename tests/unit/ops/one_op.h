@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "prepared.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/registry.h"
 
@@ -25,8 +26,8 @@ namespace shardwise {
 class OneKernel : public KernelContext {
  public:
   OneKernel(OpView op, std::vector<NdArray> operands) : op_(op), operands_(std::move(operands)) {}
-  OpView op() const override { return op_; }
   const NdArray& operand(size_t i) const override { return operands_[i]; }
+  std::optional<NdArray> take_operand(size_t) override { return std::nullopt; }
   NdArray allocate_result(size_t i) override {
     result_ = NdArray::empty(op_.result_type(i).dtype, op_.result_type(i).shape);
     return result_;
@@ -67,7 +68,7 @@ class Graph {
       std::vector<NdArray> operands;
       for (ValueId operand : op.operands()) operands.push_back(arrays_.at(operand));
       OneKernel kernel(op, operands);
-      op.def().kernel(kernel);
+      prepared(op)(kernel);
       arrays_.emplace(op.result(), kernel.result());
     }
     return arrays_.at(id);

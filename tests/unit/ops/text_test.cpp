@@ -3,7 +3,7 @@
 // The text of the real ops: what JAX prints parses, and what we print reads back as the same program.
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/text/parser.h"
@@ -89,7 +89,7 @@ module @jit_f attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 :
 )mlir");
 }
 
-TEST(OpText, CollectivesRoundTrip) {
+TEST(OpText, CollectivesOfGlobalValuesRoundTrip) {
   expect_round_trip(R"mlir(sdy.mesh @mesh = <["x"=4, "y"=2]>
 func.func public @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}], unreduced={"y"}>}) -> tensor<8x8xf32> {
   %0 = sdy.all_reduce {"y"} %a out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x8xf32>
@@ -99,9 +99,18 @@ func.func public @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   %4 = sdy.collective_permute %1 out_sharding=<@mesh, [{"y", "x":(1)2}, {}]> : tensor<8x8xf32>
   %5 = sdy.all_gather [{"x"}, {}] %1 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
   %6 = sdy.all_slice [{"x"}, {"y"}] %5 out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<8x8xf32>
-  %7 = "shardwise.all_gather"(%a) <{gather = #sdy<list_of_axis_ref_lists[{"x", "y"}, {}]>, mesh = @mesh}> : (tensor<8x8xf32>) -> tensor<64x8xf32>
-  %8 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"y", "x"}>, mesh = @mesh}> : () -> tensor<i32>
   return %0 : tensor<8x8xf32>
+})mlir");
+}
+
+TEST(OpText, LocalCollectivesRoundTrip) {
+  expect_round_trip(R"mlir(module @main_module attributes {shardwise.stage = "local"} {
+  sdy.mesh @mesh = <["x"=4, "y"=2]>
+  func.func public @main(%a: tensor<8x8xf32>) -> tensor<64x8xf32> {
+    %0 = "shardwise.all_gather"(%a) <{gather = #sdy<list_of_axis_ref_lists[{"x", "y"}, {}]>, mesh = @mesh}> : (tensor<8x8xf32>) -> tensor<64x8xf32>
+    %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"y", "x"}>, mesh = @mesh}> : () -> tensor<i32>
+    return %0 : tensor<64x8xf32>
+  }
 })mlir");
 }
 

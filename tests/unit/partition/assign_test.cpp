@@ -16,9 +16,8 @@ constexpr std::string_view kDataModel = R"("data"=4, "model"=2)";
 
 std::string assigned(std::string_view mesh, std::string_view arguments, std::string_view results,
                      std::string_view body) {
-  Program program = program_of(mesh, arguments, results, body);
-  assign(program);
-  return ops_of(program.module);
+  PassContext context;
+  return ops_of(assign(program_of(mesh, arguments, results, body), context));
 }
 
 TEST(Assign, LeavesAContractionOfShardsToBeReduced) {
@@ -105,16 +104,17 @@ TEST(Assign, AReshapeKeepsOnlyAxesThatDivideItsFactors) {
 
 TEST(Assign, RefusesShardingsOfDifferentMeshes) {
   register_ops();
-  Program program{.module = parse(R"(module @m {
+  PassContext context;
+  Module module = parse(R"(module @m {
   sdy.mesh @a = <["x"=2]>
   sdy.mesh @b = <["x"=4]>
   func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>}, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>}) -> tensor<8xf32> {
     return %arg0 : tensor<8xf32>
   }
 })",
-                                  std::make_shared<Context>())};
+                        std::make_shared<Context>());
   try {
-    assign(program);
+    assign(std::move(module), context);
     FAIL();
   } catch (const ShardingError& error) {
     EXPECT_STREQ(

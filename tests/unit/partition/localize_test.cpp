@@ -18,13 +18,21 @@ namespace {
 using testing::ops_of;
 using testing::program_of;
 
-Program localized(std::string_view mesh, std::string_view arguments, std::string_view results, std::string_view body) {
-  Program program = program_of(mesh, arguments, results, body);
-  for (const Pass& pass : {kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives}) pass.run(program);
+struct Localized {
+  Module module;
+  PassContext context = {};
+};
+
+Localized localized(std::string_view mesh, std::string_view arguments, std::string_view results,
+                    std::string_view body) {
+  Localized program{.module = program_of(mesh, arguments, results, body)};
+  for (const Pass& pass : {kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives}) {
+    program.module = pass.run(std::move(program.module), program.context);
+  }
   return program;
 }
 
-Program mlp(std::string_view mesh) {
+Localized mlp(std::string_view mesh) {
   return localized(
       mesh,
       R"(%arg0: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
@@ -36,7 +44,7 @@ Program mlp(std::string_view mesh) {
 }
 
 TEST(Localize, DataAndModelParallelDotReducesOverModel) {
-  const Program program = mlp(R"("data"=4, "model"=2)");
+  const Localized program = mlp(R"("data"=4, "model"=2)");
   EXPECT_EQ(
       ops_of(program.module),
       R"(%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x32xf32>) -> tensor<4x32xf32>
@@ -53,7 +61,7 @@ TEST(Localize, DataAndModelParallelDotReducesOverModel) {
 }
 
 TEST(Localize, TheProgramIsTheSameForAnyNumberOfDevices) {
-  const auto without_numbers = [](const Program& program) {
+  const auto without_numbers = [](const Localized& program) {
     return std::regex_replace(ops_of(program.module), std::regex("[0-9]+"), "N");
   };
   const std::string small = without_numbers(mlp(R"("data"=4, "model"=2)"));
@@ -62,7 +70,7 @@ TEST(Localize, TheProgramIsTheSameForAnyNumberOfDevices) {
 }
 
 TEST(Localize, MasksPaddingWithTheNeutralElement) {
-  const Program program =
+  const Localized program =
       localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "tensor<f32>",
                 R"(%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
                                        %0 = stablehlo.reduce(%arg0 init: %c) applies stablehlo.maximum across dimensions = [0] : (tensor<17xf32>, tensor<f32>) -> tensor<f32>
@@ -74,7 +82,7 @@ TEST(Localize, MasksPaddingWithTheNeutralElement) {
 }
 
 TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
-  const Program gathered =
+  const Localized gathered =
       localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})",
                 R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})", "return %arg0 : tensor<17xf32>");
   EXPECT_EQ(
@@ -82,7 +90,7 @@ TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
       R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "result 0"}> : (tensor<5xf32>) -> tensor<20xf32>
 %1 = stablehlo.slice %0 [0:17] : (tensor<20xf32>) -> tensor<17xf32>
 )");
-  const Program sliced =
+  const Localized sliced =
       localized(R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})",
                 R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})", "return %arg0 : tensor<17xf32>");
   EXPECT_EQ(ops_of(sliced.module),
@@ -94,14 +102,14 @@ TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
 %5 = stablehlo.dynamic_slice %1, %4, sizes = [5] : (tensor<20xf32>, tensor<i32>) -> tensor<5xf32>
 )");
   const ValueId result = sliced.module.region(sliced.module.main().body).results[0];
-  const LocalLayout& layout = sliced.layouts[result.index];
+  const LocalLayout& layout = sliced.context.layouts[result.index];
   EXPECT_EQ(layout.dims[0].block, 5);
   EXPECT_EQ(layout.dims[0].size, 17);
   EXPECT_EQ(layout.padding.kind, Padding::Kind::kFill);
 }
 
 TEST(Localize, MovesAnAxisByOneAllToAll) {
-  const Program program = localized(
+  const Localized program = localized(
       R"("x"=4)", R"(%arg0: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})",
       R"(tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})", "return %arg0 : tensor<8x6xf32>");
   EXPECT_EQ(ops_of(program.module),

@@ -15,7 +15,8 @@ using testing::ops_of;
 using testing::program_of;
 
 TEST(OptimizeCollectives, EqualCollectivesBecomeOneWhateverTheirCause) {
-  Program program = program_of(
+  PassContext context;
+  Module module = program_of(
       R"("x"=4)", "%arg0: tensor<2xf32>", "tensor<8xf32>",
       R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
                                   %1 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 1 of add"}> : (tensor<2xf32>) -> tensor<8xf32>
@@ -23,30 +24,31 @@ TEST(OptimizeCollectives, EqualCollectivesBecomeOneWhateverTheirCause) {
                                   %3 = stablehlo.tanh %1 : tensor<8xf32>
                                   %4 = stablehlo.add %2, %3 : tensor<8xf32>
                                   return %4 : tensor<8xf32>)");
-  optimize_collectives(program);
+  module = optimize_collectives(std::move(module), context);
   EXPECT_EQ(
-      ops_of(program.module),
+      ops_of(module),
       R"(%0 = "shardwise.all_gather"(%arg0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "operand 0 of tanh"}> : (tensor<2xf32>) -> tensor<8xf32>
 %1 = stablehlo.tanh %0 : tensor<8xf32>
 %2 = stablehlo.add %1, %1 : tensor<8xf32>
 )");
-  EXPECT_EQ(program.counters.get("optimize_collectives.merged"), 2);
+  EXPECT_EQ(context.counters.get("optimize_collectives.merged"), 2);
 }
 
 // One row in two shards, and the same bits as a whole row: the second device may read only the latter.
 TEST(OptimizeCollectives, ShardsWithPaddingAreNotMergedWithWholeValues) {
-  Program program = program_of(R"("x"=2)", "%arg0: tensor<f32>", "tensor<1xf32>, tensor<1xf32>",
-                               R"(%0 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
+  PassContext context;
+  Module module = program_of(R"("x"=2)", "%arg0: tensor<f32>", "tensor<1xf32>, tensor<1xf32>",
+                             R"(%0 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
                                   %1 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
                                   return %0, %1 : tensor<1xf32>, tensor<1xf32>)");
-  program.layouts.resize(program.module.value_count());
-  const std::vector<ValueId> results = program.module.region(program.module.main().body).results;
-  program.layouts[results[0].index].dims = {{.size = 1, .axes = {{0, 1, 2}}, .shards = 2, .block = 1}};
-  program.layouts[results[0].index].padding.kind = Padding::Kind::kGarbage;
-  program.layouts[results[1].index].dims = {{.size = 1, .axes = {}, .shards = 1, .block = 1}};
-  optimize_collectives(program);
-  EXPECT_EQ(program.counters.get("optimize_collectives.merged"), 0);
-  EXPECT_EQ(program.module.region(program.module.main().body).ops.size(), 2u);
+  context.layouts.resize(module.value_count());
+  const std::vector<ValueId> results = module.region(module.main().body).results;
+  context.layouts[results[0].index].dims = {{.size = 1, .axes = {{0, 1, 2}}, .shards = 2, .block = 1}};
+  context.layouts[results[0].index].padding.kind = Padding::Kind::kGarbage;
+  context.layouts[results[1].index].dims = {{.size = 1, .axes = {}, .shards = 1, .block = 1}};
+  module = optimize_collectives(std::move(module), context);
+  EXPECT_EQ(context.counters.get("optimize_collectives.merged"), 0);
+  EXPECT_EQ(module.region(module.main().body).ops.size(), 2u);
 }
 
 }  // namespace

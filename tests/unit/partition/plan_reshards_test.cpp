@@ -61,10 +61,10 @@ int64_t addend(int64_t position, int64_t share) { return (position + 3) * 17 + s
 // The right tiles of a placement, when the reduction over `first` was pending at first.
 Tiles right_tiles(const Mesh& mesh, const Placement& placement, const Dims& shape, const AxisList& first) {
   const AxisList done = difference(first, placement.unreduced);
-  return make_tiles(mesh, placement.blocks, [&](int64_t device, const Dims& index) {
+  return make_tiles(mesh, placement.local_shape(), [&](int64_t device, const Dims& index) {
     int64_t position = 0;
     for (size_t d = 0; d < shape.size(); ++d) {
-      const int64_t row = shard_index(mesh, placement.dims[d], device) * placement.blocks[d] + index[d];
+      const int64_t row = shard_index(mesh, placement.dims[d].axes, device) * placement.dims[d].block + index[d];
       if (row >= shape[d]) return kGarbage;
       position = position * shape[d] + row;
     }
@@ -119,7 +119,7 @@ Tiles all_to_all(const Mesh& mesh, const Tiles& tiles, const DimMove& move, cons
 }
 
 Tiles permute(const Mesh& mesh, const Tiles& tiles, const Placement& before, const Placement& after) {
-  const PermuteAxes axes = permute_axes(before.dims, after.dims);
+  const PermuteAxes axes = permute_axes(before.dim_axes(), after.dim_axes());
   return make_tiles(mesh, tiles.blocks, [&](int64_t device, const Dims& index) {
     return tiles.at(moved(mesh, device, axes.from, shard_index(mesh, axes.to, device)), index);
   });
@@ -127,19 +127,19 @@ Tiles permute(const Mesh& mesh, const Tiles& tiles, const Placement& before, con
 
 Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, const ReshardStep& step) {
   switch (step.move) {
-    case ReshardMove::kSlice: return slice(mesh, tiles, step.dim_axes, step.after.blocks);
-    case ReshardMove::kAllGather: return gather(mesh, tiles, step.dim_axes, step.after.blocks);
+    case ReshardMove::kSlice: return slice(mesh, tiles, step.dim_axes, step.after.local_shape());
+    case ReshardMove::kAllGather: return gather(mesh, tiles, step.dim_axes, step.after.local_shape());
     case ReshardMove::kAllReduce: return sum_over(mesh, tiles, step.reduced);
     case ReshardMove::kPermute: return permute(mesh, tiles, before, step.after);
     case ReshardMove::kReduceScatter: {
       AxisList axes;
       for (const AxisList& list : step.dim_axes) axes.insert(axes.end(), list.begin(), list.end());
-      return slice(mesh, sum_over(mesh, tiles, axes), step.dim_axes, step.after.blocks);
+      return slice(mesh, sum_over(mesh, tiles, axes), step.dim_axes, step.after.local_shape());
     }
     case ReshardMove::kAllToAll: break;
   }
   Tiles result = tiles;
-  for (const DimMove& move : step.dim_moves) result = all_to_all(mesh, result, move, step.after.blocks);
+  for (const DimMove& move : step.dim_moves) result = all_to_all(mesh, result, move, step.after.local_shape());
   return result;
 }
 
@@ -175,11 +175,7 @@ struct Case {
 };
 
 ReshardProblem problem_of(const Case& c) {
-  return {.mesh = c.mesh.get(),
-          .shape = c.shape,
-          .item_size = 4,
-          .from = placement_of(c.from, c.shape),
-          .to = placement_of(c.to, c.shape)};
+  return {.shape = c.shape, .item_size = 4, .from = placement_of(c.from, c.shape), .to = placement_of(c.to, c.shape)};
 }
 
 void expect_right(const Case& c, const ReshardPlan& plan) {

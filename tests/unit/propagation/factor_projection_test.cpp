@@ -75,13 +75,14 @@ TEST(FactorProjection, StopsBeforeAStridedLayout) {
   EXPECT_EQ(short_text(projection.sharding(0, mesh)), R"([{"a", ?}])");
 }
 
-TEST(FactorProjection, MissingIsOpenOrClosed) {
+TEST(FactorProjection, MissingIsOpenDuringPropagationAndClosedAfterIt) {
   const ShardingRule rule = reshape_rule({2, 4});
   const TensorSharding* shardings[] = {nullptr, nullptr};
   FactorProjection projection;
   projection.project(rule, shardings);
   EXPECT_FALSE(projection.find(0, 0)->closed);
-  projection.project(rule, shardings, FactorProjection::Missing::kClosed);
+  const Placement* placements[] = {nullptr, nullptr};
+  projection.project(rule, placements);
   EXPECT_TRUE(projection.find(0, 0)->closed);
 }
 

@@ -15,15 +15,14 @@ constexpr auto kMesh = R"(sdy.mesh @mesh = <["a"=2, "b"=2]>
 
 struct Result {
   Module module;
-  Provenance provenance;
-  Counters counters;
+  PassContext context = {};
 };
 
 Result propagated(const std::string& text, Strategy strategy = Strategy::kBasic,
                   Priorities priorities = Priorities::kNone) {
-  Result result{parse_program(kMesh + text), {}, {}};
-  record_annotations(result.module, result.provenance);
-  propagate_shardings(result.module, strategy, priorities, result.provenance, result.counters);
+  Result result{.module = parse_program(kMesh + text)};
+  record_annotations(result.module, result.context.provenance);
+  propagate_shardings(result.module, result.context, strategy, priorities);
   return result;
 }
 
@@ -101,7 +100,7 @@ TEST(Propagate, PrioritiesOfAUserComeFirst) {
   const Module& module = result.module;
   const ValueId x = module.region(module.main().body).arguments[0];
   EXPECT_EQ(short_text(module.context().sharding(module.value(x).sharding)), R"([{"a"}, {}])");
-  EXPECT_EQ(explain(module, result.provenance, x).axes[0].origin.text, "argument 0");
+  EXPECT_EQ(explain(module, result.context.provenance, x).axes[0].origin.text, "argument 0");
 }
 
 TEST(Propagate, DoesNotOpenWhatAnAnnotationClosed) {
@@ -118,10 +117,10 @@ TEST(Propagate, VisitsDoNotDependOnTheSizeOfAnAxis) {
   const Result small = propagated(kDot);
   std::string text = kMesh + kDot;
   text.replace(text.find("\"a\"=2"), 5, "\"a\"=1048576");
-  Result large{parse_program(text), {}, {}};
-  propagate_shardings(large.module, Strategy::kBasic, Priorities::kNone, large.provenance, large.counters);
-  EXPECT_EQ(small.counters.entries(), large.counters.entries());
-  EXPECT_GT(small.counters.get("propagate.visits"), 0);
+  Result large{.module = parse_program(text)};
+  propagate_shardings(large.module, large.context, Strategy::kBasic, Priorities::kNone);
+  EXPECT_EQ(small.context.counters.entries(), large.context.counters.entries());
+  EXPECT_GT(small.context.counters.get("propagate.visits"), 0);
 }
 
 TEST(Propagate, WorksOutEqualVisitsOnce) {
@@ -133,41 +132,42 @@ TEST(Propagate, WorksOutEqualVisitsOnce) {
     text += "%" + std::to_string(i) + " = stablehlo.sine %" + std::to_string(i - 1) + " : tensor<8xf32>\n";
   }
   const Result result = propagated(text + "return %99 : tensor<8xf32>\n}");
-  EXPECT_EQ(result.counters.get("propagate.visits"), 100);
-  EXPECT_LE(result.counters.get("propagate.distinct_visits"), 4);
+  EXPECT_EQ(result.context.counters.get("propagate.visits"), 100);
+  EXPECT_LE(result.context.counters.get("propagate.distinct_visits"), 4);
+}
+
+Module after_propagate(const std::string& text) {
+  PassContext context;
+  return propagate(parse_program(text), context);
 }
 
 TEST(PropagatePass, ClosesEveryValue) {
-  Program program{.module = parse_program(kMesh + kDot)};
-  propagate(program);
-  EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}, {"b"}])", R"([{"a"}, {"b"}])"}));
-  EXPECT_NE(
-      signature_text(program.module).find(R"(tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})"),
-      std::string::npos);
+  const Module module = after_propagate(kMesh + kDot);
+  EXPECT_EQ(op_shardings(module), (Texts{R"([{"a"}, {"b"}])", R"([{"a"}, {"b"}])"}));
+  EXPECT_NE(signature_text(module).find(R"(tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})"),
+            std::string::npos);
 }
 
 TEST(PropagatePass, GivesEachUseOfAConstantItsOwn) {
-  Program program{.module = parse_program(std::string(kMesh) + R"(
+  const Module module = after_propagate(std::string(kMesh) + R"(
   func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
                   %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
     %c = stablehlo.constant dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]> : tensor<8xf32>
     %0 = stablehlo.add %x, %c : tensor<8xf32>
     %1 = stablehlo.add %y, %c : tensor<8xf32>
     return %0, %1 : tensor<8xf32>, tensor<8xf32>
-  })")};
-  propagate(program);
-  EXPECT_EQ(op_shardings(program.module), (Texts{R"([{"a"}])", R"([{"b"}])", R"([{"a"}])", R"([{"b"}])"}));
+  })");
+  EXPECT_EQ(op_shardings(module), (Texts{R"([{"a"}])", R"([{"b"}])", R"([{"a"}])", R"([{"b"}])"}));
 }
 
 TEST(PropagatePass, HearsAnUnusedConstraint) {
-  Program program{.module = parse_program(std::string(kMesh) + R"(
+  const Module module = after_propagate(std::string(kMesh) + R"(
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     %0 = stablehlo.sine %x : tensor<8xf32>
     %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}]> : tensor<8xf32>
     return %0 : tensor<8xf32>
-  })")};
-  propagate(program);
-  EXPECT_EQ(op_shardings(program.module), Texts{R"([{"a"}])"});
+  })");
+  EXPECT_EQ(op_shardings(module), Texts{R"([{"a"}])"});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "local_program.h"
+#include "processes.h"
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives.h"
 #include "shardwise/ops/create.h"
@@ -15,9 +16,12 @@
 #include "shardwise/ops/layout.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "simulator.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
+
+using testing::message_of;
 
 using namespace shardwise::testing;
 
@@ -86,7 +90,7 @@ TEST(Executor, RunsATensorParallelMlp) {
   for (bool fuse : {true, false}) {
     for (bool faithful : {true, false}) {
       Mlp mlp({.fuse = fuse});
-      const auto results = mlp.executable->run(mlp.arguments, {.faithful = faithful});
+      const auto results = run_virtual(*mlp.executable, mlp.arguments, {.faithful = faithful});
       ASSERT_EQ(results.size(), 1U);
       EXPECT_TRUE(same_elements(gather(results[0]), mlp.expected));
       EXPECT_EQ(results[0].shards().count(), faithful ? 8 : 2);
@@ -98,7 +102,7 @@ TEST(Executor, RunsATensorParallelMlp) {
 TEST(Executor, ComputesEveryDistinctShardOnce) {
   Mlp mlp;
   std::vector<TraceRow> trace;
-  mlp.executable->run(mlp.arguments, {.trace = &trace});
+  run_virtual(*mlp.executable, mlp.arguments, {.trace = &trace});
   ASSERT_EQ(trace.size(), 4U);  // the zeros went into the chain
   EXPECT_EQ(trace[0].op, "stablehlo.dot_general");
   EXPECT_EQ(trace[0].shards, 8);
@@ -121,14 +125,56 @@ TEST(Executor, NeverWritesArguments) {
   const NdArray whole = integers(random, DType::kF32, {4, 4});
   std::vector<std::byte> before(whole.data(), whole.data() + whole.nbytes());
   std::vector<ShardedArray> arguments{given(*executable, 0, whole)};
-  const auto first = executable->run(arguments);
+  const auto first = run_virtual(*executable, arguments);
   EXPECT_EQ(gather(first[1]).data(), whole.data());  // passed through
   arguments[0] = first[0];                           // a result of one run is an argument of the next
   const NdArray copy = NdArray::empty(DType::kF32, {4, 4});
   copy.copy_from(gather(first[0]));
-  executable->run(arguments);
+  run_virtual(*executable, arguments);
   EXPECT_TRUE(same_elements(gather(first[0]), copy));
   EXPECT_EQ(std::memcmp(before.data(), whole.data(), before.size()), 0);
+}
+
+// dynamic_update_slice and scatter write into an operand that nothing else reads.
+TEST(Executor, UpdatesInPlaceWhatNothingElseReads) {
+  const auto mesh = mesh_2x4();
+  const AxisList x{full_axis(*mesh, 0)};
+  for (const bool is_used_later : {false, true}) {
+    for (const bool of_argument : {false, true}) {
+      LocalProgram program(mesh);
+      const ValueId argument = program.argument(DType::kF32, {256, 1024}, {x, {}});
+      const ValueId row = program.argument(DType::kF32, {1, 1024}, {{}, {}});
+      Builder builder = program.builder();
+      const ValueId three = build_scalar(builder, Scalar::of_int(DType::kI32, 3));
+      const ValueId zero = build_scalar(builder, Scalar::of_int(DType::kI32, 0));
+      const ValueId base = of_argument ? argument : program.op("stablehlo.negate", {argument});
+      const ValueId updated = build_dynamic_update_slice(builder, base, row, {three, zero});
+      std::vector<LocalProgram::Result> wanted{{updated, {256, 1024}, {x, {}}}};
+      if (is_used_later) wanted.push_back({base, {256, 1024}, {x, {}}});
+      const auto executable = program.finish(wanted);
+      Random random(5);
+      const NdArray whole = integers(random, DType::kF32, {256, 1024}), ones = integers(random, DType::kF32, {1, 1024});
+      const NdArray copy = NdArray::empty(DType::kF32, whole.shape());
+      copy.copy_from(whole);
+      const std::vector<ShardedArray> arguments{given(*executable, 0, whole), given(*executable, 1, ones)};
+      const int64_t before = live_buffer_bytes();
+      const auto results = run_virtual(*executable, arguments);
+      const int64_t made = (is_used_later && !of_argument) ? 2 : 1;
+      EXPECT_EQ(live_buffer_bytes() - before, made << 20);
+      EXPECT_TRUE(results[0].shards().is_stacked());
+      const NdArray expected = NdArray::empty(DType::kF32, whole.shape());
+      for (int64_t i = 0; i < whole.size(); ++i) {
+        const int64_t local_row = i / 1024 % 128;
+        const double old = copy.scalar_at(i).real;
+        store_at(expected, i,
+                 Scalar::of_float(DType::kF32, local_row == 3 ? ones.scalar_at(i % 1024).real
+                                               : of_argument  ? old
+                                                              : -old));
+      }
+      EXPECT_TRUE(same_elements(gather(results[0]), expected));
+      EXPECT_TRUE(same_elements(whole, copy));
+    }
+  }
 }
 
 TEST(Executor, FreesBuffersAtTheirLastUse) {
@@ -142,7 +188,7 @@ TEST(Executor, FreesBuffersAtTheirLastUse) {
     const std::vector<ShardedArray> arguments{given(*executable, 0, random_array(random, DType::kF32, {256, 1024}))};
     const int64_t before = live_buffer_bytes();
     int64_t peak = 0;
-    executable->run(arguments, {.between_ops = [&] { peak = std::max(peak, live_buffer_bytes() - before); }});
+    run_virtual(*executable, arguments, {.between_ops = [&] { peak = std::max(peak, live_buffer_bytes() - before); }});
     EXPECT_LE(peak, 2 << 20);  // two of 1 MiB at most
     EXPECT_EQ(live_buffer_bytes(), before);
   }
@@ -169,7 +215,7 @@ TEST(Executor, FusedChainsGiveTheSameBits) {
       const std::vector<ShardedArray> arguments{given(*executable, 0, random_array(random, dtype, {8, 33})),
                                                 given(*executable, 1, random_array(random, dtype, {33}))};
       std::vector<TraceRow> trace;
-      outcomes.push_back(gather(executable->run(arguments, {.trace = &trace})[0]));
+      outcomes.push_back(gather(run_virtual(*executable, arguments, {.trace = &trace})[0]));
       EXPECT_EQ(trace.size(), fuse ? 2U : 6U);
     }
     EXPECT_TRUE(same_elements(outcomes[0], outcomes[1]));
@@ -190,7 +236,7 @@ TEST(Executor, AxisIndexPicksTheOwnRows) {
   const auto executable = program.finish({{own, {16, 3}, {both, {}}}});
   Random random(5);
   const NdArray array = random_array(random, DType::kF32, {16, 3});
-  const auto results = executable->run(std::vector{given(*executable, 0, array)});
+  const auto results = run_virtual(*executable, std::vector{given(*executable, 0, array)});
   EXPECT_TRUE(same_elements(gather(results[0]), array));
   EXPECT_EQ(gather(results[0]).data(), array.data());  // slices and their gather are views
 }
@@ -208,9 +254,9 @@ TEST(Executor, UnevenShardsAndPoison) {
   Random random(6);
   const NdArray whole = integers(random, DType::kF32, {6});
   for (bool faithful : {false, true}) {
-    const auto clean = executable->run(std::vector{given(*executable, 0, whole)}, {.faithful = faithful});
+    const auto clean = run_virtual(*executable, std::vector{given(*executable, 0, whole)}, {.faithful = faithful});
     const auto poisoned =
-        executable->run(std::vector{given(*executable, 0, whole)}, {.faithful = faithful, .poison = true});
+        run_virtual(*executable, std::vector{given(*executable, 0, whole)}, {.faithful = faithful, .poison = true});
     EXPECT_TRUE(same_elements(gather(clean[0]), gather(poisoned[0])));
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(gather(clean[0]).scalar_at(i).real, -whole.scalar_at(i).real);
     EXPECT_TRUE(std::isnan(gather(poisoned[1]).scalar_at(6).real));  // reads padding: poison shows it
@@ -225,7 +271,7 @@ TEST(Executor, ResultsThatDoNotVaryAreSharedByAllShards) {
   Builder builder = program.builder();
   const ValueId iota = build_iota(builder, DType::kI32, Dims{3}, 0);
   const auto executable = program.finish({{iota, {6}, {x}}});
-  const auto results = executable->run({});
+  const auto results = run_virtual(*executable, {});
   EXPECT_EQ(results[0].shards().count(), 2);
   EXPECT_EQ(results[0].padded_shard(0).data(), results[0].padded_shard(7).data());
   EXPECT_EQ(gather(results[0]).scalar_at(4).integer, 1);
@@ -238,7 +284,7 @@ TEST(Executor, UnpartitionedRunsGlobalPrograms) {
   program.finish({{b, {5}, {{}}}});
   const auto executable = Executable::unpartitioned(std::make_shared<Module>(program.module()));
   const NdArray ones = NdArray::full(DType::kF32, {5}, Scalar::of_float(DType::kF32, 1));
-  const auto results = executable->run(std::vector{given(*executable, 0, ones)});
+  const auto results = run_virtual(*executable, std::vector{given(*executable, 0, ones)});
   EXPECT_EQ(gather(results[0]).scalar_at(4).real, 2);
 }
 
@@ -248,38 +294,28 @@ TEST(Executor, StopsBetweenOps) {
   const auto stop = [&] {
     if (++ops == 3) throw std::runtime_error("stop");
   };
-  EXPECT_THROW(mlp.executable->run(mlp.arguments, {.between_ops = stop}), std::runtime_error);
+  EXPECT_THROW(run_virtual(*mlp.executable, mlp.arguments, {.between_ops = stop}), std::runtime_error);
   EXPECT_EQ(ops, 3);
-  EXPECT_TRUE(same_elements(gather(mlp.executable->run(mlp.arguments)[0]), mlp.expected));
-}
-
-template <class E, class F>
-std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
+  EXPECT_TRUE(same_elements(gather(run_virtual(*mlp.executable, mlp.arguments)[0]), mlp.expected));
 }
 
 TEST(Executor, ChecksArguments) {
   Mlp mlp;
   auto arguments = mlp.arguments;
   arguments.pop_back();
-  EXPECT_EQ(message_of<ShapeError>([&] { mlp.executable->run(arguments); }),
+  EXPECT_EQ(message_of<ShapeError>([&] { run_virtual(*mlp.executable, arguments); }),
             "run: the program takes 3 arguments, got 2");
   arguments = mlp.arguments;
   std::swap(arguments[1], arguments[2]);
-  EXPECT_EQ(message_of<ShapeError>([&] { mlp.executable->run(arguments); }),
+  EXPECT_EQ(message_of<ShapeError>([&] { run_virtual(*mlp.executable, arguments); }),
             "argument 1: the shape must be [16, 32], got [32, 16]; compile the program for this shape");
   arguments = mlp.arguments;
   arguments[0] = scatter(NdArray::empty(DType::kF64, {8, 16}), arguments[0].sharding());
-  EXPECT_EQ(message_of<DTypeError>([&] { mlp.executable->run(arguments); }),
+  EXPECT_EQ(message_of<DTypeError>([&] { run_virtual(*mlp.executable, arguments); }),
             "argument 0: the dtype must be f32, got f64; convert it first");
   arguments[0] = scatter(mlp.whole[0], TensorSharding::fully_replicated(arguments[0].sharding().mesh, 2));
   EXPECT_EQ(
-      message_of<ShardingError>([&] { mlp.executable->run(arguments); }),
+      message_of<ShardingError>([&] { run_virtual(*mlp.executable, arguments); }),
       "argument 0: the sharding must be <@mesh, [{\"x\"}, {}]> in blocks [4, 16], got <@mesh, [{}, {}]> in blocks "
       "[8, 16]; reshard it first");
 }
@@ -291,7 +327,8 @@ TEST(Executor, ServesSeveralThreads) {
   for (size_t t = 0; t < right.size(); ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 20; ++i) {
-        const auto results = mlp.executable->run(mlp.arguments, {.faithful = (i + static_cast<int>(t)) % 2 == 0});
+        const auto results =
+            run_virtual(*mlp.executable, mlp.arguments, {.faithful = (i + static_cast<int>(t)) % 2 == 0});
         right[t] += same_elements(gather(results[0]), mlp.expected) ? 1 : 0;
       }
     });
@@ -360,10 +397,14 @@ TEST(Executor, FaithfulRunsAgreeBitForBitOnRandomPrograms) {
     for (size_t i = 0; i < 2; ++i) {
       arguments.push_back(given(*executable, i, integers(random, DType::kF32, executable->argument(i).type.shape)));
     }
-    const auto quick = executable->run(arguments);
-    const auto faithful = executable->run(arguments, {.faithful = true, .poison = true});
+    const auto quick = run_virtual(*executable, arguments);
+    const auto faithful = run_virtual(*executable, arguments, {.faithful = true, .poison = true});
     for (size_t i = 0; i < 2; ++i)
       ASSERT_TRUE(same_elements(gather(quick[i]), gather(faithful[i]))) << "round " << round;
+    const AxisList pinned{full_axis(*mesh, round % mesh->ndim())};
+    const auto make = [&](const DeviceSet& owned) { return program.executable({.devices = owned}); };
+    expect_same_in_processes(pinned, make, arguments, quick);
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << round;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise::testing {
 
@@ -62,8 +63,12 @@ class LocalProgram {
       remember(result.value, layout(result.shape, result.axes));
     }
     layouts_.resize(module_->value_count());
-    return std::make_unique<Executable>(module_, layouts_, mesh_, options);
+    return executable(std::move(options));
   }
+  std::unique_ptr<Executable> executable(ExecutorOptions options) const {  // of a finished program
+    return std::make_unique<Executable>(module_, layouts_, mesh_, std::move(options));
+  }
+  const std::vector<LocalLayout>& layouts() const { return layouts_; }
 
   void remember(ValueId value, const LocalLayout& placed) {
     if (layouts_.size() <= value.index) layouts_.resize(value.index + 1);
@@ -78,7 +83,14 @@ class LocalProgram {
 };
 
 inline ShardedArray given(const Executable& program, size_t i, const NdArray& whole) {
-  return scatter(whole, program.argument(i).sharding, program.argument(i).blocks);
+  return scatter(whole, program.argument(i).placement);
+}
+
+// On all devices of the mesh.
+inline std::vector<ShardedArray> run_virtual(const Executable& program, std::span<const ShardedArray> arguments,
+                                             const RunOptions& options = {}) {
+  VirtualCommunicator communicator;
+  return program.run(communicator, arguments, options);
 }
 
 }  // namespace shardwise::testing

@@ -32,8 +32,8 @@ class Merged : public ::testing::Test {
       for (int64_t k = 0; k < whole.size(); ++k) store_at(whole, k, Scalar::of_int(DType::kF32, below(random, 9) - 4));
       arguments.push_back(given(executable, i, whole));
     }
-    const auto quick = executable.run(arguments);
-    const auto faithful = executable.run(arguments, {.faithful = true});
+    const auto quick = run_virtual(executable, arguments);
+    const auto faithful = run_virtual(executable, arguments, {.faithful = true});
     for (size_t i = 0; i < quick.size(); ++i) {
       EXPECT_TRUE(same_elements(gather(quick[i]), gather(faithful[i])));
       ASSERT_TRUE(quick[i].shards().is_stacked());
@@ -81,7 +81,7 @@ TEST_F(Merged, NotWhereAttributesNameTheLocalShape) {
   EXPECT_FALSE(plan.steps.back().merge.has_value());
   Random random(32);
   const NdArray whole = random_array(random, DType::kF32, {8, 6});
-  const auto results = executable->run(std::vector{given(*executable, 0, whole)});
+  const auto results = run_virtual(*executable, std::vector{given(*executable, 0, whole)});
   EXPECT_TRUE(same_elements(gather(results[0]), whole.sliced(1, 1, 2)));
 }
 

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "local_program.h"
+#include "processes.h"
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/annotations.h"
@@ -29,6 +31,8 @@
 
 namespace shardwise {
 namespace {
+
+using namespace shardwise::testing;
 
 MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims ids = {}) {
   return std::make_shared<const Mesh>("mesh", std::move(axes), std::move(ids));
@@ -273,34 +277,42 @@ void run_and_compare(unsigned seed) {
   for (const ValueId argument : global->region(global->main().body).arguments) {
     whole.push_back(numbers(global->type(argument), static_cast<int64_t>(whole.size()) + seed));
   }
-  Program program{.module = made};
-  program.options.strategy = seed % 2 == 0 ? Strategy::kBasic : Strategy::kAggressive;
-  std::string stages = print(program.module);
+  Module module = made;
+  PassContext context;
+  context.options.strategy = seed % 2 == 0 ? Strategy::kBasic : Strategy::kAggressive;
+  std::string stages = print(module);
   try {
     for (const Pass& pass : {kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives}) {
-      pass.run(program);
-      stages += std::string(pass.name) + "\n" + print(program.module);
+      module = pass.run(std::move(module), context);
+      stages += std::string(pass.name) + "\n" + print(module);
     }
     const auto alone = Executable::unpartitioned(global);
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(scatter(whole[i], alone->argument(i).sharding, alone->argument(i).blocks));
+      arguments.push_back(scatter(whole[i], alone->argument(i).placement));
     }
-    const std::vector<ShardedArray> right = alone->run(arguments);
-    const Executable together(std::make_shared<const Module>(program.module), program.layouts, mesh);
+    const std::vector<ShardedArray> right = run_virtual(*alone, arguments);
+    const Executable together(std::make_shared<const Module>(module), context.layouts, mesh);
     arguments.clear();
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(
-          scatter(whole[i], together.argument(i).sharding, together.argument(i).blocks, PaddingFill::kPoison));
+      arguments.push_back(scatter(whole[i], together.argument(i).placement, PaddingFill::kPoison));
     }
     for (const bool faithful : {false, true}) {
-      const std::vector<ShardedArray> results = together.run(arguments, {.faithful = faithful, .poison = true});
+      const std::vector<ShardedArray> results =
+          run_virtual(together, arguments, {.faithful = faithful, .poison = true});
       for (size_t i = 0; i < right.size(); ++i) {
         ASSERT_TRUE(same_bits(gather(results[i]), gather(right[i]))) << "seed " << seed << ", result " << i << "\n"
                                                                      << stages;
         ASSERT_TRUE(replicas_agree(results[i])) << "seed " << seed << ", result " << i << "\n" << stages;
       }
     }
+    const auto make = [&](const DeviceSet& devices) {
+      return std::make_unique<Executable>(std::make_shared<const Module>(module), context.layouts, mesh,
+                                          ExecutorOptions{.devices = devices});
+    };
+    const AxisList pinned{full_axis(*mesh, static_cast<int>(seed) % mesh->ndim())};
+    expect_same_in_processes(pinned, make, arguments, run_virtual(together, arguments), {.poison = true});
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed << "\n" << stages;
   } catch (const Error& error) {
     FAIL() << "seed " << seed << ": " << error.what() << "\n" << stages;
   }

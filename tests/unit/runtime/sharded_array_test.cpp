@@ -38,7 +38,7 @@ TEST(ShardedArray, ScatterGivesEveryDeviceItsSlice) {
     }
     const ShardedArray array = scatter(whole, sharding, blocks);
     for (int64_t device = 0; device < mesh->device_count(); ++device) {
-      const LocalSlice expected = slice_of_device(sharding, shape, device, blocks);
+      const LocalSlice expected = slice_of(sharding, shape, mesh->logical_index(device), blocks);
       ASSERT_EQ(array.slice(device), expected);
       NdArray part = whole;
       for (int64_t d = 0; d < 2; ++d) {

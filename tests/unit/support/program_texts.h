@@ -2,9 +2,8 @@
 //
 // Programs as text, run through passes:
 //
-//   Program program = program_of({{"x", 4}}, "%arg0: tensor<8xf32> {…}", "tensor<8xf32>", "%0 = …\n return %0 : …");
-//   assign(program);
-//   ops_of(program.module)            // the lines of main's body, without the space in front
+//   Module module = program_of({{"x", 4}}, "%arg0: tensor<8xf32> {…}", "tensor<8xf32>", "%0 = …\n return %0 : …");
+//   ops_of(assign(std::move(module), context))            // the lines of main's body, without the space in front
 #pragma once
 
 #include <memory>
@@ -19,13 +18,13 @@
 
 namespace shardwise::testing {
 
-inline Program program_of(std::string_view mesh, std::string_view arguments, std::string_view results,
-                          std::string_view body) {
+inline Module program_of(std::string_view mesh, std::string_view arguments, std::string_view results,
+                         std::string_view body) {
   register_ops();
   std::string text = "module @m {\n  sdy.mesh @mesh = <[" + std::string(mesh) + "]>\n  func.func public @main(" +
                      std::string(arguments) + ") -> (" + std::string(results) + ") {\n" + std::string(body) +
                      "\n  }\n}\n";
-  return Program{.module = parse(text, std::make_shared<Context>())};
+  return parse(text, std::make_shared<Context>());
 }
 
 inline std::string ops_of(const Module& module) {

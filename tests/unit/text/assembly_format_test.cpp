@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/test_ops.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 
 namespace shardwise::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "ir/test_ops.h"
 #include "shardwise/ir/place.h"
-#include "shardwise/ir/structural_equality.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/text/module_json.h"
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ops/create.h"
-#include "shardwise/transforms/simplify.h"
 #include "support/program_text.h"
 
 namespace shardwise {
@@ -26,7 +26,7 @@ std::string gradient(const std::string& text, int times = 1) {
   Module module = parse_program(text);
   const ValueId first = module.region(module.main().body).arguments[0];
   for (int i = 0; i < times; ++i) append_gradients(module, {first});
-  remove_unused_ops(module);
+  dce(module);
   return body_text(module);
 }
 
@@ -80,7 +80,7 @@ TEST(Differentiate, StopsAtWrt) {
   const Region body = module.region(module.main().body);
   const ValueId sine = module.result(body.ops[0]);
   append_gradients(module, {sine, body.arguments[0]});
-  remove_unused_ops(module);
+  dce(module);
   EXPECT_EQ(body_text(module),
             "%0 = stablehlo.sine %arg0 : tensor<f32>\n"
             "%1 = stablehlo.constant dense<1.000000e+00> : tensor<f32>\n"

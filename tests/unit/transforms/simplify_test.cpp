@@ -3,15 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/ir/rewrite/dce.h"
 #include "support/program_text.h"
 
 namespace shardwise {
 namespace {
 
 std::string simplified(const std::string& text) {
-  Program program{.module = parse_program(text)};
-  simplify(program);
-  return body_text(program.module);
+  PassContext context;
+  return body_text(simplify(parse_program(text), context));
 }
 
 TEST(Simplify, MergesEqualOps) {
@@ -61,7 +61,7 @@ TEST(Simplify, RemovesUnusedOpsButNotConstraints) {
   EXPECT_EQ(simplified(text),
             "%0 = sdy.sharding_constraint %arg0 <@mesh, [{\"x\"}]> : tensor<4xf32>\nreturn %arg0 : tensor<4xf32>\n");
   Module module = parse_program(text);
-  EXPECT_EQ(remove_unused_ops(module, UnusedConstraints::kRemove), 3);
+  EXPECT_EQ(dce(module, UnusedConstraints::kRemove), 3);
 }
 
 }  // namespace

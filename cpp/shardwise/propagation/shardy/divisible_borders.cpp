@@ -2,24 +2,12 @@
 #include "shardwise/propagation/shardy/divisible_borders.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/mesh/digits.h"
 
 namespace shardwise {
 namespace {
-
-AxisList dividing(const AxisList& axes, int64_t size) {
-  AxisList kept;
-  for (const AxisRef& axis : axes) {
-    const int64_t common = std::gcd(size, axis.size);
-    if (common == 1) break;
-    kept.push_back({axis.axis, axis.pre, common});
-    if (common != axis.size) break;
-    size /= common;
-  }
-  return kept;
-}
 
 class BorderShrinker {
  public:
@@ -40,7 +28,7 @@ class BorderShrinker {
   }
 
  private:
-  // Ops whose region arguments have shardings of their own.
+  // For ops whose region arguments have their own shardings.
   void shrink_regions(RegionId region) {
     for (const OpId id : module_.region(region).ops) {
       for (const RegionId inner : module_.regions(id)) shrink_regions(inner);
@@ -68,7 +56,7 @@ class BorderShrinker {
     TensorSharding sharding = context_.sharding(id);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       DimSharding& dim = sharding.dims[d];
-      dim.axes = dividing(dim.axes, shape[d]);
+      dim.axes = dividing_prefix(dim.axes, shape[d]);
       if (!drop_sub_axes || !dim.open) continue;
       const auto sub =
           std::ranges::find_if(dim.axes, [&](const AxisRef& axis) { return !is_full(*sharding.mesh, axis); });

@@ -90,8 +90,8 @@ def test_populated_rules_are_those_of_shardy(shardy: ShardyOracle) -> None:
 @pytest.mark.parametrize("op", NOT_RUNNABLE)
 def test_an_op_without_kernel_is_propagated_but_not_compiled(op: str) -> None:
     module = _core.ir.parse(module_text(instances_of(op, 1, 3)))
-    for strategy in ("basic", "aggressive"):
-        _core.passes.propagate(module, strategy, "user")
+    for level in ("propagate_basic", "propagate_user_priority"):
+        _core.passes.run_passes(module, [level])
     with pytest.raises((errors.UnsupportedError, errors.DTypeError), match=f"{re.escape(op)}|must be of a dtype"):
         _core.passes.compile(module, _core.mesh.Mesh("mesh", [("x", 2)]))
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/compiler/checks.h"
+
+#include <string>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/compiler/pipeline.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/control.h"
+#include "shardwise/ops/manual.h"
+#include "shardwise/partition/assign.h"
+#include "shardwise/transforms/inline_calls.h"
+
+namespace shardwise {
+namespace {
+
+template <class E>
+[[noreturn]] void fail_at(const Module& module, LocId loc, const std::string& message) {
+  E error(message);
+  error.at(module.context().location_text(loc));
+  throw error;
+}
+
+// ---- stages --------------------------------------------------------------------------------------------------------
+
+// The passes of the pipeline that make these stages, as a sentence names them.
+std::string makers(Stage first, Stage last) {
+  std::vector<std::string> names;
+  for (const Pass& pass : pipeline()) {
+    if (pass.makes && *pass.makes >= first && *pass.makes <= last) names.emplace_back(pass.name);
+  }
+  return join(names, " and ");
+}
+
+Stage next(Stage stage) { return static_cast<Stage>(static_cast<int>(stage) + 1); }
+
+// The first op of the program, for the user to see which program it is.
+LocId place_of(const Module& module) {
+  const Region& body = module.region(module.main().body);
+  if (!body.ops.empty()) return module.op(body.ops[0]).loc;
+  return body.arguments.empty() ? LocId{} : module.value(body.arguments[0]).loc;
+}
+
+[[noreturn]] void refuse_late(std::string_view what, const Module& module, Stage stage, LocId loc,
+                              const std::string& got) {
+  fail_at<ShardingError>(module, loc,
+                         error_message(what, str("the program must not have been through ", makers(stage, stage)), got,
+                                       "give it the program before that"));
+}
+
+// A program that is not resharded may hold collectives that its user wrote. Only propagation knows what to do with
+// them.
+void check_collectives(std::string_view what, const Module& module) {
+  for (const OpId id : module.region(module.main().body).ops) {
+    const OpView op(module, id);
+    if (op.def().traits.collective == CollectiveKind::kNone) continue;
+    refuse_late(what, module, Stage::kResharded, op.loc(), std::string(op.name()));
+  }
+}
+
+// ---- programs to run -----------------------------------------------------------------------------------------------
+
+void check_type(const Module& module, ValueId value, LocId loc) {
+  if (has_kernels(module.type(value).dtype)) return;
+  fail_at<DTypeError>(module, loc,
+                      error_message("compile", "a value must be of a dtype that has kernels", module.type(value).text(),
+                                    "convert the values before and after"));
+}
+
+void check_op(const OpView& op) {
+  const Module& module = op.module();
+  if (!op.def().runnable()) {
+    const bool is_inlined = is_call(module, op.id()) || is_named_computation(module, op.id());
+    const std::string way_out = is_inlined ? str("run ", kInlineCalls.name, " first") : "replace it by other ops";
+    fail_at<UnsupportedError>(
+        module, op.loc(), error_message(op.name(), "can be read, propagated and printed, but not run", {}, way_out));
+  }
+  if (op.def().verify_runnable == nullptr) return;
+  try {
+    op.def().verify_runnable(op);
+  } catch (Error& error) {
+    error.at(module.context().location_text(op.loc()));
+    throw;
+  }
+}
+
+void check_runnable_region(const Module& module, RegionId region) {
+  for (const ValueId argument : module.region(region).arguments) {
+    check_type(module, argument, module.value(argument).loc);
+  }
+  for (const OpId id : module.region(region).ops) {
+    const OpView op(module, id);
+    check_op(op);
+    for (size_t i = 0; i < op.result_count(); ++i) check_type(module, op.result(i), op.loc());
+    for (const RegionId inner : op.regions()) check_runnable_region(module, inner);
+  }
+}
+
+}  // namespace
+
+void check_stage(std::string_view what, StageRange takes, const Module& module) {
+  if (module.stage < takes.first) {
+    // What has no stage of its own in a text cannot be known to be missing.
+    const Stage first = takes.first == Stage::kLocal ? Stage::kLocal : std::max(next(module.stage), Stage::kAssigned);
+    const std::string missing = makers(first, takes.first);
+    fail_at<ShardingError>(
+        module, place_of(module),
+        error_message(what, str("the program must have been through ", missing),
+                      str("a program at stage ", stage_name(module.stage)), str("run ", missing, " first")));
+  }
+  if (module.stage > takes.last) {
+    refuse_late(what, module, module.stage, place_of(module), str("a program at stage ", stage_name(module.stage)));
+  }
+  if (takes.last < Stage::kResharded) check_collectives(what, module);
+}
+
+void check_runnable(const Module& module) {
+  for (const Function& function : module.functions) check_runnable_region(module, function.body);
+}
+
+void check_input(const Module& module) {
+  const Context& context = module.context();
+  const Function& main = module.main();
+  check_runnable_region(module, main.body);
+  for (const ShardingId id : main.result_shardings) {
+    if (!id || context.sharding(id).unreduced.empty()) continue;
+    fail<ShardingError>("compile", "a result cannot be left unreduced", short_text(context.sharding(id)),
+                        "drop unreduced= or shard a dim of the result over these axes");
+  }
+  check_stage("compile", kAssign.takes, module);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/compiler/driver.h"
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/settings.h"
+#include "shardwise/base/text.h"
+#include "shardwise/compiler/checks.h"
+#include "shardwise/compiler/program_dump.h"
+#include "shardwise/ir/verifier.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int kLogPasses = 1, kLogSteps = 2;
+
+// Moves the module out, or copies it where somebody else holds it.
+Module take(SharedModule& held) {
+  if (held.use_count() > 1) {
+    Module copy = *held;
+    held.reset();
+    return copy;
+  }
+  Module moved = std::move(*std::const_pointer_cast<Module>(held));
+  held.reset();
+  return moved;
+}
+
+PassRecord run_timed(CompileUnit& unit, const Pass& pass) {
+  Module module = take(unit.module);
+  const auto start = std::chrono::steady_clock::now();
+  module = pass.run(std::move(module), unit.context);
+  const auto end = std::chrono::steady_clock::now();
+  PassRecord record{.name = std::string(pass.name),
+                    .nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count(),
+                    .ops = std::ssize(module.region(module.main().body).ops)};
+  unit.module = std::make_shared<Module>(std::move(module));
+  return record;
+}
+
+PassRecord run_steps(CompileUnit& unit, const Pass& pass, const Hooks& hooks, std::string_view dump_name) {
+  PassRecord record{.name = std::string(pass.name)};
+  for (const Pass& step : pass.steps()) {
+    record.steps.push_back(run_timed(unit, step));
+    record.nanoseconds += record.steps.back().nanoseconds;
+    record.ops = record.steps.back().ops;
+    const auto number = static_cast<int>(record.steps.size());
+    if (settings().log >= kLogSteps) {
+      dump(*unit.module, unit.dump_folder, str(dump_name, "_", numbered(number, step.name)));
+    }
+    if (hooks.after) hooks.after(unit, pass, &step);
+  }
+  return record;
+}
+
+void print_row(std::string_view indentation, const PassRecord& record) {
+  const double milliseconds = static_cast<double>(record.nanoseconds) / 1e6;
+  std::fprintf(stderr, "shardwise: %s%-20s %9.3f ms  %6lld ops\n", std::string(indentation).c_str(),
+               record.name.c_str(), milliseconds, static_cast<long long>(record.ops));
+}
+
+void print_log(const PassRecord& record, const Counters& counters) {
+  if (settings().log < kLogPasses) return;
+  print_row("", record);
+  if (settings().log < kLogSteps) return;
+  for (const PassRecord& step : record.steps) print_row("  ", step);
+  for (const auto& [name, count] : counters.entries()) {
+    if (name.starts_with(record.name + ".")) {
+      std::fprintf(stderr, "shardwise:   %-30s %lld\n", name.c_str(), static_cast<long long>(count));
+    }
+  }
+}
+
+void run_pass(CompileUnit& unit, const Pass& pass, const Hooks& hooks) {
+  if (pass.needs_runnable && !unit.is_runnable) check_runnable(*unit.module);
+  unit.is_runnable = unit.is_runnable || pass.needs_runnable;
+  check_stage(pass.name, pass.takes, *unit.module);
+  if (unit.dump_folder.empty()) unit.dump_folder = new_dump_folder(*unit.module);
+  const std::string dump_name = numbered(static_cast<int>(unit.log.size()) + 1, pass.name);
+  unit.log.push_back(pass.steps != nullptr ? run_steps(unit, pass, hooks, dump_name) : run_timed(unit, pass));
+  dump(*unit.module, unit.dump_folder, dump_name);
+  if (hooks.verify || settings().verify) verify(*unit.module);
+  print_log(unit.log.back(), unit.context.counters);
+  if (hooks.after) hooks.after(unit, pass, nullptr);
+}
+
+// Passes are deterministic: the program before a pass is what the passes before it make of the last snapshot.
+std::string kept_for_report(const Module& snapshot, std::span<const Pass> passes_since, const CompileUnit& unit,
+                            const Pass& failed) {
+  try {
+    Module module = snapshot;
+    PassContext context{.options = unit.context.options};
+    for (const Pass& pass : passes_since) module = pass.run(std::move(module), context);
+    return keep_for_report(module, unit.dump_folder, failed.name).string();
+  } catch (const std::exception&) {
+    return {};  // there is an error to report already
+  }
+}
+
+}  // namespace
+
+void run_passes(CompileUnit& unit, std::span<const Pass> passes, const Hooks& hooks) {
+  SharedModule snapshot = unit.module;
+  size_t since = 0;
+  for (size_t i = 0; i < passes.size(); ++i) {
+    try {
+      run_pass(unit, passes[i], hooks);
+    } catch (const InternalError& error) {
+      const std::string path = kept_for_report(*snapshot, passes.subspan(since, i - since), unit, passes[i]);
+      throw InternalError(str(error.message(), ", in the pass ", passes[i].name,
+                              path.empty() ? "" : "; please report it with the program before the pass, ", path));
+    }
+    if (unit.module.use_count() > 1) {
+      snapshot = unit.module;
+      since = i + 1;
+    }
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/rewrite/cse.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
+#include "shardwise/ir/rewrite/walk.h"
+
+namespace shardwise {
+namespace {
+
+class EqualOps {
+ public:
+  EqualOps(Module& module, const SameMeaning& same_meaning)
+      : module_(module), replacement_(module.value_count()), same_regions_(module), same_meaning_(same_meaning) {}
+
+  // Equal ops are looked for in the same region only: a value of a body is not visible outside.
+  int64_t merge_region(RegionId region) {
+    std::unordered_multimap<size_t, OpId> known;
+    std::vector<OpId>& ops = module_.region(region).ops;
+    known.reserve(ops.size());
+    int64_t merged = 0;
+    size_t kept = 0;
+    for (const OpId id : ops) {
+      for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
+        if (const ValueId by = replacement(module_.operands(id)[i])) module_.set_operand(id, i, by);
+      }
+      for (const RegionId inner : module_.regions(id)) merged += merge_region(inner);
+      if (is_mergeable(id) && merge(id, known)) {
+        module_.drop_uses(id);
+      } else {
+        ops[kept++] = id;
+      }
+    }
+    merged += static_cast<int64_t>(ops.size() - kept);
+    ops.resize(kept);
+    for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
+      if (const ValueId by = replacement(module_.region(region).results[i])) module_.set_region_result(region, i, by);
+    }
+    return merged;
+  }
+
+ private:
+  // One walk down replaces operands as it goes: that needs no lists of uses.
+  ValueId replacement(ValueId value) const { return replacement_[value.index]; }
+
+  bool is_mergeable(OpId id) const {
+    const Operation& op = module_.op(id);
+    bool has_reshard = op.def->traits.reshard;
+    for (const RegionId region : module_.regions(id)) {
+      walk(module_, region, [&](OpId inner) { has_reshard = has_reshard || module_.op(inner).def->traits.reshard; });
+    }
+    return op.result_count != 0 && !has_reshard && !has_effect(module_, id, UnusedConstraints::kKeep);
+  }
+
+  bool merge(OpId id, std::unordered_multimap<size_t, OpId>& known) {
+    const AttrsId attrs = attrs_of(id);
+    const size_t hash = hash_of(id, attrs);
+    const auto [begin, end] = known.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (!equal_ops(it->second, id, attrs)) continue;
+      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+        replacement_[module_.result(id, i).index] = module_.result(it->second, i);
+      }
+      return true;
+    }
+    known.emplace(hash, id);
+    return false;
+  }
+
+  // Without the reason why a collective is there.
+  AttrsId attrs_of(OpId id) const {
+    if (module_.op(id).def->traits.collective == CollectiveKind::kNone) return module_.op(id).attrs;
+    Attrs attrs = module_.attrs(id);
+    if (attrs.find(kCauseAttr) == nullptr) return module_.op(id).attrs;
+    attrs.erase(kCauseAttr);
+    return module_.context().intern(attrs);
+  }
+
+  // Operands in an order that does not depend on which side they stand, where that makes no difference.
+  std::array<ValueId, 2> ordered(OpId id) const {
+    const auto operands = module_.operands(id);
+    return {std::min(operands[0], operands[1]), std::max(operands[0], operands[1])};
+  }
+  bool is_commutative(OpId id) const {
+    return module_.op(id).def->traits.commutative && module_.op(id).operand_count == 2;
+  }
+
+  size_t hash_of(OpId id, AttrsId attrs) const {
+    const Operation& op = module_.op(id);
+    size_t hash = hash_combine(std::hash<const void*>()(op.def), attrs.index);
+    if (is_commutative(id)) {
+      for (const ValueId operand : ordered(id)) hash = hash_combine(hash, operand.index);
+    } else {
+      for (const ValueId operand : module_.operands(id)) hash = hash_combine(hash, operand.index);
+    }
+    for (uint32_t i = 0; i < op.result_count; ++i) {
+      const Value& result = module_.value(module_.result(id, i));
+      hash = hash_combine(hash_combine(hash, result.type.index), result.sharding.index);
+    }
+    for (const RegionId region : module_.regions(id)) {
+      for (const OpId inner : module_.region(region).ops) {
+        hash = hash_combine(hash, std::hash<const void*>()(module_.op(inner).def));
+      }
+    }
+    return hash;
+  }
+
+  bool equal_ops(OpId a, OpId b, AttrsId attrs) {
+    const Operation& x = module_.op(a);
+    const Operation& y = module_.op(b);
+    if (x.def != y.def || x.result_count != y.result_count || x.region_count != y.region_count) return false;
+    if (attrs_of(a) != attrs) return false;
+    if (is_commutative(a) ? ordered(a) != ordered(b) : !std::ranges::equal(module_.operands(a), module_.operands(b))) {
+      return false;
+    }
+    for (uint32_t i = 0; i < x.result_count; ++i) {
+      if (!equal_values(module_.result(a, i), module_.result(b, i))) return false;
+    }
+    return std::ranges::equal(module_.regions(a), module_.regions(b), std::ref(same_regions_));
+  }
+
+  bool equal_values(ValueId a, ValueId b) const {
+    const Value& u = module_.value(a);
+    const Value& v = module_.value(b);
+    if (u.type != v.type || u.sharding != v.sharding) return false;
+    const Dims* u_blocks = module_.blocks(a);
+    const Dims* v_blocks = module_.blocks(b);
+    if (u_blocks == nullptr || v_blocks == nullptr ? u_blocks != v_blocks : *u_blocks != *v_blocks) return false;
+    return !same_meaning_ || same_meaning_(a, b);
+  }
+
+  Module& module_;
+  std::vector<ValueId> replacement_;  // by value; none for a value that stays
+  SameRegions same_regions_;
+  const SameMeaning& same_meaning_;
+};
+
+}  // namespace
+
+int64_t cse(Module& module, const SameMeaning& same_meaning) {
+  EqualOps equal_ops(module, same_meaning);
+  int64_t merged = 0;
+  for (const Function& function : module.functions) merged += equal_ops.merge_region(function.body);
+  return merged;
+}
+
+}  // namespace shardwise

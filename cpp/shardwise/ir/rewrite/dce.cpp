@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/rewrite/dce.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+class UnusedOps {
+ public:
+  UnusedOps(Module& module, UnusedConstraints constraints)
+      : module_(module), constraints_(constraints), used_(module.value_count()) {}
+
+  // From the last op to the first: when an op is reached, all its users have been.
+  int64_t sweep(RegionId region) {
+    for (const ValueId result : module_.region(region).results) used_[result.index] = true;
+    std::vector<OpId>& ops = module_.region(region).ops;
+    std::vector<OpId> kept;
+    kept.reserve(ops.size());
+    int64_t removed = 0;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      if (!is_needed(*op)) {
+        module_.drop_uses(*op);
+        ++removed;
+        continue;
+      }
+      for (const ValueId operand : module_.operands(*op)) used_[operand.index] = true;
+      for (const RegionId inner : module_.regions(*op)) removed += sweep(inner);
+      kept.push_back(*op);
+    }
+    ops.assign(kept.rbegin(), kept.rend());
+    return removed;
+  }
+
+ private:
+  bool is_needed(OpId id) const {
+    const Operation& op = module_.op(id);
+    for (uint32_t i = 0; i < op.result_count; ++i) {
+      if (used_[op.first_result + i]) return true;
+    }
+    return has_effect(module_, id, constraints_);
+  }
+
+  Module& module_;
+  UnusedConstraints constraints_;
+  std::vector<bool> used_;  // by value
+};
+
+}  // namespace
+
+bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
+  const OpView op(module, id);
+  if (op.def().has_side_effect(op)) return true;
+  if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
+  return std::ranges::any_of(op.regions(), [&](RegionId region) {
+    return std::ranges::any_of(module.region(region).ops,
+                               [&](OpId inner) { return has_effect(module, inner, constraints); });
+  });
+}
+
+int64_t dce(Module& module, UnusedConstraints constraints) {
+  UnusedOps unused(module, constraints);
+  int64_t removed = 0;
+  for (const Function& function : module.functions) removed += unused.sweep(function.body);
+  return removed;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/rewrite/structural_equality.h"
+
+#include <algorithm>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+bool same_attributes(const Attrs& a, const Attrs& b) {
+  if (a.entries().size() != b.entries().size()) return false;
+  return std::all_of(a.entries().begin(), a.entries().end(), [&](const NamedAttribute& entry) {
+    const Attribute* other = b.find(entry.first);
+    return other != nullptr && *other == entry.second;
+  });
+}
+
+class Comparison {
+ public:
+  // `partner` has a place for each value of a, all of them empty.
+  Comparison(const Module& a, const Module& b, std::vector<ValueId>& partner) : a_(a), b_(b), partner_(partner) {}
+
+  bool functions() {
+    return a_.name == b_.name && same_stage() && same_meshes() &&
+           std::equal(a_.functions.begin(), a_.functions.end(), b_.functions.begin(), b_.functions.end(),
+                      [&](const Function& a, const Function& b) { return function(a, b); });
+  }
+
+  bool regions(RegionId a, RegionId b) {
+    const bool same = region(a, b);
+    for (const ValueId value : paired_) partner_[value.index] = {};
+    return same;
+  }
+
+ private:
+  bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
+
+  bool same_meshes() const {
+    return std::equal(a_.meshes.begin(), a_.meshes.end(), b_.meshes.begin(), b_.meshes.end(),
+                      [](const MeshPtr& a, const MeshPtr& b) { return equal(a, b); });
+  }
+
+  bool function(const Function& a, const Function& b) {
+    const size_t results = a_.region(a.body).results.size();
+    auto sharding_of = [](const Function& f, size_t i) {
+      return i < f.result_shardings.size() ? f.result_shardings[i] : ShardingId{};
+    };
+    if (a.name != b.name || a.is_public() != b.is_public() || !region(a.body, b.body)) return false;
+    for (size_t i = 0; i < results; ++i) {
+      if (!shardings(sharding_of(a, i), sharding_of(b, i))) return false;
+    }
+    return true;
+  }
+
+  bool shardings(ShardingId a, ShardingId b) const {
+    if (!a || !b) return !a && !b;
+    return a_.context().sharding(a) == b_.context().sharding(b);
+  }
+
+  // Compares types and columns, and records that the two values correspond.
+  bool values(ValueId a, ValueId b) {
+    partner_[a.index] = b;
+    if (is_one_module()) paired_.push_back(a);
+    const Dims* a_blocks = a_.blocks(a);
+    const Dims* b_blocks = b_.blocks(b);
+    const bool same_blocks = a_blocks == nullptr || b_blocks == nullptr ? a_blocks == b_blocks : *a_blocks == *b_blocks;
+    return a_.type(a) == b_.type(b) && same_blocks;
+  }
+
+  bool is_one_module() const { return &a_ == &b_; }
+
+  bool corresponding(ValueId a, ValueId b) const {
+    const ValueId partner = partner_[a.index];
+    return partner ? partner == b : is_one_module() && a == b;
+  }
+
+  bool corresponding(std::span<const ValueId> a, std::span<const ValueId> b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](ValueId a_id, ValueId b_id) { return corresponding(a_id, b_id); });
+  }
+
+  bool region(RegionId a_id, RegionId b_id) {
+    const Region& a = a_.region(a_id);
+    const Region& b = b_.region(b_id);
+    auto same_argument = [&](ValueId a_value, ValueId b_value) {
+      return values(a_value, b_value) && shardings(a_.value(a_value).sharding, b_.value(b_value).sharding);
+    };
+    return std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), same_argument) &&
+           std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
+                      [&](OpId a_op, OpId b_op) { return ops(OpView(a_, a_op), OpView(b_, b_op)); }) &&
+           corresponding(a.results, b.results);
+  }
+
+  bool ops(const OpView& a, const OpView& b) {
+    if (a.name() != b.name() || !same_attributes(a.attrs(), b.attrs()) || !corresponding(a.operands(), b.operands()) ||
+        a.result_count() != b.result_count() || !result_shardings(a, b)) {
+      return false;
+    }
+    for (size_t i = 0; i < a.result_count(); ++i) {
+      if (!values(a.result(i), b.result(i))) return false;
+    }
+    return std::equal(a.regions().begin(), a.regions().end(), b.regions().begin(), b.regions().end(),
+                      [&](RegionId a_region, RegionId b_region) { return region(a_region, b_region); });
+  }
+
+  static std::optional<TensorSharding> sharding_or_open(const OpView& op, size_t result) {
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const ShardingId any = op.module().value(op.result(i)).sharding;
+      const ShardingId own = op.module().value(op.result(result)).sharding;
+      if (own) return op.module().context().sharding(own);
+      if (any) return TensorSharding::open(op.module().context().sharding(any).mesh, op.result_type(result).ndim());
+    }
+    return std::nullopt;
+  }
+
+  static bool result_shardings(const OpView& a, const OpView& b) {
+    for (size_t i = 0; i < a.result_count(); ++i) {
+      if (sharding_or_open(a, i) != sharding_or_open(b, i)) return false;
+    }
+    return true;
+  }
+
+  const Module& a_;
+  const Module& b_;
+  std::vector<ValueId>& partner_;  // by value of a: the value of b that corresponds
+  std::vector<ValueId> paired_;    // those of one module that have a partner
+};
+
+}  // namespace
+
+bool structurally_equal(const Module& a, const Module& b) {
+  std::vector<ValueId> partner(a.value_count());
+  return Comparison(a, b, partner).functions();
+}
+
+bool SameRegions::operator()(RegionId a, RegionId b) {
+  if (partner_.size() < module_.value_count()) partner_.resize(module_.value_count());
+  return Comparison(module_, module_, partner_).regions(a, b);
+}
+
+}  // namespace shardwise

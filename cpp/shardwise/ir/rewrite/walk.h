@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Visits the ops of a region and of the regions inside it, in the order of the program:
+//
+//   %0 = reduce %x {        walk(module, body, visit)                      %0, add, %1
+//     add                   walk<Order::kRegionsFirst>(module, …)          add, %0, %1
+//   }
+//   %1 = tanh %0
+//
+// The visitor may append to the module, and to the region at hand: what it appends is visited, too.
+#pragma once
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+enum class Order : uint8_t { kOpFirst, kRegionsFirst };
+
+template <Order order = Order::kOpFirst, class Visit>
+void walk(const Module& module, RegionId region, Visit&& visit) {
+  for (size_t i = 0; i < module.region(region).ops.size(); ++i) {
+    const OpId op = module.region(region).ops[i];
+    if constexpr (order == Order::kOpFirst) visit(op);
+    for (size_t r = 0; r < module.regions(op).size(); ++r) walk<order>(module, module.regions(op)[r], visit);
+    if constexpr (order == Order::kRegionsFirst) visit(op);
+  }
+}
+
+// The bodies of all functions.
+template <Order order = Order::kOpFirst, class Visit>
+void walk(const Module& module, Visit&& visit) {
+  for (size_t f = 0; f < module.functions.size(); ++f) walk<order>(module, module.functions[f].body, visit);
+}
+
+}  // namespace shardwise

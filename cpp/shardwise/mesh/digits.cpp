@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/digits.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
+namespace shardwise {
+namespace {
+
+// Appends the digits of `ref`; false when no single split of the axis has the borders, for which `borders` is storage.
+bool append_digits(const AxisRef& ref, AxisSpan others, Dims& borders, AxisList& digits) {
+  borders.assign({ref.pre, ref.next()});
+  for (const AxisRef& other : others) {
+    if (other.axis != ref.axis) continue;
+    for (const int64_t border : {other.pre, other.next()}) {
+      if (border > ref.pre && border < ref.next()) borders.push_back(border);
+    }
+  }
+  std::sort(borders.begin(), borders.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    if (borders[i + 1] % borders[i] != 0) return false;
+    digits.push_back({ref.axis, borders[i], borders[i + 1] / borders[i]});
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
+  AxisList digits;
+  Dims borders;
+  for (const AxisRef& ref : axes) {
+    if (!append_digits(ref, others, borders, digits)) return std::nullopt;
+  }
+  return digits;
+}
+
+AxisList dividing_prefix(AxisSpan axes, int64_t size) {
+  AxisList prefix;
+  for (AxisRef ref : axes) {
+    const int64_t common = std::gcd(size, ref.size);
+    if (common == ref.size) {
+      prefix.push_back(ref);
+      size /= common;
+      continue;
+    }
+    ref.size = common;
+    if (common > 1) prefix.push_back(ref);
+    break;
+  }
+  return prefix;
+}
+
+Digits::Digits(const Mesh& mesh, AxisSpan used) {
+  Dims borders;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) {
+    const size_t before = digits_.size();
+    const AxisRef whole = full_axis(mesh, axis);
+    if (append_digits(whole, used, borders, digits_)) continue;
+    digits_.resize(before);
+    digits_.push_back(whole);
+  }
+  if (digits_.size() > kMost) {
+    fail<MeshError>("run", "a program may use at most 64 axes and sub-axes larger than 1", str(digits_.size()),
+                    "merge axes of the mesh");
+  }
+}
+
+std::optional<Digits> Digits::covering(AxisSpan used) {
+  AxisList sorted(used.begin(), used.end());
+  std::sort(sorted.begin(), sorted.end());
+  Digits result;
+  AxisList digits;
+  Dims borders;
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    int64_t next = 1;
+    for (; end < sorted.size() && sorted[end].axis == sorted[begin].axis; ++end) {
+      next = std::max(next, sorted[end].next());
+    }
+    if (next == 1) {  // an axis of size 1
+      result.digits_.push_back({sorted[begin].axis, 1, 1});
+      continue;
+    }
+    const AxisRef first = sorted[begin];
+    if (next % first.pre != 0) return std::nullopt;
+    digits.clear();
+    if (!append_digits({first.axis, first.pre, next / first.pre}, used, borders, digits)) return std::nullopt;
+    std::copy_if(digits.begin(), digits.end(), std::back_inserter(result.digits_),
+                 [&](const AxisRef& digit) { return overlaps(used, digit); });
+  }
+  return result;
+}
+
+void Digits::cut_inside(int32_t axis, int64_t border) {
+  for (size_t i = 0; i < digits_.size(); ++i) {
+    const AxisRef whole = digits_[i];
+    if (whole.axis != axis || border <= whole.pre || border >= whole.next()) continue;
+    if (border % whole.pre != 0 || whole.next() % border != 0) return;
+    digits_[i].size = border / whole.pre;
+    digits_.insert(digits_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {axis, border, whole.next() / border});
+    return;
+  }
+}
+
+DigitList Digits::encode(AxisSpan axes) const {
+  DigitList list;
+  for (const AxisRef& ref : axes) {
+    for (size_t i = 0; i < digits_.size(); ++i) {
+      if (contains(ref, digits_[i])) list.push_back(static_cast<Digit>(i));
+    }
+  }
+  return list;
+}
+
+AxisList Digits::decode(const DigitList& list) const {
+  AxisList axes;
+  for (const Digit digit : list) append_merged(axes, digits_[digit]);
+  return axes;
+}
+
+int64_t Digits::count(const DigitList& list) const {
+  int64_t result = 1;
+  for (const Digit digit : list) result *= digits_[digit].size;
+  return result;
+}
+
+DigitSet Digits::all() const { return digits_.size() == kMost ? ~DigitSet{0} : (DigitSet{1} << digits_.size()) - 1; }
+
+DigitSet Digits::touched(AxisSpan axes) const {
+  DigitSet set = 0;
+  for (size_t i = 0; i < digits_.size(); ++i) {
+    const bool hit = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+      // Refs of size 1 have one coordinate, so nothing varies along them.
+      return ref.size > 1 && ref.axis == digits_[i].axis && overlaps(ref, digits_[i]);
+    });
+    if (hit) set |= DigitSet{1} << i;
+  }
+  return set;
+}
+
+DigitSet Digits::covered(AxisSpan axes) const {
+  DigitSet set = 0;
+  for (size_t i = 0; i < digits_.size(); ++i) {
+    const AxisRef& digit = digits_[i];
+    const bool inside = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+      return ref.axis == digit.axis && ref.pre <= digit.pre && digit.next() <= ref.next();
+    });
+    if (inside) set |= DigitSet{1} << i;
+  }
+  return set;
+}
+
+AxisList Digits::axes(DigitSet set) const {
+  AxisList axes;
+  for (size_t i = 0; i < digits_.size(); ++i) {
+    if ((set >> i & 1) != 0) axes.push_back(digits_[i]);
+  }
+  return axes;
+}
+
+int64_t Digits::count(DigitSet set) const { return product(axes(set)); }
+
+}  // namespace shardwise

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/program_mesh.h"
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+class MeshFinder {
+ public:
+  enum class Several { kRefused, kNoted };
+  MeshFinder(const Module& module, Several several) : module_(module), several_(several) {}
+
+  void see_main() {
+    const Region& body = module_.region(module_.main().body);
+    for (const ValueId argument : body.arguments) see(module_.value(argument).sharding, module_.value(argument).loc);
+    for (const OpId id : body.ops) {
+      const OpView op(module_, id);
+      for (size_t i = 0; i < op.result_count(); ++i) see(module_.value(op.result(i)).sharding, op.loc());
+    }
+    for (const ShardingId id : module_.main().result_shardings) see(id, {});
+  }
+
+  void see(ShardingId id, LocId loc) {
+    if (!id || id == last_) return;
+    last_ = id;
+    const MeshPtr& mesh = module_.context().sharding(id).mesh;
+    if (mesh == nullptr || mesh->is_empty() || mesh == found_) return;
+    if (several_ == Several::kNoted) {
+      has_several_ = has_several_ || mesh->is_maximal() || (found_ != nullptr && !found_->same_devices(*mesh));
+    } else if (mesh->is_maximal()) {
+      refuse("a value cannot be placed on a single device", mesh->text(), "shard or replicate it over the mesh", loc);
+    }
+    if (found_ == nullptr) {
+      found_ = mesh;
+    } else if (several_ == Several::kRefused && !found_->same_devices(*mesh)) {
+      refuse("all shardings must be of one mesh", found_->text() + " and " + mesh->text(),
+             "use one mesh, with as many axes as the finest of them", loc);
+    }
+  }
+  MeshPtr found() const { return has_several_ ? nullptr : found_; }
+  bool has_several() const { return has_several_; }
+
+ private:
+  [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {
+    ShardingError error(error_message("sharding", must_hold, got, way_out));
+    error.at(module_.context().location_text(loc));
+    throw error;
+  }
+  const Module& module_;
+  Several several_;
+  bool has_several_ = false;
+  MeshPtr found_;
+  ShardingId last_;
+};
+
+MeshPtr first_declared(const Module& module) {
+  for (const MeshPtr& mesh : module.meshes) {
+    if (!mesh->is_empty() && !mesh->is_maximal()) return mesh;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+MeshPtr main_mesh(const Module& module) {
+  MeshFinder finder(module, MeshFinder::Several::kRefused);
+  finder.see_main();
+  return finder.found();
+}
+
+MeshPtr program_mesh(const Module& module) {
+  MeshPtr mesh = main_mesh(module);
+  return mesh != nullptr ? mesh : first_declared(module);
+}
+
+MeshPtr only_mesh(const Module& module) {
+  MeshFinder finder(module, MeshFinder::Several::kNoted);
+  finder.see_main();
+  return finder.has_several() || finder.found() != nullptr ? finder.found() : first_declared(module);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices of a mesh that one process owns: all of them, or those at one position along some pinned axes. All
+// processes of a run pin the same axes, each at a position of its own, so they share one plan.
+//
+//   mesh x=4, y=2          axes              owned devices (x, y)
+//     DeviceSet{}          -                 all 8: the virtual mesh
+//     DeviceSet{{x}, 2}    x pinned at 2     (2, 0) and (2, 1): process 2 of 4
+//
+// The shards of a process are indexed by the free axes alone.
+#pragma once
+
+#include "shardwise/runtime/shards.h"
+
+namespace shardwise {
+
+struct DeviceSet {
+  AxisList pinned = {};  // disjoint, major to minor
+  int64_t position = 0;  // along `pinned`, row-major
+
+  bool is_all() const { return pinned.empty(); }
+  bool owns(const Mesh& mesh, int64_t logical_index) const;
+  AxisList free(AxisSpan axes) const { return difference(axes, pinned); }
+  Shards owned(const Shards& all) const;  // of the shards of all devices
+  // The position along `axes` of the owned device at `index` along the free axes `grid`, whose other digits are 0.
+  int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) const;
+
+  friend bool operator==(const DeviceSet&, const DeviceSet&) = default;
+};
+
+}  // namespace shardwise

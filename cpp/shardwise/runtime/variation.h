@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Along which axes the values of a local program differ from device to device, before anything runs.
+//
+//   %1 = axis_index {x}                  {x}
+//   %2 = add %1, %arg0                   {x, y}     %arg0 is sharded along y
+//   %3 = all_reduce {x} %2               {y}
+//
+// A process that owns some devices only (DeviceSet) has one shard for all positions along a pinned axis.
+#pragma once
+
+#include <unordered_map>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/runtime/collective_call.h"
+
+namespace shardwise {
+
+struct Variation {
+  Digits digits;
+  DigitSet free = 0;              // digits that are not pinned
+  std::vector<DigitSet> varying;  // by value index; free digits
+  std::unordered_map<OpId, CollectiveCall> collectives;
+};
+
+// `layouts` is by value index and covers the arguments of the main function. With `everywhere` all values vary along
+// all digits.
+Variation find_variation(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
+                         AxisSpan pinned, bool everywhere);
+
+}  // namespace shardwise

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/text/function_parser.h"
+
+#include <algorithm>
+#include <array>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/text_words.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::array kVisibilities{Visibility::kPublic, Visibility::kPrivate, Visibility::kNested};
+
+std::string_view word_of(Visibility visibility) { return text_words::kVisibilities[static_cast<size_t>(visibility)]; }
+
+}  // namespace
+
+void FunctionParser::skip_value() {
+  while (!peek(",") && !peek("}")) {
+    if (at_end()) fail_here("expected the end of an attribute");
+    if (peek("\"")) {
+      take_string();
+    } else if (std::string_view("([{<").find(text[pos]) != std::string_view::npos) {
+      take_balanced();
+    } else {
+      pos += peek("->") ? 2 : 1;
+    }
+  }
+}
+
+void FunctionParser::parse_generic_end() {
+  expect(")", "behind a region");
+  if (peek("{")) skip_dictionary();
+  parse_empty_type();
+}
+
+void FunctionParser::parse_empty_type() {
+  for (std::string_view token : {":", "(", ")", "->", "(", ")"}) expect(token, "in the type of an op without values");
+  parse_optional_location();
+}
+
+FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
+  skip_space();
+  ValueSyntax value{.loc = place(pos), .sharding = {}, .blocks = {}};
+  parse_keys([&](std::string_view key) {
+    if (key == text_words::kSharding) {
+      value.sharding = parse_sharding_id();
+    } else if (key == text_words::kLocalBlocks) {
+      parse_blocks(value);
+    } else if (key == text_words::kGspmdSharding) {
+      fail_here("shardings must be Shardy's, as sdy.sharding",
+                "lower the program with jax_use_shardy_partitioner=True");
+    } else {
+      skip_value();
+    }
+  });
+  return value;
+}
+
+void FunctionParser::parse_blocks(ValueSyntax& value) {
+  for (std::string_view token : {"array", "<", "i64"}) expect(token, "of local blocks, array<i64: ...>");
+  value.blocks.emplace();
+  if (take(":")) {
+    do {
+      value.blocks->push_back(take_integer("a block size"));
+    } while (take(","));
+  }
+  expect(">", "behind the block sizes");
+}
+
+void FunctionParser::set_argument(ValueId id, const ValueSyntax& syntax, size_t position) {
+  const Dims& shape = module().type(id).shape;
+  if (syntax.sharding)
+    located(position, [&] { verify_sharding(context().sharding(syntax.sharding), module().type(id)); });
+  module().value(id).sharding = syntax.sharding;
+  if (!syntax.blocks) return;
+  if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
+  module().set_blocks(id, *syntax.blocks);
+}
+
+void FunctionParser::parse_function(size_t start) {
+  FunctionSyntax function;
+  function.start = start;
+  const size_t scope = open_scope();
+  const auto* written =
+      std::ranges::find_if(kVisibilities, [&](Visibility each) { return take_keyword(word_of(each)); });
+  if (written != kVisibilities.end()) function.visibility = *written;
+  function.name = take_symbol();
+  function_ = symbol_text(function.name);
+  function.body = module().add_region();
+  parse_arguments(function);
+  if (take("->")) parse_results(function);
+  if (take_keyword("attributes")) skip_dictionary();
+  expect("{", "before the body of a function");
+  parse_block(function.body);
+  close_scope(scope);
+  parse_optional_location();
+  add(function);
+}
+
+void FunctionParser::parse_arguments(FunctionSyntax& function) {
+  expect("(", "before the arguments of a function");
+  if (take(")")) return;
+  do {
+    if (!peek("%")) fail_here("expected a named argument", "a function must have a body");
+    const size_t position = pos;
+    const ValueId id = parse_argument(function.body);
+    if (!peek("{")) continue;
+    set_argument(id, parse_value_attributes(), position);
+    if (const LocId loc = parse_optional_location()) set_location(id, loc);
+  } while (take(","));
+  expect(")", "behind the arguments of a function");
+}
+
+Visibility FunctionParser::parse_visibility() {
+  skip_space();
+  const size_t start = pos;
+  const std::string word = take_string();
+  for (Visibility visibility : kVisibilities) {
+    if (word == word_of(visibility)) return visibility;
+  }
+  fail_at(start, "the visibility of a function must be public, private or nested", quote(word));
+}
+
+void FunctionParser::parse_results(FunctionSyntax& function) {
+  if (!take("(")) return function.outputs.push_back(parse_type());
+  if (take(")")) return;
+  do {
+    function.outputs.push_back(parse_type());
+    function.results.emplace_back();
+    if (peek("{")) function.results.back() = parse_value_attributes();
+  } while (take(","));
+  expect(")", "behind the results of a function");
+}
+
+std::vector<FunctionParser::ValueSyntax> FunctionParser::parse_value_attribute_list() {
+  std::vector<ValueSyntax> values;
+  expect("[", "before the attributes of each value");
+  if (take("]")) return values;
+  do {
+    values.push_back(parse_value_attributes());
+  } while (take(","));
+  expect("]", "behind the attributes of each value");
+  return values;
+}
+
+void FunctionParser::parse_generic_function(size_t start) {
+  FunctionSyntax function;
+  function.start = start;
+  for (std::string_view token : {"(", ")", "<"}) expect(token, "behind \"func.func\"");
+  parse_keys([&](std::string_view key) {
+    if (key == "sym_name") {
+      function.name = take_string();
+    } else if (key == "sym_visibility") {
+      function.visibility = parse_visibility();
+    } else if (key == "arg_attrs") {
+      function.arguments = parse_value_attribute_list();
+    } else if (key == "res_attrs") {
+      function.results = parse_value_attribute_list();
+    } else if (key == "function_type") {
+      parse_type_tuple(function.inputs);
+      expect("->", "in the type of a function");
+      parse_type_tuple(function.outputs);
+    } else {
+      skip_value();
+    }
+  });
+  for (std::string_view token : {">", "("}) expect(token, "before the body of a function");
+  function_ = symbol_text(function.name);
+  function.body = parse_region();
+  set_generic_arguments(function);
+  parse_generic_end();
+  add(function);
+}
+
+void FunctionParser::set_generic_arguments(const FunctionSyntax& function) {
+  const std::vector<ValueId>& arguments = module().region(function.body).arguments;
+  const bool same = std::equal(arguments.begin(), arguments.end(), function.inputs.begin(), function.inputs.end(),
+                               [&](ValueId id, TypeId type) { return type_of(id) == type; });
+  if (!same) fail_at(function.start, "the arguments of the body must have the types of the function");
+  if (!function.arguments.empty() && function.arguments.size() != arguments.size()) {
+    fail_at(function.start, "there must be attributes for each argument");
+  }
+  for (size_t i = 0; i < function.arguments.size(); ++i)
+    set_argument(arguments[i], function.arguments[i], function.start);
+}
+
+void FunctionParser::add(const FunctionSyntax& syntax) {
+  if (!function_names_.insert(syntax.name).second) {
+    fail_at(syntax.start, "the name of a function must be new", "@" + syntax.name + " again");
+  }
+  const std::vector<ValueId>& results = module().region(syntax.body).results;
+  const bool same = std::equal(results.begin(), results.end(), syntax.outputs.begin(), syntax.outputs.end(),
+                               [&](ValueId id, TypeId type) { return type_of(id) == type; });
+  if (!same)
+    fail_at(syntax.start, str("@", syntax.name, ": the values returned must have the result types of the function"));
+  if (!syntax.results.empty() && syntax.results.size() != results.size()) {
+    fail_at(syntax.start, str("@", syntax.name, ": there must be attributes for each result"));
+  }
+  Function function{.name = syntax.name, .visibility = syntax.visibility, .body = syntax.body, .result_shardings = {}};
+  function.result_shardings.resize(results.size());
+  for (size_t i = 0; i < syntax.results.size(); ++i) {
+    const ShardingId sharding = syntax.results[i].sharding;
+    if (sharding)
+      located(syntax.start, [&] { verify_sharding(context().sharding(sharding), module().type(results[i])); });
+    function.result_shardings[i] = sharding;
+    if (syntax.results[i].loc) function.result_locs.resize(results.size());
+    if (syntax.results[i].loc) function.result_locs[i] = syntax.results[i].loc;
+  }
+  module().functions.push_back(std::move(function));
+}
+
+}  // namespace shardwise

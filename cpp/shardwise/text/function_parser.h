@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads functions into a module, in MLIR's pretty and generic forms:
+//
+//   func.func public @main(%x: tensor<8xf32> {sdy.sharding = …}) -> tensor<8xf32> { … return %y : tensor<8xf32> }
+//   "func.func"() <{sym_name = "main", function_type = (tensor<8xf32>) -> tensor<8xf32>, arg_attrs = […]}> ({ … }) …
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "shardwise/text/op_parser.h"
+
+namespace shardwise {
+
+class FunctionParser : public OpParser {
+ public:
+  using OpParser::OpParser;
+
+  // Behind the words func.func; `start` is their position.
+  void parse_function(size_t start);
+  void parse_generic_function(size_t start);
+
+ protected:
+  // A dictionary of attributes of which only some are read: value_of(key) reads the value of a key, or skips it.
+  template <class F>
+  void parse_keys(F&& value_of) {
+    expect("{", "before a dictionary of attributes");
+    if (take("}")) return;
+    do {
+      const std::string key = take_attribute_name();
+      if (take("=")) value_of(key);
+    } while (take(","));
+    expect("}", "at the end of a dictionary of attributes");
+  }
+  void skip_dictionary() {
+    parse_keys([&](std::string_view) { skip_value(); });
+  }
+  void skip_value();
+
+  void parse_generic_end();  // `) {...} : () -> () loc(...)`
+  void parse_empty_type();   // `: () -> () loc(...)`
+
+ private:
+  // The annotations of an argument or result of a function, besides its type.
+  struct ValueSyntax {
+    LocId loc;
+    ShardingId sharding;
+    std::optional<Dims> blocks;
+  };
+  struct FunctionSyntax {
+    size_t start = 0;
+    std::string name;
+    Visibility visibility = Visibility::kUnspecified;
+    std::vector<TypeId> inputs, outputs;
+    std::vector<ValueSyntax> arguments, results;  // empty, or one for each
+    RegionId body;
+  };
+
+  ValueSyntax parse_value_attributes();
+  std::vector<ValueSyntax> parse_value_attribute_list();
+  void parse_blocks(ValueSyntax& value);
+  void set_argument(ValueId id, const ValueSyntax& syntax, size_t position);
+  void parse_arguments(FunctionSyntax& function);
+  void parse_results(FunctionSyntax& function);
+  Visibility parse_visibility();
+  void set_generic_arguments(const FunctionSyntax& function);
+  void add(const FunctionSyntax& syntax);
+
+  std::unordered_set<std::string> function_names_;
+};
+
+}  // namespace shardwise

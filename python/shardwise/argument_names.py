@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of a function's arguments and of the leaves in them, for reports and errors: ``params['w']``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .trees import leaf_names
+
+__all__ = ["display_name", "names_of_leaves", "parameter_names"]
+
+
+def display_name(fun: Callable[..., Any]) -> str:
+    """The name of a function in its source; ``f`` if it has none."""
+    name = str(getattr(fun, "__name__", ""))
+    return name if name.isidentifier() else "f"
+
+
+def names_of_leaves(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """A name for each leaf of positional arguments: ``params['w']``."""
+    names = parameter_names(fun, len(args))
+    return [name + path for name, arg in zip(names, args) for path in leaf_names(arg)]
+
+
+def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
+    """The names that a function has for its first positional arguments; ``arg0`` for one that has none."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]

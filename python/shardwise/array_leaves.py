@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leaves of trees of arguments and results: which are arrays of numbers, and their shapes and dtypes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from .array import Array, ShapeDtypeStruct
+from .dtypes import is_dtype, refuse_subclass, way_to_numbers
+from .errors import DTypeError, described, message
+from .static_arguments import STATIC_FIELD
+from .tracing import Trace, Tracer, WeakTracer, refuse_escaped
+from .trees import flatten, leaf_names
+
+__all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of"]
+
+
+def numbers_of(leaf: Any) -> np.ndarray | None:
+    """Convert a leaf to a numeric array of a supported dtype; None if that is not possible."""
+    refuse_subclass(leaf)
+    array = np.asarray(leaf)
+    return array if is_dtype(array.dtype) else None
+
+
+def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
+    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is not an array of numbers."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    if isinstance(leaf, Tracer):
+        refuse_escaped(leaf)
+    if isinstance(leaf, Array):
+        return ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
+    array = numbers_of(leaf)
+    if array is None:
+        rule = f"argument {name} must be an array of numbers"
+        raise DTypeError(message("jit", rule, described(leaf), _way_out(leaf, name, function)))
+    return ShapeDtypeStruct(array.shape, array.dtype)
+
+
+def _way_out(leaf: Any, name: str, function: str) -> str:
+    """How an argument that is no array gets into a program."""
+    convert = way_to_numbers(leaf)
+    if convert is not None:
+        return convert
+    parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
+    register = ""
+    if is_dataclass(leaf) and not isinstance(leaf, type):
+        register = f", or let it be a tree of arrays: @sw.register_dataclass above {type(leaf).__name__}"
+    elif type(leaf).__module__ != "builtins" and not callable(leaf):
+        register = ", or let its class be a tree of arrays: sw.register_pytree_node"
+    unnamed = re.fullmatch(r"arg(\d+)", name)
+    if unnamed:
+        return f"make it static: sw.jit({function}, static_argnums={unnamed[1]}){register}"
+    if parameter == name:
+        return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
+    if re.search(r"\.\w+$", name):
+        return f"{STATIC_FIELD}{register}"
+    return f"take it out of {parameter}, or make it an argument of its own that is static{register}"
+
+
+def as_weak(x: Tracer, leaf: Any) -> Tracer:
+    """The tracer of an argument; a Python number stays weakly typed."""
+    return WeakTracer.of(x, type(leaf)) if type(leaf) in (int, float) else x
+
+
+def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:
+    """The traced leaves of a function's result, and its structure. DTypeError for leaves that are not arrays."""
+    leaves, structure = flatten(result)
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, (Tracer, Array)) and numbers_of(leaf) is None:
+            way_out = "return arrays, and anything else outside the function"
+            got = f"{described(leaf)} for result{leaf_names(result)[i]}"
+            raise DTypeError(message(what, "an output must be an array", got, way_out))
+    return [trace.lift(leaf) for leaf in leaves], structure

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of collectives, and one collective of a program as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .tables import place
+
+__all__ = ["COLLECTIVE_KINDS", "CollectiveRow"]
+
+COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
+
+
+@dataclass(frozen=True)
+class CollectiveRow:
+    """One collective of a program.
+
+    Attributes:
+        kind: ``"all_reduce"``, ``"all_gather"``, …
+        axes: the mesh axes of a group, as text.
+        group_size: how many devices take part in a group.
+        bytes: received by one device in one execution.
+        shape: the shape of one device's result.
+        dtype: the name of the result's dtype.
+        count: the number of executions in one run.
+        file, line: the user's source line of the op that needs it.
+        cause: its reason, for example ``"reduction in dot_general"``.
+        name: the name of its result in the program text.
+    """
+
+    kind: str
+    axes: str
+    group_size: int
+    bytes: float
+    shape: tuple[int, ...]
+    dtype: str
+    count: int = 1
+    file: str = ""
+    line: int = 0
+    cause: str = ""
+    name: str = ""
+
+    @property
+    def total_bytes(self) -> float:
+        """Bytes that one device receives in all executions together."""
+        return self.bytes * self.count
+
+    @property
+    def location(self) -> str:
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
+        return place(self.file, self.line)
+
+    @property
+    def type(self) -> str:
+        """Dtype and shape of one device's result: ``float32[16,64]``."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, with values that JSON supports."""
+        return {**asdict(self), "shape": list(self.shape)}

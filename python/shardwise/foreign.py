@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of other libraries where Shardwise's own are expected: a JAX mesh in place of a :class:`Mesh`.
+
+The core calls :func:`native` and :func:`node_of`; it knows no other library. :mod:`shardwise.interop` has one module
+for each library, which enters its functions here when it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["ForeignNode", "native", "node_of", "register_library"]
+
+
+class ForeignNode(NamedTuple):
+    """One level of a tree whose class is registered in another library."""
+
+    children: list[Any]
+    keys: list[Any]
+    structure: Any  # hashable; its method unflatten(children) makes the object
+
+
+_converters: dict[str, Callable[[Any], Any]] = {}  # by the first part of the module of an object's class
+_node_readers: list[Callable[[Any], ForeignNode | None]] = []
+
+
+def register_library(
+    packages: tuple[str, ...],
+    converter: Callable[[Any], Any],
+    node_reader: Callable[[Any], ForeignNode | None],
+) -> None:
+    """Register a library.
+
+    Args:
+        packages: the top-level packages that define its classes.
+        converter: returns Shardwise's object for one of these packages, or its argument for objects without one.
+        node_reader: takes an object of any class, and returns its node, or None for a leaf.
+    """
+    _converters.update(dict.fromkeys(packages, converter))
+    _node_readers.append(node_reader)
+
+
+def native(x: Any) -> Any:
+    """A mesh, spec, sharding or shape of another library as Shardwise's; anything else unchanged."""
+    convert = _converters.get(str(type(x).__module__).partition(".")[0])
+    return x if convert is None else convert(x)
+
+
+def node_of(x: Any) -> ForeignNode | None:
+    """``x`` as a node of a tree, if its class is registered in another library that is loaded; else None."""
+    for read in _node_readers:
+        node = read(x)
+        if node is not None:
+            return node
+    return None

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions that arrays call and that are defined in layers above them: a table, filled once during import.
+
+    IMPLEMENTATIONS.apply_ufunc(np.tanh, "__call__", (x,), {})      shardwise.numpy records the op
+
+A method of an array cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which are written in terms of arrays.
+The modules that define these functions enter them here with :func:`provides`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+__all__ = ["IMPLEMENTATIONS", "Implementations", "provides"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _Unset:
+    """Stands in for an operation until its module is imported."""
+
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"implementations: {self._operation} is not set; import shardwise as a whole")
+
+
+class Implementations:
+    """One function per operation, each set once. Calling one that is not set is an error."""
+
+    apply_ufunc: Callable[..., Any]  # (ufunc, method, inputs, kwargs): the __array_ufunc__ of tracers
+    apply_function: Callable[..., Any]  # (function, args, kwargs): the __array_function__ of tracers
+    getitem: Callable[..., Any]  # (tracer, index)
+    astype: Callable[..., Any]  # (tracer, dtype)
+    view: Callable[..., Any]  # (tracer, dtype)
+    at: Callable[..., Any]  # (array): x.at, for tracers and Arrays
+    eager_call: Callable[..., Any]  # (function, args, kwargs): one NumPy call on Arrays
+
+    def __init__(self) -> None:
+        for operation in Implementations.__annotations__:
+            setattr(self, operation, _Unset(operation))
+
+    def provide(self, operation: str, function: Callable[..., Any]) -> None:
+        """Set an operation. Raises RuntimeError if there is none of this name, or if it is set already."""
+        if not isinstance(getattr(self, operation, None), _Unset):
+            rule = "is set already" if hasattr(self, operation) else "is no operation of arrays"
+            raise RuntimeError(f"implementations: {operation} {rule}")
+        setattr(self, operation, function)
+
+
+IMPLEMENTATIONS = Implementations()
+
+
+def provides(operation: str) -> Callable[[_F], _F]:
+    """Make the decorated function or class the implementation of an operation of arrays."""
+
+    def register(function: _F) -> _F:
+        IMPLEMENTATIONS.provide(operation, function)
+        return function
+
+    return register

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a Python function to a recorded program: one call of a jitted function is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..argument_names import display_name
+from ..array import ShapeDtypeStruct
+from ..array_leaves import as_weak, aval_of, lifted_results
+from ..errors import MeshError, ShardingError, composed, message
+from ..host_random import warning_of_draws
+from ..mesh import Mesh, get_mesh
+from ..sharding import NamedSharding, sharding_on
+from ..stages import Traced
+from ..tracing import Trace, Tracer, UserCall, recording
+from ..trees import leaf_names, specs_per_leaf, unflatten
+from .call import Call
+from .options import CheckedOptions
+
+__all__ = ["Recorder"]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Traces one function with the options of its jit."""
+
+    fun: Callable[..., Any]
+    options: CheckedOptions
+    user_call: UserCall
+
+    def known_mesh(self, call: Call) -> Mesh | None:
+        """The mesh of a call, by its options, its arguments or :func:`set_mesh`. MeshError if they name several."""
+        candidates = list(self.options.meshes)
+        for leaf in call.leaves:
+            sharding = getattr(leaf, "sharding", None)
+            if isinstance(sharding, NamedSharding):
+                candidates.append(sharding.mesh)
+        if not candidates:
+            return get_mesh()
+        mesh = candidates[0]
+        for other in candidates[1:]:
+            if other != mesh:
+                rule = f"all arguments and shardings must be on one mesh, {mesh!r}"
+                raise MeshError(message("jit", rule, repr(other), "move arrays with device_put"))
+        return mesh
+
+    def in_specs(self, call: Call) -> list[Any]:
+        """The entry of in_shardings for each leaf; None for keyword arguments."""
+        specs: list[Any] = [None] * len(call.leaves)
+        if self.options.in_shardings is not None:
+            wanted = specs_per_leaf(self.options.in_shardings, call.dynamic_args, "in_shardings")
+            specs[: len(wanted)] = wanted
+        return specs
+
+    def traced(self, call: Call, mesh: Mesh | None) -> Traced:
+        """Record the function for a call."""
+        if mesh is None and (
+            self.user_call.transform is not None or any(spec is not None for spec in self.in_specs(call))
+        ):
+            raise self._no_mesh()
+        names = call.names(self.fun)
+        avals = self._avals(call, names)
+        shardings = self._argument_shardings(call, mesh, avals, names)
+        trace, tracers, result = self._record(call, mesh, avals, names, shardings)
+        with recording(trace):
+            outputs, out_tree = lifted_results(trace, "jit", result)
+        mesh = trace.mesh  # one that was not known before is that of the first annotation
+        if mesh is None:
+            raise self._no_mesh()
+        printed = [value for call in trace.prints for value in call.values]
+        _check_constraints(trace, [x._value for x in outputs] + printed)
+        out_specs = specs_per_leaf(self.options.out_shardings, result, "out_shardings")
+        places = [f"out_shardings of result{path}" for path in leaf_names(result)]
+        out_shardings = [sharding_on(mesh, spec, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
+        module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
+        indices = {x._value: i for i, x in enumerate(tracers)}
+        limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
+        donation = (display_name(self.fun), call.leaves_of(self.options.donated))
+        trees = (call.tree, avals, names, out_tree)
+        traced = Traced(module, self.options.propagation, mesh, *trees, trace.hoisted, limits, donation, trace.prints)
+        for op, rule in self.options.rules.items():
+            traced = traced.with_sharding_rule(op, rule)
+        return traced
+
+    def result_shapes(self, call: Call) -> Any:
+        """Shape and dtype of every result."""
+        names = call.names(self.fun)
+        avals = self._avals(call, names)
+        trace, _, result = self._record(call, self.known_mesh(call), avals, names, [None] * len(avals))
+        with recording(trace):
+            outputs, tree = lifted_results(trace, "eval_shape", result)
+        return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
+
+    def _no_mesh(self) -> MeshError:
+        if self.user_call.transform is not None:
+            way_out = "use it in sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
+            return MeshError(message("grad or vmap outside jit", "no mesh given", None, way_out))
+        return MeshError(
+            message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
+        )
+
+    def _avals(self, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
+        function = display_name(self.fun)
+        return [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
+
+    def _record(
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
+    ) -> tuple[Trace, list[Tracer], Any]:
+        """Trace the function: the recorded program, its arguments, and the result."""
+        user_call = self.user_call
+        trace = Trace(getattr(self.fun, "__name__", "f"), mesh, user_call)
+        trace.propagation = {**vars(self.options.propagation), "sharding_rules": self.options.rules}
+        with recording(trace):
+            tracers = [
+                trace.argument(aval.shape, aval.dtype, name, sharding)
+                for aval, sharding, name in zip(avals, shardings, names)
+            ]
+            if user_call.transform is not None:
+                trace.arguments = {x._value: name for x, name in zip(tracers, user_call.transform)}
+            args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
+            with warning_of_draws(user_call.function, call.static_values()):
+                return trace, tracers, self.fun(*args, **kwargs)
+
+    def _argument_shardings(
+        self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str]
+    ) -> list[Any]:
+        if mesh is None:
+            return [None] * len(avals)
+        specs = self.in_specs(call)
+        return [
+            sharding_on(mesh, aval.sharding if spec is None else spec, aval.ndim, f"in_shardings of {name}")
+            for spec, aval, name in zip(specs, avals, names)
+        ]
+
+
+def _check_constraints(trace: Trace, outputs: list[int]) -> None:
+    unused = trace.core.unused_constraints(outputs)
+    unused = [row for row in unused if row[0] not in trace.implied]
+    if unused:
+        _, file, line = unused[0]
+        rule, got = "its result must be used", "an annotation whose result nothing uses"
+        way_out = "write x = sw.split(x, …) and use x from there on"
+        raise ShardingError(composed("annotation", rule, got, way_out, file, line))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms that are called outside :func:`shardwise.jit`: each call runs as a cached program of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MethodType
+from typing import Any
+
+from ..argument_names import names_of_leaves
+from ..mesh import Mesh
+from ..tracing import UserCall
+from ..trees import flatten, leaf_names, unflatten
+from ..unpartitioned import unpartitioned_mesh
+from .cache import static_leaf_key
+from .function import JitFunction
+from .options import JitOptions
+
+__all__ = ["jitted_with", "run_as_program"]
+
+
+def run_as_program(
+    function: Callable[..., Any],
+    fun: Callable[..., Any],
+    programs: dict[Any, JitFunction],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    mesh: Mesh | None = None,
+) -> Any:
+    """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
+
+    The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
+    arguments are static.
+    """
+    leaves, tree = flatten((args, kwargs))
+    is_array = [isinstance(leaf, (bool, int, float)) or hasattr(type(leaf), "__array__") for leaf in leaves]
+    rest = [None if array else leaf for leaf, array in zip(leaves, is_array)]
+
+    def run(*arrays: Any) -> Any:
+        values = iter(arrays)
+        call_args, call_kwargs = unflatten(tree, [next(values) if a else x for x, a in zip(rest, is_array)])
+        return function(*call_args, **call_kwargs)
+
+    reference = unpartitioned_mesh()
+    mesh = mesh or reference
+    key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
+    if key not in programs:
+        options = stated_options_of(fun)
+        names = tuple([name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array])
+        user_call = UserCall(fun, transform=names)
+        programs[key] = JitFunction(run, user_call, **(options if mesh is None else {**options, "mesh": mesh}))
+    arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
+    if reference is None:
+        return programs[key](*arrays)
+    traced, traced_leaves = programs[key]._traced_call(tuple(arrays), {})
+    return traced._run_unpartitioned(traced_leaves)
+
+
+def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the leaves of a call, from the function's parameters: ``params['w'][0]``."""
+    return names_of_leaves(fun, args) + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
+
+
+def stated_options_of(fun: Any) -> JitOptions:
+    """The explicit options of ``fun``'s jit, also through transforms and partials; empty if there is no jit."""
+    while not isinstance(fun, JitFunction):
+        if isinstance(fun, partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        else:
+            return {}
+    return fun.stated_options
+
+
+def jitted_with(fun: Callable[..., Any], options: Mapping[str, Any]) -> JitFunction:
+    """``fun`` as a jitted function with these options; unspecified ones keep the values of its own jit, if any."""
+    if isinstance(fun, JitFunction):
+        return fun._with_options(**options)
+    return JitFunction(fun, **{**stated_options_of(fun), **options})

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static HTML with inline SVG: no scripts, no outside files, readable on light and on dark pages.
+
+Text and lines take the page's own colour (``currentColor``); areas are translucent, one hue per tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["MOST_PANELS", "TITLE", "code", "figure", "hue", "rect", "svg", "text_at"]
+
+TITLE = 18  # the height of a line of text above a picture
+MOST_PANELS = 8  # side by side; a figure's note names what was cut
+
+
+def hue(index: int, count: int) -> str:
+    """The colour of area ``index`` of ``count``."""
+    # Golden-angle steps keep the hues of neighbours apart, however many there are.
+    return f"hsl({(index * 137.508) % 360 if count > 1 else 210:.0f} 70% 50% / 0.3)"
+
+
+def rect(x: float, y: float, width: float, height: float, fill: str, tooltip: str) -> str:
+    """A rectangle with a tooltip."""
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" stroke="currentColor" '
+        f'stroke-opacity="0.6"><title>{escape(tooltip)}</title></rect>'
+    )
+
+
+def text_at(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    """A line of text, vertically centred at ``y``."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" dominant-baseline="middle">{escape(text)}</text>'
+
+
+def svg(width: float, height: float, parts: Iterable[str], label: str) -> str:
+    """A picture of these parts, with a label for screen readers."""
+    body = "".join(parts)
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" style="font:11px sans-serif;margin:4px" fill="currentColor">'
+        f"{body}</svg>"
+    )
+
+
+def figure(caption: str, panels: Sequence[str], note: str = "") -> str:
+    """Panels side by side, below ``caption``, which is HTML; the note stands below them."""
+    tail = f'<div style="opacity:0.7">{escape(note)}</div>' if note else ""
+    row = f'<div style="display:flex;flex-wrap:wrap">{"".join(panels)}</div>'
+    return f'<div><div style="margin:4px">{caption}</div>{row}{tail}</div>'
+
+
+def code(text: str) -> str:
+    """Text in the font of code."""
+    return f"<code>{escape(text)}</code>"

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/device_set.h"
+
+#include <gtest/gtest.h>
+
+#include "local_program.h"
+#include "processes.h"
+#include "shardwise/ops/collectives.h"
+#include "shardwise/ops/dot.h"
+#include "shardwise/ops/layout.h"
+#include "shardwise/runtime/plan.h"
+#include "simulator.h"
+
+namespace shardwise {
+namespace {
+
+using namespace shardwise::testing;
+
+MeshPtr mesh_4x2() { return std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", 4}, {"y", 2}}); }
+
+NdArray counted(DimSpan shape) {
+  NdArray array = NdArray::empty(DType::kF32, to_dims(shape));
+  for (int64_t i = 0; i < array.size(); ++i) {
+    store_at(array, i, Scalar::of_float(DType::kF32, static_cast<double>(i % 17 - 8)));
+  }
+  return array;
+}
+
+TEST(DeviceSet, OwnsTheDevicesAtOnePosition) {
+  const auto mesh = mesh_4x2();
+  const DeviceSet third{{full_axis(*mesh, 0)}, 2};
+  std::vector<int64_t> owned;
+  for (int64_t i = 0; i < mesh->device_count(); ++i) {
+    if (third.owns(*mesh, i)) owned.push_back(i);
+    EXPECT_TRUE(DeviceSet{}.owns(*mesh, i));
+  }
+  EXPECT_EQ(owned, (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(third.free(AxisList{full_axis(*mesh, 0), full_axis(*mesh, 1)}), AxisList{full_axis(*mesh, 1)});
+}
+
+TEST(DeviceSet, TakesItsShardsFromThoseOfAllDevices) {
+  const auto mesh = mesh_4x2();
+  const AxisRef x = full_axis(*mesh, 0), y = full_axis(*mesh, 1);
+  const NdArray rows = counted(Dims{4, 2, 3});
+  const Shards all({x, y}, rows);
+  const DeviceSet second{{AxisRef{0, 1, 2}}, 1};  // the second half of x
+  const Shards own = second.owned(all);
+  EXPECT_EQ(own.axes(), (AxisList{AxisRef{0, 2, 2}, y}));
+  EXPECT_TRUE(own.is_stacked());
+  EXPECT_EQ(own[0].data(), all[4].data());
+  EXPECT_EQ(own[3].data(), all[7].data());
+  EXPECT_EQ(second.position_along(AxisList{x}, own.axes(), 2), 3);
+  EXPECT_EQ(DeviceSet{}.owned(all).stacked().data(), rows.data());
+}
+
+// A tensor-parallel layer whose result is resharded, with a number of each device in it.
+struct Layer {
+  explicit Layer(const MeshPtr& mesh_of_all) : mesh(mesh_of_all), program(mesh) {
+    const AxisList x{full_axis(*mesh, 0)}, y{full_axis(*mesh, 1)};
+    const ValueId input = program.argument(DType::kF32, {8, 6}, {x, {}});
+    const ValueId weights = program.argument(DType::kF32, {6, 4}, {{}, y});
+    Builder builder = program.builder();
+    const ValueId product = build_dot(builder, input, weights, {{}, {}, {1}, {0}}, DType::kF32);  // 2x2
+    const ValueId number = build_convert(builder, create_axis_index(builder, *mesh, AxisList{x[0], y[0]}), DType::kF32);
+    const ValueId numbers = build_broadcast(builder, number, Dims{2, 2}, Dims{});
+    const ValueId sum = builder.create("stablehlo.add", {product, numbers});
+    const ValueId gathered = create_all_gather(builder, *mesh, sum, std::vector<AxisList>{{}, y});       // 2x4
+    const ValueId reduced = create_all_reduce(builder, *mesh, sum, x, Reducer::kMax);                    // 2x2
+    const ValueId moved = create_all_to_all(builder, *mesh, sum, std::vector<AllToAllMove>{{y, 1, 0}});  // 1x4
+    results = {{gathered, {8, 4}, {x, {}}}, {reduced, {2, 4}, {{}, y}}, {moved, {8, 4}, {{x[0], y[0]}, {}}}};
+  }
+
+  MeshPtr mesh;
+  LocalProgram program;
+  std::vector<LocalProgram::Result> results;
+};
+
+TEST(DeviceSet, ProcessesTogetherComputeWhatOneDoes) {
+  const auto mesh = mesh_4x2();
+  const AxisRef x = full_axis(*mesh, 0), y = full_axis(*mesh, 1);
+  Layer layer(mesh);
+  const auto whole = layer.program.finish(layer.results);
+  const std::vector<ShardedArray> arguments{given(*whole, 0, counted(Dims{8, 6})),
+                                            given(*whole, 1, counted(Dims{6, 4}))};
+  const auto expected = run_virtual(*whole, arguments);
+  const auto make = [&](const DeviceSet& devices) { return layer.program.executable({.devices = devices}); };
+  for (const AxisList& pinned :
+       {AxisList{x}, AxisList{y}, AxisList{x, y}, AxisList{y, x}, AxisList{{0, 1, 2}}, AxisList{{0, 2, 2}, y}}) {
+    for (const bool faithful : {false, true}) {
+      expect_same_in_processes(pinned, make, arguments, expected, {.faithful = faithful, .poison = true});
+    }
+  }
+}
+
+TEST(DeviceSet, PinnedAxesHaveNoShards) {
+  const auto mesh = mesh_4x2();
+  const AxisRef x = full_axis(*mesh, 0), y = full_axis(*mesh, 1);
+  Layer layer(mesh);
+  layer.program.finish(layer.results);
+  const Plan plan = make_plan(layer.program.module(), layer.program.layouts(), *mesh, {.pinned = {x}});
+  ASSERT_EQ(plan.steps[0].kind, Step::Kind::kKernel);
+  EXPECT_EQ(plan.steps[0].axes, AxisList{y});  // the product varies along both
+  EXPECT_EQ(plan.digits.axes(plan.free), AxisList{y});
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several processes, as threads of this one: each owns the devices at one position along the pinned axes. A collective
+// puts the shards of all together, computes as on a virtual mesh, and gives each process its own.
+//
+//   expect_same_in_processes({x}, [&](const DeviceSet& devices) { return program.executable({.devices = devices}); },
+//                            arguments, results_of_all_devices);
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/virtual_communicator.h"
+#include "simulator.h"
+
+namespace shardwise::testing {
+
+class Meeting {
+ public:
+  explicit Meeting(AxisList pinned)
+      : pinned_(std::move(pinned)), parts_(static_cast<size_t>(product(pinned_))), barrier_(product(pinned_)) {}
+
+  // All shards, once every process has given its own.
+  Shards all_shards(const DeviceSet& devices, const Shards& own) {
+    parts_[static_cast<size_t>(devices.position)] = own;
+    barrier_.arrive_and_wait();
+    Shards all = assembled();
+    barrier_.arrive_and_wait();  // nobody gives the next one before all have read this one
+    return all;
+  }
+  void leave() { barrier_.arrive_and_drop(); }
+
+ private:
+  Shards assembled() const {
+    AxisList axes = parts_[0].axes();
+    axes.insert(axes.end(), pinned_.begin(), pinned_.end());
+    std::sort(axes.begin(), axes.end());
+    std::vector<NdArray> list;
+    for (int64_t i = 0; i < product(axes); ++i) {
+      const Shards& part = parts_[static_cast<size_t>(position_along(pinned_, axes, i))];
+      list.push_back(part[position_along(part.axes(), axes, i)]);
+    }
+    return {std::move(axes), std::move(list)};
+  }
+
+  AxisList pinned_;
+  std::vector<Shards> parts_;  // by position along the pinned axes
+  std::barrier<> barrier_;
+};
+
+class MeetingCommunicator final : public Communicator {
+ public:
+  MeetingCommunicator(Meeting& meeting, const DeviceSet& devices) : meeting_(meeting), devices_(devices) {}
+
+  Shards axis_index(AxisSpan axes) override { return devices_.owned(virtual_.axis_index(axes)); }
+  Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override {
+    return together(operand, [&](const Shards& all) { return virtual_.all_reduce(all, axes, reducer); });
+  }
+  Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override {
+    return together(operand, [&](const Shards& all) { return virtual_.all_gather(all, gather); });
+  }
+  Shards reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
+                        Reducer reducer) override {
+    return together(operand, [&](const Shards& all) { return virtual_.reduce_scatter(all, axes, scatter, reducer); });
+  }
+  Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override {
+    return together(operand, [&](const Shards& all) { return virtual_.all_to_all(all, moves); });
+  }
+  Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override {
+    return together(operand, [&](const Shards& all) { return virtual_.permute(all, from, to); });
+  }
+  Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override {
+    return together(operand, [&](const Shards& all) { return virtual_.shift(all, axes, offset, wrap); });
+  }
+
+ private:
+  template <class Collective>
+  Shards together(const Shards& operand, const Collective& collective) {
+    return devices_.owned(collective(meeting_.all_shards(devices_, operand)));
+  }
+
+  Meeting& meeting_;
+  const DeviceSet& devices_;
+  VirtualCommunicator virtual_;
+};
+
+// The first error of any process reaches the caller; the others then run on without it.
+inline void run_in_processes(const AxisList& pinned, const std::function<void(const DeviceSet&, Communicator&)>& body) {
+  Meeting meeting(pinned);
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(product(pinned)));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const DeviceSet devices{pinned, static_cast<int64_t>(i)};
+      MeetingCommunicator communicator(meeting, devices);
+      try {
+        body(devices, communicator);
+      } catch (...) {
+        errors[i] = std::current_exception();
+        meeting.leave();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+// Processes, each with the devices at one position along `pinned`, compute the shards that one process computes for
+// all.
+inline void expect_same_in_processes(const AxisList& pinned,
+                                     const std::function<std::unique_ptr<Executable>(const DeviceSet&)>& make,
+                                     const std::vector<ShardedArray>& arguments,
+                                     const std::vector<ShardedArray>& expected, const RunOptions& options = {}) {
+  std::vector<std::unique_ptr<Executable>> parts;  // planned before the threads begin: they share a Context
+  for (int64_t i = 0; i < product(pinned); ++i) parts.push_back(make({pinned, i}));
+  std::atomic<int64_t> compared = 0;
+  run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
+    const auto results = parts[static_cast<size_t>(devices.position)]->run(communicator, arguments, options);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Mesh& mesh = results[i].mesh();
+      EXPECT_EQ(results[i].devices(), devices);
+      for (int64_t logical = 0; logical < mesh.device_count(); ++logical) {
+        if (!devices.owns(mesh, logical)) continue;
+        const int64_t device = mesh.device_at(logical);
+        EXPECT_TRUE(same_elements(results[i].shard(device), expected[i].shard(device))) << i << " on device " << device;
+        ++compared;
+      }
+    }
+  });
+  int64_t all = 0;
+  for (const ShardedArray& array : expected) all += array.mesh().device_count();
+  EXPECT_EQ(compared, all);
+}
+
+}  // namespace shardwise::testing
