@@ -142,9 +142,21 @@ class Counterfactual:
     others: int = 0
 
     def __str__(self) -> str:
-        noun = "value" if self.others == 1 else "values"
         then = f"be sharded {self.sharding}" if self.sharding else "have no sharding"
-        return f"without {self.without} it would {then}; {self.others} other {noun} would change"
+        return f"without {self.without} it would {then}{self._others_text}"
+
+    @property
+    def _others_text(self) -> str:
+        noun = "value" if self.others == 1 else "values"
+        return f"; {self.others} other {noun} would change" if self.others else ""
+
+    def compared_to(self, sharding: str) -> str:
+        """The text for a value that is sharded ``sharding`` now."""
+        if self.sharding != sharding:
+            return str(self)
+        if not self.others:
+            return f"without {self.without} nothing would change"
+        return f"without {self.without} it would be sharded the same{self._others_text}"
 
 
 @dataclass(frozen=True)
@@ -206,7 +218,7 @@ class ValueExplanation:
         elif self.suggestion:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
-            yield 1, str(one)
+            yield 1, one.compared_to(self.sharding)
         for annotation, reason in self.kept:
             yield 1, f"There is no such program without what {annotation} says: {reason}."
         if self.counterfactuals == () and not self.kept:

@@ -6,6 +6,7 @@
 #include <pybind11/typing.h>
 
 #include "shardwise/bindings/explanations.h"
+#include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/explanation/explain.h"
 #include "shardwise/explanation/value_queries.h"
@@ -20,11 +21,11 @@ namespace {
 // The annotated value's; where an op says how others are sharded, its results'.
 std::string name_of(const Module& module, const Provenance& provenance, const Annotation& annotation) {
   if (annotation.op) return shown_name(module, annotation.op);
-  const ValueId value = annotation.holder.value;
+  const ValueId value = annotation.tensor.value;
   if (!value) return {};
   const OpId owner = module.value(value).op ? OpId{} : module.region(module.value(value).region).op;
-  const bool says_it = owner && !is_called_region(module, provenance, owner);
-  return says_it ? shown_name(module, owner) : shown_name(module, value);
+  const bool owner_annotates = owner && !is_called_region(module, provenance, owner);
+  return owner_annotates ? shown_name(module, owner) : shown_name(module, value);
 }
 
 py::dict annotation_dict(const Module& module, const Provenance& provenance, const Annotation& annotation) {
@@ -124,7 +125,7 @@ py::list edges_of(const CompileUnit& unit) {
   AxisHistory history(module, unit.context.provenance);
   py::list rows;
   for (const AxisEdge& edge : axis_edges(history, module)) {
-    const std::vector<Holder> tensors = history.tensors(edge.op, edge.result);
+    const std::vector<TensorRef> tensors = history.tensors(edge.op, edge.result);
     const bool is_edge = edge.op && history.edge_of(edge.op) != nullptr;
     const size_t operands = is_edge || !edge.op ? tensors.size() - 1 : module.operands(edge.op).size();
     const auto place = [&](size_t tensor) {
@@ -142,10 +143,10 @@ py::list edges_of(const CompileUnit& unit) {
   return rows;
 }
 
-py::dict explain_value(const CompileUnit& unit, Inquiry& inquiry, ValueId value, bool counterfactual) {
+py::dict explain_value(const CompileUnit& unit, ExplanationContext& context, ValueId value, bool counterfactual) {
   const Module& module = *unit.propagated;
   const Provenance& provenance = unit.context.provenance;
-  const Explanation explanation = explain(inquiry, value);
+  const Explanation explanation = explain(context, value);
   const ResolvedSource source = module.context().resolve(loc_of(module, value));
   const OpId op = module.value(value).op;
   Rows rows(unit);
@@ -164,17 +165,17 @@ py::dict explain_value(const CompileUnit& unit, Inquiry& inquiry, ValueId value,
 
 py::dict explain_number(const CompileUnit& unit, uint32_t number, bool counterfactual) {
   if (number == 0 || number >= unit.propagated->value_count()) throw py::index_error("a program has no such value");
-  Inquiry inquiry(*unit.propagated, unit.context.provenance);
-  return explain_value(unit, inquiry, ValueId{number}, counterfactual);
+  ExplanationContext context(*unit.propagated, unit.context.provenance);
+  return explain_value(unit, context, ValueId{number}, counterfactual);
 }
 
 py::list explain_query(const CompileUnit& unit, const std::string& query, bool counterfactual) {
   const Module& module = *unit.propagated;
   const Provenance& provenance = unit.context.provenance;
   py::list found;
-  Inquiry inquiry(module, provenance);
+  ExplanationContext context(module, provenance);
   for (const NamedValue& named : find_values(module, provenance, query)) {
-    py::dict row = explain_value(unit, inquiry, named.value, counterfactual);
+    py::dict row = explain_value(unit, context, named.value, counterfactual);
     const bool is_made = is_made_constraint(module, provenance, named.value);
     if (!is_made && row["name"].cast<std::string>().empty()) row["name"] = named.name;
     found.append(row);
@@ -184,9 +185,9 @@ py::list explain_query(const CompileUnit& unit, const std::string& query, bool c
 
 py::list explain_all(const CompileUnit& unit) {
   py::list rows;
-  Inquiry inquiry(*unit.propagated, unit.context.provenance);
+  ExplanationContext context(*unit.propagated, unit.context.provenance);
   for (const ValueId value : values_of_main(*unit.propagated)) {
-    py::dict row = explain_value(unit, inquiry, value, false);
+    py::dict row = explain_value(unit, context, value, false);
     row["number"] = value.index;
     rows.append(row);
   }

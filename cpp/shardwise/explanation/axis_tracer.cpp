@@ -26,53 +26,56 @@ const PathEntry* AxisPath::at(size_t step) const {
   return path->last.get();
 }
 
-// A way may be as long as the program, so it is followed with a stack of its own.
-const std::vector<AxisOrigin>& AxisTracer::origins(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) {
-  const Spot start = spot(holder, dim, axis, time);
-  std::vector<Spot> stack{start};
+AxisTracer::AxisTracer(const Module& module, AxisHistory& history, const Mesh& mesh)
+    : module_(module), context_(module.context()), history_(history), mesh_(mesh) {
+  paths_->emplace_back();
+}
+
+// A path may be as long as the program: an explicit stack follows it.
+const std::vector<AxisOrigin>& AxisTracer::origins(const TensorRef& tensor, size_t dim, const AxisRef& axis,
+                                                   size_t time) {
+  const HeldAxis start = held(tensor, dim, axis, time);
+  std::vector<std::pair<HeldAxis, std::optional<Predecessors>>> stack{{start, std::nullopt}};
   while (!stack.empty()) {
-    const Spot at = stack.back();
+    const HeldAxis at = stack.back().first;
     if (origins_.contains(at)) {
       stack.pop_back();
-      continue;
+    } else if (!stack.back().second) {
+      const Predecessors& before = stack.back().second.emplace(predecessors(at));
+      const std::vector<Predecessor> list = before.list;  // the stack grows
+      for (const Predecessor& one : std::views::reverse(list)) stack.emplace_back(one.held, std::nullopt);
+    } else {
+      origins_.emplace(at, merged_origins(at, *stack.back().second));
+      stack.pop_back();
     }
-    const Back& back = step_back(at);
-    const size_t size = stack.size();
-    for (const Before& before : std::views::reverse(back.before)) {
-      if (!origins_.contains(before.spot)) stack.push_back(before.spot);
-    }
-    if (stack.size() > size) continue;
-    stack.pop_back();
-    origins_.emplace(at, merged(at, back));
-    backs_.erase(at);
   }
   return origins_.at(start);
 }
 
-// Digits that came the same way from the same annotation are one axis.
-std::vector<AxisOrigin> AxisTracer::merged(const Spot& at, const Back& back) {
+// Digits that came along the same path from the same annotation are one axis.
+std::vector<AxisOrigin> AxisTracer::merged_origins(const HeldAxis& at, const Predecessors& before) {
   std::vector<AxisOrigin> found;
   const auto add = [&](AxisOrigin origin) {
     AxisOrigin* last = found.empty() ? nullptr : &found.back();
     if (last != nullptr && can_merge(last->axis, origin.axis) && last->origin == origin.origin &&
-        last->path->way == origin.path->way) {
+        last->path->route == origin.path->route) {
       last->axis.size *= origin.axis.size;
     } else {
       found.push_back(std::move(origin));
     }
   };
   const auto shared = [&](const AxisPath* path) { return std::shared_ptr<const AxisPath>(paths_, path); };
-  const auto dim = static_cast<int64_t>(at.dim);
-  if (back.end)
-    add({.axis = at.axis, .axis_text = {}, .dim = dim, .origin = *back.end, .path = shared(&paths_->front())});
-  for (const Before& before : back.before) {
-    for (AxisOrigin origin : origins_.at(before.spot)) {
-      origin.dim = dim;
-      if (before.entry != nullptr) origin.path = shared(extended(*origin.path, before.entry));
+  if (before.annotation) add({.axis = at.axis, .origin = *before.annotation, .path = shared(&paths_->front())});
+  for (const Predecessor& one : before.list) {
+    for (AxisOrigin origin : origins_.at(one.held)) {
+      if (one.entry != nullptr) origin.path = shared(extended(*origin.path, one.entry));
       add(std::move(origin));
     }
   }
-  for (AxisOrigin& one : found) one.axis_text = axis_text(mesh_, one.axis);
+  for (AxisOrigin& one : found) {
+    one.dim = static_cast<int64_t>(at.dim);
+    one.axis_text = axis_text(mesh_, one.axis);
+  }
   return found;
 }
 
@@ -81,42 +84,42 @@ const AxisPath* AxisTracer::extended(const AxisPath& path, const EntryPtr& entry
   longer.before = &path;
   longer.last = entry;
   longer.length = path.length + 1;
-  longer.way =
-      ways_.try_emplace({path.way, entry->op.index, entry->from, entry->to, entry->factor}, &longer).first->second;
+  longer.route =
+      routes_.try_emplace({path.route, entry->op.index, entry->from, entry->to, entry->factor}, &longer).first->second;
   return &longer;
 }
 
-Annotation AxisTracer::annotation_of(const Holder& holder) const {
-  Annotation found{.holder = holder, .op = {}, .text = {}, .location = {}};
-  if (!holder.value) {
+Annotation AxisTracer::annotation_of(const TensorRef& tensor) const {
+  if (!tensor.value) {
     const Function& main = module_.main();
-    found.text = str("result ", holder.result, " of ", main.name);
-    if (holder.result < main.result_locs.size()) {
-      found.location = context_.location_text(main.result_locs[holder.result]);
-    }
-  } else if (const Value& value = module_.value(holder.value); value.op) {
-    describe(value.op, found);
-  } else if (const OpId owner = module_.region(value.region).op;
-             owner && !is_called_region(module_, history_.provenance(), owner)) {
-    describe(owner, found);
-  } else {
-    found.text = argument_text(module_, holder.value);
-    found.location = context_.location_text(value.loc);
+    const LocId loc = tensor.result < main.result_locs.size() ? main.result_locs[tensor.result] : LocId{};
+    return {.tensor = tensor,
+            .text = str("result ", tensor.result, " of ", main.name),
+            .location = loc ? context_.location_text(loc) : std::string()};
   }
+  const Value& value = module_.value(tensor.value);
+  const OpId owner = value.op ? value.op : module_.region(value.region).op;
+  if (!value.op && (!owner || is_called_region(module_, history_.provenance(), owner))) {
+    return {
+        .tensor = tensor, .text = argument_text(module_, tensor.value), .location = context_.location_text(value.loc)};
+  }
+  Annotation found = annotation_of(owner);
+  found.tensor = tensor;
+  found.op = {};
   return found;
 }
 
 Annotation AxisTracer::annotation_of(OpId op) const {
-  Annotation found{.holder = {}, .op = op, .text = {}, .location = {}};
-  describe(op, found);
-  return found;
+  return {.op = op,
+          .text = shown_op(module_, history_.provenance(), op),
+          .location = context_.location_text(module_.op(op).loc)};
 }
 
-Annotation AxisTracer::said_by(const PropagationStep& step) const {
+Annotation AxisTracer::annotation_by(const PropagationStep& step) const {
   const auto regions = module_.regions(step.op);
   if (module_.op(step.op).def->flow == nullptr || regions.empty()) return annotation_of(shown(step.op));
   const std::vector<ValueId>& arguments = module_.region(regions[0]).arguments;
-  return step.tensor < arguments.size() ? annotation_of(Holder{arguments[step.tensor]}) : annotation_of(step.op);
+  return step.tensor < arguments.size() ? annotation_of(TensorRef{arguments[step.tensor]}) : annotation_of(step.op);
 }
 
 OpId AxisTracer::shown(OpId op) const {
@@ -126,37 +129,26 @@ OpId AxisTracer::shown(OpId op) const {
   return owner.op ? owner.op : module_.region(owner.region).op;
 }
 
-void AxisTracer::describe(OpId op, Annotation& annotation) const {
-  annotation.text = shown_op(module_, history_.provenance(), op);
-  annotation.location = context_.location_text(module_.op(op).loc);
-}
-
-const AxisTracer::Back& AxisTracer::step_back(const Spot& at) {
-  const auto known = backs_.find(at);
-  return known != backs_.end() ? known->second : backs_.emplace(at, find_back(at)).first->second;
-}
-
-AxisTracer::Back AxisTracer::find_back(const Spot& at) {
-  const size_t arrival = at.arrival;
-  if (arrival == history_.now()) return {.end = annotation_of(at.holder), .before = {}};
-  const PropagationStep& step = history_.steps()[arrival];
-  if (step.round == PropagationStep::kByPriority) return {.end = annotation_of(at.holder), .before = {}};
-  Back back;
+AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {
+  const Predecessors annotated{.annotation = annotation_of(at.tensor)};
+  if (at.arrival == history_.now()) return annotated;
+  const PropagationStep& step = history_.steps()[at.arrival];
+  if (step.round == PropagationStep::kByPriority) return annotated;
+  Predecessors found;
   if (is_group(step.op)) {
-    const std::optional<Spot> member = other_member(at, arrival);
-    if (!member) return {.end = annotation_of(at.holder), .before = {}};
-    back.before.push_back({*member, std::make_shared<PathEntry>(entry(arrival, {}, at.dim))});
-    return back;
+    const std::optional<HeldAxis> member = member_with_axis(at);
+    if (!member) return annotated;
+    found.list.push_back({*member, std::make_shared<PathEntry>(entry(at.arrival, {}, at.dim))});
+    return found;
   }
-  if (step.op && module_.op(step.op).def->flow != nullptr) return {.end = said_by(step), .before = {}};
-  const size_t begin = history_.visit_begin(arrival);
-  for (const AxisSource& source : history_.sources(arrival, at.dim, at.axis)) {
+  if (step.op && module_.op(step.op).def->flow != nullptr) return {.annotation = annotation_by(step)};
+  const size_t begin = history_.visit_begin(at.arrival);
+  for (const AxisSource& source : history_.sources(at.arrival, at.dim, at.axis)) {
     EntryPtr between;
-    if (!source.own && step.op) between = std::make_shared<PathEntry>(entry(arrival, source, at.dim));
-    back.before.push_back({spot(source.holder, source.dim, source.axis, begin), std::move(between)});
+    if (!source.own && step.op) between = std::make_shared<PathEntry>(entry(at.arrival, source, at.dim));
+    found.list.push_back({held(source.from, source.dim, source.axis, begin), std::move(between)});
   }
-  if (back.before.empty()) back.end = annotation_of(at.holder);
-  return back;
+  return found.list.empty() ? annotated : found;
 }
 
 void AxisTracer::find_groups() {
@@ -178,61 +170,58 @@ OpId AxisTracer::disagreeing_group(OpId op) {
   return group == groups_.end() ? OpId{} : group->second;
 }
 
-std::optional<AxisTracer::Spot> AxisTracer::other_member(const Spot& at, size_t arrival) {
-  const PropagationStep& step = history_.steps()[arrival];
+// Members without a sharding begin with that of the members that have one.
+std::optional<AxisTracer::HeldAxis> AxisTracer::member_with_axis(const HeldAxis& at) {
+  const PropagationStep& step = history_.steps()[at.arrival];
   find_groups();
   for (const ValueId value : members_[module_.attrs(step.op).get_int("group_id")]) {
-    const Holder member{value, 0};
-    if (value == step.value || !history_.has(history_.at(member, arrival), at.dim, at.axis)) continue;
-    return spot(member, at.dim, at.axis, arrival);
+    const TensorRef member{value, 0};
+    if (value == step.value || !history_.has(history_.at(member, at.arrival), at.dim, at.axis)) continue;
+    return held(member, at.dim, at.axis, at.arrival);
   }
   return std::nullopt;
 }
 
+// Step `s`, which brought the axis to `dim` from `source`.
 PathEntry AxisTracer::entry(size_t s, const AxisSource& source, size_t dim) {
   const PropagationStep& step = history_.steps()[s];
-  const OpId op = shown(step.op);
-  const bool is_edge = op != step.op;
-  PathEntry entry{.op = op,
-                  .value = shown_name(module_, op),
+  const OpId made_for = disagreeing_group(step.op), op = made_for ? made_for : shown(step.op);
+  PathEntry entry{.op = shown(step.op),
+                  .value = made_for ? shown_name(module_, module_.operands(op)[0]) : shown_name(module_, op),
                   .name = shown_op(module_, history_.provenance(), op),
                   .location = context_.location_text(module_.op(op).loc),
                   .from = {},
                   .to = {},
-                  .factor = {},
+                  .factor = factor_symbol(source.factor),
                   .round = step.round,
                   .priority = history_.priority(s)};
-  if (is_group(op)) {
+  if (is_group(step.op)) {
     entry.from = str("another member, dim ", dim);
     entry.to = str("a member, dim ", dim);
+    entry.factor = {};
     entry.round = 0;
     entry.priority = 0;
-    return entry;
-  }
-  if (const OpId group = disagreeing_group(op)) {
+  } else if (made_for) {
     const auto place = [&](size_t tensor, size_t of_dim) {
-      const int64_t id = module_.attrs(group).get_int("group_id");
+      const int64_t id = module_.attrs(op).get_int("group_id");
       return tensor == 0 ? str("a member of group ", id, ", which disagrees, dim ", of_dim)
                          : str("its users, dim ", of_dim);
     };
-    entry.value = shown_name(module_, module_.operands(group)[0]);
-    entry.name = module_.op(group).def->name;
-    entry.location = context_.location_text(module_.op(group).loc);
     entry.from = place(source.tensor, source.dim);
     entry.to = place(step.tensor, dim);
-    entry.factor = factor_symbol(source.factor);
-    return entry;
+  } else if (op != step.op) {
+    entry.from = edge_text(op, source.from.value, source.dim);
+    entry.to = edge_text(op, history_.tensors(step.op)[step.tensor].value, dim);
+  } else {
+    const size_t operands = module_.operands(op).size();
+    entry.from = tensor_text(operands, source.tensor, source.dim);
+    entry.to = tensor_text(operands, step.tensor, dim);
   }
-  const size_t operands = module_.operands(step.op).size();
-  entry.from =
-      is_edge ? place_text(op, source.holder.value, source.dim) : tensor_text(operands, source.tensor, source.dim);
-  entry.to = is_edge ? place_text(op, history_.tensors(step.op)[step.tensor].value, dim)
-                     : tensor_text(operands, step.tensor, dim);
-  entry.factor = factor_symbol(source.factor);
   return entry;
 }
 
-std::string AxisTracer::place_text(OpId op, ValueId value, size_t dim) const {
+// A value as a tensor of an op with regions.
+std::string AxisTracer::edge_text(OpId op, ValueId value, size_t dim) const {
   const Value& known = module_.value(value);
   const auto operands = module_.operands(op);
   const std::string_view body = is_called_region(module_, history_.provenance(), op) ? "its function" : "its region";

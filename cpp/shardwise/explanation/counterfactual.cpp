@@ -16,97 +16,91 @@
 namespace shardwise {
 namespace {
 
-// Operand `operand` of an op, or what a region returns there.
-struct Use {
-  OpId op;
-  size_t operand = 0;
-  RegionId region = {};
+// Finds the values of one propagated program in another one. Propagation creates values, as it copies constants and
+// constrains members of groups: they are found through their first user.
+class Counterparts {
+ public:
+  Counterparts(const Module& before, const Module& propagated) : before_(before), propagated_(propagated) {
+    find_first_uses(propagated.main().body);
+  }
+
+  // None if there is none.
+  ValueId find(ValueId value, const Module& other) const {
+    if (!is_created(value)) return value;
+    const auto use = first_uses_.find(value);
+    if (use == first_uses_.end()) {
+      const OpId op = propagated_.value(value).op;
+      const bool is_constraint = op && propagated_.op(op).def->traits.constraint;
+      const ValueId constrained = is_constraint ? propagated_.operands(op)[0] : value;
+      return is_created(constrained) ? ValueId{} : constrained;
+    }
+    auto [user, region, operand] = use->second;
+    if (user && user.index >= before_.op_count()) {
+      const ValueId result = find(propagated_.result(user), other);
+      user = result ? other.value(result).op : OpId{};
+      if (!user) return {};
+    }
+    const auto operands = user ? other.operands(user) : std::span<const ValueId>(other.region(region).results);
+    return operand < operands.size() ? operands[operand] : ValueId{};
+  }
+
+ private:
+  struct Use {
+    OpId op;  // none: a result of the region
+    RegionId region;
+    size_t operand = 0;
+  };
+  bool is_created(ValueId value) const { return value.index >= before_.value_count(); }
+  void add_uses(OpId op, RegionId region, std::span<const ValueId> operands) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (is_created(operands[k])) first_uses_.try_emplace(operands[k], Use{op, region, k});
+    }
+  }
+  void find_first_uses(RegionId region) {
+    for (const OpId op : propagated_.region(region).ops) {
+      add_uses(op, region, propagated_.operands(op));
+      for (const RegionId inner : propagated_.regions(op)) find_first_uses(inner);
+    }
+    add_uses({}, region, propagated_.region(region).results);
+  }
+
+  const Module& before_;
+  const Module& propagated_;
+  std::unordered_map<ValueId, Use> first_uses_;  // of created values
 };
 
-// By value that propagation made: its first use.
-void find_first_uses(const Module& module, RegionId region, uint32_t first_made,
-                     std::unordered_map<ValueId, Use>& uses) {
-  for (const OpId op : module.region(region).ops) {
-    const auto operands = module.operands(op);
-    for (size_t k = 0; k < operands.size(); ++k) {
-      if (operands[k].index >= first_made) uses.try_emplace(operands[k], Use{op, k, {}});
-    }
-    for (const RegionId inner : module.regions(op)) find_first_uses(module, inner, first_made, uses);
-  }
-  const std::vector<ValueId>& results = module.region(region).results;
-  for (size_t k = 0; k < results.size(); ++k) {
-    if (results[k].index >= first_made) uses.try_emplace(results[k], Use{{}, k, region});
-  }
-}
-
-// What stands for a value of one propagated program in another one: itself, where the program had it before; for a
-// value that propagation made, as it copies constants and puts constraints on members of a group, what its first user
-// uses there instead, or what a constraint without users is on. Nothing, where there is no such value.
-ValueId counterpart(const Module& before, const Module& propagated, const Module& other, ValueId value) {
-  const auto is_made = [&](ValueId known) { return known.index >= before.value_count(); };
-  if (!is_made(value)) return value;
-  std::unordered_map<ValueId, Use> uses;
-  find_first_uses(propagated, propagated.main().body, static_cast<uint32_t>(before.value_count()), uses);
-  const OpId maker = propagated.value(value).op;
-  if (!uses.contains(value) && maker && propagated.op(maker).def->traits.constraint) {
-    const ValueId constrained = propagated.operands(maker)[0];
-    return is_made(constrained) ? ValueId{} : constrained;
-  }
-  std::vector<size_t> way;  // of operands, from an op or region that both programs have to the value
-  Use use;
-  do {
-    const auto found = uses.find(value);
-    if (found == uses.end()) return {};
-    use = found->second;
-    way.push_back(use.operand);
-    if (!use.op || use.op.index < before.op_count()) break;
-    value = propagated.result(use.op);
-  } while (is_made(value));
-  OpId user = use.op;
-  for (;; way.pop_back()) {
-    const std::span<const ValueId> operands =
-        user ? other.operands(user) : std::span<const ValueId>(other.region(use.region).results);
-    if (way.back() >= operands.size()) return {};
-    value = operands[way.back()];
-    if (way.size() == 1) return value;
-    user = other.value(value).op;
-    if (!user) return {};
-  }
-}
-
-// What belongs to what a manual computation computes: the axes that its ops do not see. The rest can be left open.
-TensorSharding manual_part(const TensorSharding& said, const AxesAttr& manual) {
-  const auto is_seen = [&](const AxisRef& axis) {
-    return std::ranges::none_of(manual.axes,
-                                [&](const RawAxisRef& name) { return said.mesh->find_axis(name.name) == axis.axis; });
+// The part of an annotation that a manual computation computes with: axes that its ops do not see. The rest can go.
+TensorSharding manual_part(const TensorSharding& annotation, const AxesAttr& manual) {
+  const auto is_free = [&](const AxisRef& axis) {
+    return std::ranges::none_of(
+        manual.axes, [&](const RawAxisRef& name) { return annotation.mesh->find_axis(name.name) == axis.axis; });
   };
-  TensorSharding left = said;
+  TensorSharding left = annotation;
   for (DimSharding& dim : left.dims) {
-    std::erase_if(dim.axes, is_seen);
+    std::erase_if(dim.axes, is_free);
     dim.open = true;
   }
-  std::erase_if(left.replicated, is_seen);
+  std::erase_if(left.replicated, is_free);
   return left;
 }
 
-// Of one value.
 bool remove_from(Module& module, ValueId value) {
   const OpId op = module.value(value).op;
   const OpId owner = op ? op : module.region(module.value(value).region).op;
   ShardingId& sharding = module.value(value).sharding;
-  const TensorSharding said = module.context().sharding(sharding);
+  const TensorSharding annotation = module.context().sharding(sharding);
+  ShardingId left;
   if (const auto* manual = owner ? module.attrs(owner).find<AxesAttr>("manual_axes") : nullptr) {
-    const ShardingId left = module.context().intern(manual_part(said, *manual));
-    return std::exchange(sharding, left) != left;
+    left = module.context().intern(manual_part(annotation, *manual));
+  } else if (op && module.op(op).def->traits.constraint) {
+    left = module.context().intern(TensorSharding::open(annotation.mesh, annotation.ndim()));
   }
-  const bool is_constraint = op && module.op(op).def->traits.constraint;
-  sharding = is_constraint ? module.context().intern(TensorSharding::open(said.mesh, said.ndim())) : ShardingId{};
-  return true;
+  return std::exchange(sharding, left) != left;
 }
 
-// A function that is called in several places has a copy in each: what its text says of a value it says of all.
-std::vector<ValueId> copies_of(const Module& module, ValueId value) {
-  std::vector<ValueId> copies;
+// The value, and its copies where its function is called in several places: an annotation in the text is of all.
+std::vector<ValueId> with_copies(const Module& module, ValueId value) {
+  std::vector<ValueId> copies{value};
   if (!shown_name(module, value).starts_with('@')) return copies;
   for (uint32_t v = 1; v < module.value_count(); ++v) {
     const Value &known = module.value(value), &other = module.value(ValueId{v});
@@ -117,12 +111,10 @@ std::vector<ValueId> copies_of(const Module& module, ValueId value) {
   return copies;
 }
 
-// The member leaves the group, in all copies of its function.
+// Removes the member from the group, in all copies of its function.
 void leave_group(Module& module, OpId group) {
-  const ValueId member = module.operands(group)[0];
+  const std::vector<ValueId> members = with_copies(module, module.operands(group)[0]);
   const LocId loc = module.op(group).loc;
-  std::vector<ValueId> members = copies_of(module, member);
-  members.push_back(member);
   const auto leaves = [&](OpId op) {
     return op == group || (module.op(op).def->traits.sharding_group && module.op(op).loc == loc &&
                            std::ranges::find(members, module.operands(op)[0]) != members.end());
@@ -133,75 +125,72 @@ void leave_group(Module& module, OpId group) {
   });
 }
 
-// Takes the annotation away; where it cannot go, why. What is said of a value behind a data-flow edge that propagation
-// made is what the user said of the owner; of a copied constant, what was said of the constant.
-std::string remove(Module& module, const Module& propagated, const Annotation& annotation) {
-  const std::string handed_on = "it hands on what others say", computed = "it belongs to what it computes";
-  if (annotation.op) {
-    if (annotation.op.index >= module.op_count()) return handed_on;
-    const Traits& traits = module.op(annotation.op).def->traits;
+// Removes the annotation. Returns why it cannot, or "". The annotation of a data-flow edge is that of its owner, the
+// annotation of a copied constant that of the constant.
+std::string remove(Module& module, const Module& propagated, const Counterparts& counterparts,
+                   const Annotation& annotation) {
+  const std::string passed_on = "it hands on what others say", computed = "it belongs to what it computes";
+  if (const OpId op = annotation.op) {
+    if (op.index >= module.op_count()) return passed_on;
+    const Traits& traits = module.op(op).def->traits;
     if (traits.sharding_group) {
-      leave_group(module, annotation.op);
+      leave_group(module, op);
       return {};
     }
-    if (!traits.constraint) {
-      return module.attrs(annotation.op).find<AxesAttr>("manual_axes") != nullptr ? computed : handed_on;
-    }
+    if (!traits.constraint) return module.attrs(op).find<AxesAttr>("manual_axes") != nullptr ? computed : passed_on;
   }
-  ValueId value = annotation.op ? module.result(annotation.op) : annotation.holder.value;
+  ValueId value = annotation.op ? module.result(annotation.op) : annotation.tensor.value;
   if (!value) {
     std::vector<ShardingId>& shardings = module.main().result_shardings;
-    if (annotation.holder.result >= shardings.size()) return handed_on;
-    shardings[annotation.holder.result] = {};
+    if (annotation.tensor.result >= shardings.size()) return passed_on;
+    shardings[annotation.tensor.result] = {};
     return {};
   }
   if (value.index >= module.value_count()) {
-    const OpId made = propagated.value(value).op;
-    const bool is_edge = made && propagated.op(made).def->traits.data_flow_edge;
-    value = is_edge ? propagated.operands(made)[0] : counterpart(module, propagated, module, value);
+    const OpId op = propagated.value(value).op;
+    const bool is_edge = op && propagated.op(op).def->traits.data_flow_edge;
+    value = is_edge ? propagated.operands(op)[0] : counterparts.find(value, module);
   }
-  if (!value || value.index >= module.value_count() || !module.value(value).sharding) return handed_on;
-  bool removed = remove_from(module, value);
-  for (const ValueId copy : copies_of(module, value)) {
+  if (!value || value.index >= module.value_count() || !module.value(value).sharding) return passed_on;
+  bool removed = false;
+  for (const ValueId copy : with_copies(module, value)) {
     if (module.value(copy).sharding) removed = remove_from(module, copy) || removed;
   }
-  return removed ? std::string() : computed;  // only of a manual computation something may be left
+  return removed ? std::string() : computed;  // only a manual computation may keep all
 }
 
-}  // namespace
-
-Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
-                       const Annotation& annotation, ValueId value) {
-  Module changed = module;
+Counterfactual without(const Module& module, const Module& propagated, const Counterparts& counterparts,
+                       const Pass& pass, const CompileOptions& options, const Annotation& annotation, ValueId value) {
+  Module edited = module;
   PassContext context{.options = options};
-  Counterfactual found{.without = annotation, .sharding = {}, .others = 0, .why_not = {}};
-  found.why_not = remove(changed, propagated, annotation);
+  Counterfactual found{.without = annotation};
+  found.why_not = remove(edited, propagated, counterparts, annotation);
   if (!found.why_not.empty()) return found;
-  const auto first_made = static_cast<uint32_t>(module.value_count());
-  // The last annotation may be all that the mesh is known from: then nothing is split. A level of propagation gives
-  // such values no sharding.
-  const bool has_mesh = program_mesh(changed) != nullptr;
-  const bool gives_all = pass.run == kPropagate.run;
-  if (has_mesh) changed = pass.run(std::move(changed), context);
-  Context& shardings = module.context();
-  const auto sharding = [&](ValueId of, ValueId there) {
-    const ShardingId known = propagated.value(of).sharding;
-    if (has_mesh || !known || !gives_all) return changed.value(there).sharding;
-    const MeshPtr& mesh = shardings.sharding(known).mesh;
-    return shardings.intern(TensorSharding::fully_replicated(mesh, shardings.sharding(known).ndim()));
+  // The last annotation may be the only place of the mesh: then `propagate` would split nothing, and its levels would
+  // leave values without shardings.
+  const bool has_mesh = program_mesh(edited) != nullptr;
+  if (has_mesh) edited = pass.run(std::move(edited), context);
+  const auto changed = [&](ValueId here, ValueId there) {
+    const ShardingId now = propagated.value(here).sharding, then = edited.value(there).sharding;
+    if (has_mesh || !now || pass.run != kPropagate.run) return std::pair(then != now, then);
+    const TensorSharding& sharding = module.context().sharding(now);
+    const TensorSharding unsharded = TensorSharding::fully_replicated(sharding.mesh, sharding.ndim());
+    const ShardingId replicated = module.context().intern(unsharded);
+    return std::pair(replicated != now, replicated);
   };
-  const ValueId there = counterpart(module, propagated, changed, value);
+  const ValueId there = counterparts.find(value, edited);
   if (!there) {
     found.why_not = "the value is there because of it";
     return found;
   }
-  if (const ShardingId id = sharding(value, there)) found.sharding = short_text(shardings.sharding(id));
-  for (const ValueId other : values_of_main(propagated)) {
-    if (other.index >= first_made || other == value) continue;
-    if (sharding(other, other) != propagated.value(other).sharding) ++found.others;
-  }
+  if (const ShardingId id = changed(value, there).second) found.sharding = short_text(module.context().sharding(id));
+  found.others = std::ranges::count_if(values_of_main(propagated), [&](ValueId other) {
+    return other != value && other.index < module.value_count() && changed(other, other).first;
+  });
   return found;
 }
+
+}  // namespace
 
 std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
                                             const CompileOptions& options, const Explanation& explanation) {
@@ -214,9 +203,21 @@ std::vector<Counterfactual> counterfactuals(const Module& module, const Module& 
     for (const AxisOrigin& winner : lost.winner) add(winner.origin);
     if (lost.closed_by) add(*lost.closed_by);
   }
+  const auto name_of = [&](const Annotation& annotation) {
+    if (annotation.op) return shown_name(propagated, annotation.op);
+    return annotation.tensor.value ? shown_name(propagated, annotation.tensor.value) : std::string();
+  };
+  const Counterparts counterparts(module, propagated);
   std::vector<Counterfactual> found;
   for (const Annotation& annotation : annotations) {
-    found.push_back(without(module, propagated, pass, options, annotation, explanation.value));
+    Counterfactual one = without(module, propagated, counterparts, pass, options, annotation, explanation.value);
+    // One annotation may be found through several tensors, such as the copies of a constant.
+    const bool is_known = std::ranges::any_of(found, [&](const Counterfactual& known) {
+      return name_of(known.without) == name_of(annotation) && known.without.text == annotation.text &&
+             known.without.location == annotation.location && known.sharding == one.sharding &&
+             known.others == one.others && known.why_not == one.why_not;
+    });
+    if (!is_known) found.push_back(std::move(one));
   }
   return found;
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an annotation does: the program propagated again without it, by the same pass.
+// What an annotation changes: the program propagated again without it, by the same pass, compared value by value.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //
-//   without(module, propagated, kPropagate, options, {argument x}, %0)     %0: [{}, {}]; 3 other values change
+//   counterfactuals(module, propagated, kPropagate, options, explanation of %0)
+//       without argument %x: [{}, {}]; 3 other values change
 //
-// `module` is what the pass was given (`propagate`, or one that is a level of it), so that values and ops have the
-// numbers that an explanation of its result has.
+// `module` is the pass's input, so its values and ops have the numbers of the propagated program. `pass` is `propagate`
+// or one of its levels.
 #pragma once
-
-#include <optional>
 
 #include "shardwise/explanation/explain.h"
 #include "shardwise/ir/pass.h"
@@ -19,17 +18,12 @@ namespace shardwise {
 
 struct Counterfactual {
   Annotation without;
-  std::string sharding;  // of the value then
-  int64_t others = 0;    // values of the program that would be sharded otherwise, without this one
-  std::string why_not;   // there is no such program, or the value is not in it: then nothing is counted
+  std::string sharding = {};  // of the value
+  int64_t others = 0;         // other values whose shardings change
+  std::string why_not = {};   // why the annotation cannot be removed, or why the value would not exist
 };
 
-// What belongs to what an op computes cannot go, as the manual axes of a manual computation; what its shardings say
-// besides can. A member of a sharding group leaves it.
-Counterfactual without(const Module& module, const Module& propagated, const Pass& pass, const CompileOptions& options,
-                       const Annotation& annotation, ValueId value);
-
-// One for every annotation that the value's axes come from, or that kept an axis from it.
+// One for each annotation that the value's axes come from, or that kept an axis from it.
 std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
                                             const CompileOptions& options, const Explanation& explanation);
 

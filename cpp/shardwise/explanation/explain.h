@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a value is sharded as it is: for every axis the annotation that it comes from and the ops between; for every axis
-// that a neighbour has and the value has not, what kept it away.
+// Why a value is sharded as it is: for each axis the annotation that it comes from and the ops between; for each axis
+// that a neighbor has and the value does not, what kept it away.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
@@ -14,24 +14,22 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/explanation/inquiry.h"
-#include "shardwise/explanation/lost_axis.h"
+#include "shardwise/explanation/lost_axes.h"
 
 namespace shardwise {
 
 struct Explanation {
   ValueId value;
-  std::string name;      // in its text, or given by sw.name or loc("h"(…)), or ""
-  std::string sharding;  // final, as text
-  std::vector<AxisOrigin> axes;
-  std::vector<LostAxis> lost;
-  // Of a value that nothing splits: an annotation of it that would (suggested_sharding.h), and the one that it has now
-  // and that this would have to take the place of.
-  std::optional<TensorSharding> suggestion;
-  std::optional<Annotation> to_change;
+  std::string name = {};      // in its text, or given by sw.name or loc("h"(…)), or ""
+  std::string sharding = {};  // final, as text
+  std::vector<AxisOrigin> axes = {};
+  std::vector<LostAxis> lost = {};
+  // For an unsharded value: a suggested annotation, and the existing one that it would replace.
+  std::optional<TensorSharding> suggestion = {};
+  std::optional<Annotation> to_change = {};
 };
 
-Explanation explain(Inquiry& inquiry, ValueId value);
+Explanation explain(ExplanationContext& context, ValueId value);
 Explanation explain(const Module& module, const Provenance& provenance, ValueId value);
 
 }  // namespace shardwise

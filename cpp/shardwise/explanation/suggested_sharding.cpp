@@ -8,7 +8,7 @@
 namespace shardwise {
 namespace {
 
-// The axes of the mesh that the op handles itself, as a manual computation does.
+// The axes of the mesh that the op computes with itself, as a manual computation does.
 void append_manual_axes(const Module& module, OpId op, const Mesh& mesh, AxisList& axes) {
   const auto* names = module.attrs(op).find<AxesAttr>("manual_axes");
   if (names == nullptr) return;
@@ -17,7 +17,7 @@ void append_manual_axes(const Module& module, OpId op, const Mesh& mesh, AxisLis
   }
 }
 
-// Those of the op that made the value, too: an axis that splits what it gives splits what its region returns.
+// Also those of the op that defines the value: an axis that splits its result splits its region's result.
 AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) {
   AxisList axes;
   const Value& value = module.value(id);
@@ -45,13 +45,13 @@ std::optional<AxisRef> best_axis(const Mesh& mesh, int64_t dim, const AxisList& 
 }  // namespace
 
 std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId value, const TensorSharding& now,
-                                                 const TensorSharding* said) {
+                                                 const TensorSharding* annotation) {
   const Dims& shape = module.type(value).shape;
   const auto dim = std::ranges::max_element(shape);
   if (dim == shape.end() || *dim < 2) return std::nullopt;
   const Mesh& mesh = *now.mesh;
   AxisList taken = manual_axes_around(module, value, mesh), replicated;
-  for (const TensorSharding* sharding : {&now, said}) {
+  for (const TensorSharding* sharding : {&now, annotation}) {
     if (sharding == nullptr) continue;
     taken.insert(taken.end(), sharding->unreduced.begin(), sharding->unreduced.end());
     replicated.insert(replicated.end(), sharding->replicated.begin(), sharding->replicated.end());
@@ -59,14 +59,14 @@ std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId v
   AxisList kept_out = taken;
   kept_out.insert(kept_out.end(), replicated.begin(), replicated.end());
   std::optional<AxisRef> best = best_axis(mesh, *dim, kept_out);
-  if (!best && said != nullptr) best = best_axis(mesh, *dim, taken);
+  if (!best && annotation != nullptr) best = best_axis(mesh, *dim, taken);
   if (!best) return std::nullopt;
   TensorSharding sharding = TensorSharding::fully_replicated(now.mesh, now.ndim());
   sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};
-  if (said != nullptr) {
-    sharding.replicated = difference(said->replicated, AxisSpan(&*best, 1));
-    sharding.unreduced = said->unreduced;
-    sharding.reducer = said->reducer;
+  if (annotation != nullptr) {
+    sharding.replicated = difference(annotation->replicated, AxisSpan(&*best, 1));
+    sharding.unreduced = annotation->unreduced;
+    sharding.reducer = annotation->reducer;
   }
   return sharding;
 }

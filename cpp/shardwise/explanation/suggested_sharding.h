@@ -21,6 +21,6 @@ namespace shardwise {
 // used, and the annotation's are kept. When no other axis is left, one axis stops being replicated. Returns none when
 // the value has no dim that can be sharded, or no axis is free.
 std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId value, const TensorSharding& now,
-                                                 const TensorSharding* said);
+                                                 const TensorSharding* annotation);
 
 }  // namespace shardwise

@@ -23,8 +23,8 @@ LocId call_of(const Module& module, LocId loc) {
   return named ? module.context().location(loc).child : loc;
 }
 
-// By value index: whether an op of the same call uses it. np.var records eleven ops, and only the last one's result is
-// what `v = np.var(x)` stores.
+// Marks the values that an op of the same call uses. np.var records eleven ops, and `v = np.var(x)` assigns only the
+// last one's result.
 void mark_inner(const Module& module, const Provenance& provenance, RegionId region, std::vector<bool>& inner) {
   for (OpId op : module.region(region).ops) {
     for (const RegionId nested : module.regions(op)) mark_inner(module, provenance, nested, inner);
@@ -43,14 +43,13 @@ std::vector<bool> inner_values(const Module& module, const Provenance& provenanc
   return inner;
 }
 
-// The body of a reduction is recorded by the call whose result the variable holds; a manual region's by calls of its
-// own.
+// The body of a reduction is recorded by the call that is assigned to the variable; a manual region's by other calls.
 bool has_own_call(const Module& module, OpId op) {
   const OpId around = module.region(module.op(op).parent).op;
   return !around || call_of(module, module.op(op).loc) != call_of(module, module.op(around).loc);
 }
 
-// A value's names, the one to show first: those in the text; the one it was given; the variable that it was stored to.
+// A value's names, the one to show first: those in the text, the one given to it, the variable assigned.
 std::vector<std::string> names_of(const Module& module, ValueId id, const std::vector<bool>& inner) {
   std::vector<std::string> names;
   const Context& context = module.context();
@@ -71,7 +70,7 @@ std::vector<std::string> names_of(const Module& module, ValueId id, const std::v
   return names;
 }
 
-bool is_called_so(const std::vector<std::string>& names, const std::string& query) {
+bool matches_name(const std::vector<std::string>& names, const std::string& query) {
   return std::ranges::any_of(names,
                              [&](const std::string& name) { return name == query || name.starts_with(query + "#"); });
 }
@@ -84,7 +83,7 @@ void append_values(const Module& module, RegionId region, std::vector<ValueId>& 
   }
 }
 
-// "train.py:31" is line 31 of a file of that name, in whatever folder; "Cell In[2], line 6" a line of a notebook.
+// "train.py:31" is line 31 of a file of that name in any folder; "Cell In[2], line 6" a line of a notebook.
 struct Line {
   std::string file;
   int32_t number = 0;
@@ -123,7 +122,7 @@ OpQuery op_of(std::string_view query) {
   return {.name = std::string(query.substr(0, bracket)), .index = index};
 }
 
-bool is_called(std::string_view op, std::string_view name) {
+bool names_op(std::string_view op, std::string_view name) {
   return op == name || (op.size() > name.size() && op.ends_with(name) && op[op.size() - name.size() - 1] == '.');
 }
 
@@ -136,7 +135,7 @@ std::vector<ValueId> values_of_all(const Module& module) {
   return values;
 }
 
-// A text may name an argument of several regions of an op at once, as stablehlo.while's does: they are one to the user.
+// A text may name an argument of several regions of an op at once, as with stablehlo.while: users see one value.
 bool is_named_before(const Module& module, ValueId id, std::set<std::pair<OpId, LocId>>& named) {
   const Value& value = module.value(id);
   const OpId owner = value.op ? OpId{} : module.region(value.region).op;
@@ -149,7 +148,7 @@ std::vector<ValueId> results_of(const Module& module, const Provenance& provenan
   OpId last;
   for (const ValueId value : values_of_all(module)) {
     const OpId op = module.value(value).op;
-    if (!op || !is_called(shown_op(module, provenance, op), query.name)) continue;
+    if (!op || !names_op(shown_op(module, provenance, op), query.name)) continue;
     if (last && op != last) ++index;
     last = op;
     if (!query.index || *query.index == index) found.push_back(value);
@@ -178,7 +177,7 @@ std::vector<NamedValue> find_values(const Module& module, const Provenance& prov
     found.push_back({value, names.empty() ? std::string() : names.front()});
   };
   for (const ValueId value : values) {
-    if (is_called_so(names_of(module, value, inner), query)) add(value);
+    if (matches_name(names_of(module, value, inner), query)) add(value);
   }
   if (!found.empty()) return found;
   if (const std::optional<Line> line = line_of(query)) {
@@ -197,7 +196,7 @@ std::vector<std::string> meanings(const Module& module, const std::string& query
     const std::string given = module.context().name_of(loc_of(module, value));
     const std::optional<TextNames> text = text_names(given);
     if (!text) continue;
-    if (!is_called_so({name_in_text(text->names, module.value(value).op ? module.value(value).index : 0)}, query))
+    if (!matches_name({name_in_text(text->names, module.value(value).op ? module.value(value).index : 0)}, query))
       continue;
     std::string meaning = in_full(text->function, query);
     if (std::ranges::find(found, meaning) == found.end()) found.push_back(std::move(meaning));

@@ -5,9 +5,9 @@
 //
 //   h = np.tanh(x @ w)          # train.py:31
 //
-//   find_values(module, provenance, "h")                the value stored to h; also names given by sw.name
+//   find_values(module, provenance, "h")                the value assigned to h; also names given by sw.name
 //   find_values(module, provenance, "dot_general")      the results of all these ops; "dot_general[0]": of the first
-//   find_values(module, provenance, "train.py:31")      all that the line made
+//   find_values(module, provenance, "train.py:31")      all values of the line
 //
 // A text has its own names, separate for each function (ParseOptions::name_values):
 //
@@ -39,15 +39,15 @@ std::vector<std::string> meanings(const Module& module, const std::string& query
 std::vector<std::string> value_names(const Module& module);                             // sorted
 std::vector<std::string> op_names(const Module& module, const Provenance& provenance);  // of main, sorted
 
-// "stablehlo.tanh"; a call that stands in the program as a region is "func.call".
+// "stablehlo.tanh"; "func.call" for a call that is represented as a region.
 std::string shown_op(const Module& module, const Provenance& provenance, OpId op);
 bool is_called_region(const Module& module, const Provenance& provenance, OpId op);
 
-// Whether propagation put it behind a member of a group whose members disagree: nobody wrote it, and the name in its
-// location is the member's.
+// Whether propagation created it for a member of a group whose members disagree. The name in its location is the
+// member's.
 bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value);
 
-// Arguments and results of main; those of regions behind those of their op.
+// Arguments and results of main; those of regions follow those of their op.
 std::vector<ValueId> values_of_main(const Module& module);
 
 }  // namespace shardwise

@@ -30,13 +30,14 @@ struct PropagationStep {
   uint32_t tensor = 0;
   ShardingId before = {};
   ShardingId after = {};
-  uint8_t round = 0;      // propagation_rounds.h
-  bool first = true;      // of a visit of the op: the steps of one visit saw the same shardings
-  uint16_t priority = 0;  // a user's, user_priorities.h
+  uint8_t round = 0;  // propagation_rounds.h
+  bool first = true;  // of a visit of the op: the steps of one visit saw the same shardings
+  uint16_t turn = 0;  // of a user's priority, an index of Provenance::priorities
 };
 
 struct Provenance {
   std::vector<PropagationStep> steps;                // in order of time
+  std::vector<int64_t> priorities{0};                // a user's, in the order of their turns (user_priorities.h)
   std::vector<std::pair<OpId, DataFlowEdge>> edges;  // what the steps of data-flow edges connected; in the order of ops
   bool edges_are_sunk = false;              // their ops are gone: what was found out about an edge is said of the owner
   std::vector<ShardingId> initial;          // by value index: what the user wrote

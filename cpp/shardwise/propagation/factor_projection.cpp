@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/propagation/factor_projection.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace shardwise {
@@ -50,6 +51,13 @@ void append_factor_axes(AxisList& dim, const AxisList& axes) {
 }
 
 }  // namespace
+
+size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
+  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
+    if (std::ranges::find(rule.dim(tensor, d), factor) != rule.dim(tensor, d).end()) return d;
+  }
+  return rule.ndim(tensor);
+}
 
 FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) {
   FactorSharding& sharding = tensors_[tensor].factors[factor];

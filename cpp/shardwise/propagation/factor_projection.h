@@ -39,6 +39,9 @@ struct TensorFactors {
   Reducer reducer = Reducer::kNone;
 };
 
+// The dim of a tensor that a factor belongs to.
+size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor);
+
 class FactorProjection {
  public:
   // One sharding per tensor of the rule, operands first. Null means that a tensor has none: it is open.

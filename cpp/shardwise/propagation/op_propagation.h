@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,13 +42,25 @@ class OpPropagation {
     return after(identities_.of(type, 1), {}, true, false, before);
   }
 
+  // One visit once more, of which nothing is remembered, with an observer. With `only` as if the op had only the
+  // observer's tensor, without its own axes of the factor, and the tensor `only`.
+  struct Visit {
+    const ShardingRule& rule;
+    Participation part;
+    bool elementwise = false, conservative = false;
+  };
+  std::span<const uint32_t> replay(const Visit& visit, std::span<const ShardingId> before, AxisObserver& observer,
+                                   std::optional<size_t> only = {});
+
   int64_t distinct() const { return static_cast<int64_t>(cache_.size()); }
 
  private:
   const uint32_t* after(const ShardingRule& rule, Participation part, bool elementwise, bool conservative,
                         std::span<const ShardingId> before);
-  void grow(const ShardingRule& rule, const MeshPtr& mesh, Participation part, bool elementwise,
-            std::span<const ShardingId> before);
+  void grow(const Visit& visit, const MeshPtr& mesh, std::span<const ShardingId> before, std::optional<size_t> only,
+            AxisObserver* observer = nullptr);
+  void hide_all_but(const AxisObserver& observer, size_t only);
+  void observe_dim(AxisObserver& observer) const;
 
   Context& context_;
   FactorPropagation factors_;

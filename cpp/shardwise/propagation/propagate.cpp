@@ -70,7 +70,7 @@ class Propagation {
         queue_(module, graph_, !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty()),
         rules_(module, conservative),
         ops_(module.context(), strategy, conservative),
-        recorder_(provenance.steps),
+        recorder_(provenance),
         column_(module, recorder_),
         setting_(setting) {
     const std::vector<DataFlowEdge> bare = graph_.has_flow() ? bare_edges(module) : std::vector<DataFlowEdge>();
@@ -85,11 +85,11 @@ class Propagation {
   }
 
   void run(Priorities priorities) {
-    UserPriorities user(module_, recorder_.steps());
+    UserPriorities user(module_, recorder_);
     if (priorities == Priorities::kUser) user.hold_back();
     run_rounds(priorities);
     for (const int64_t priority : user.waiting()) {
-      recorder_.priority = priority;
+      recorder_.begin_turn(priority);
       user.release(priority);
       queue_.unsettle_all();
       run_rounds(priorities);

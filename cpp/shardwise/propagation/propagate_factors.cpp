@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace shardwise {
 
@@ -26,8 +27,12 @@ bool begins(AxisSpan shorter, AxisSpan longer) {
 
 namespace {
 
-// Folds the axes of another tensor into `axes`, the longest list that is compatible with all tensors so far. Returns
-// whether a later tensor may still extend it.
+bool reaches_into(const AxisRef& axis, AxisSpan list) {
+  return std::any_of(list.begin(), list.end(), [&](const AxisRef& ref) { return reaches_into(axis, ref); });
+}
+
+// Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
+// later tensor may still make it longer.
 bool fold_compatible(AxisList& axes, AxisSpan other, bool can_expand) {
   const size_t common = std::min(axes.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
@@ -78,9 +83,16 @@ void compatible_axes(AxisList& axes, const FactorProjection& projection, FactorI
   }
 }
 
-bool cut_before(std::optional<AxisRef>& ref, AxisSpan others) {
+// `why` is the observer, where this list is observed; else null. The first blocker of an axis is the answer.
+void block_first(AxisObserver* why, Verdict verdict, FactorId factor, const AxisRef& axis = {}) {
+  if (why != nullptr && why->verdict == Verdict::kTaken) why->block(verdict, factor, axis);
+}
+
+bool cut_before(std::optional<AxisRef>& ref, AxisSpan others, AxisObserver* why, Verdict verdict, FactorId factor) {
   for (const AxisRef& other : others) {
-    ref = prefix_without_overlap(*ref, other);
+    const AxisRef wanted = *ref;
+    ref = prefix_without_overlap(wanted, other);
+    if (ref != wanted) block_first(why, verdict, factor, other);
     if (!ref) return false;
   }
   return true;
@@ -88,19 +100,25 @@ bool cut_before(std::optional<AxisRef>& ref, AxisSpan others) {
 
 // The prefix of `ref` that no other factor of the tensor uses.
 std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const TensorFactors& tensor,
-                                             size_t factor_count, FactorId factor) {
+                                             size_t factor_count, FactorId factor, AxisObserver* why) {
   for (size_t f = 0; f < factor_count; ++f) {
     const FactorSharding& other = tensor.factors[f];
     if (f == factor || !other.mapped) continue;
-    if (!cut_before(ref, other.overflow) || !cut_before(ref, other.axes)) return std::nullopt;
+    for (const AxisList* axes : {&other.overflow, &other.axes}) {
+      if (!cut_before(ref, *axes, why, Verdict::kOtherFactor, static_cast<FactorId>(f))) return std::nullopt;
+    }
   }
   return ref;
 }
 
-// The prefix of `ref` that fits into the factor after axes of product `before`.
-std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const TensorFactors& tensor,
-                                         const FactorSharding& factor, int64_t factor_size, int64_t before) {
-  if (!cut_before(ref, tensor.replicated) || !cut_before(ref, tensor.unreduced)) return std::nullopt;
+// The part of `ref` that the factor itself can take behind axes of product `before`.
+std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const TensorFactors& tensor, FactorId id,
+                                         int64_t factor_size, int64_t before, AxisObserver* why) {
+  const FactorSharding& factor = tensor.factors[id];
+  if (!cut_before(ref, tensor.replicated, why, Verdict::kReplicated, id) ||
+      !cut_before(ref, tensor.unreduced, why, Verdict::kUnreduced, id)) {
+    return std::nullopt;
+  }
   const bool has_already =
       std::any_of(factor.axes.begin(), factor.axes.end(), [&](const AxisRef& own) { return reaches_into(*ref, own); });
   if (has_already) return ref;
@@ -109,9 +127,11 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
     if (factor_size % before == 0) {
       const int64_t common = std::gcd(factor_size / before, ref->size);
       if (common == ref->size) return ref;
+      block_first(why, Verdict::kUneven, id);
       if (common > 1) return AxisRef{ref->axis, ref->pre, common};
     }
   }
+  block_first(why, factor.closed ? Verdict::kClosedDim : Verdict::kUneven, id);
   if (!factor.axes.empty() && begins(factor.axes.back(), *ref)) return factor.axes.back();
   return std::nullopt;
 }
@@ -119,15 +139,22 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
 // Cuts `axes` at the first one of which `allowed(ref, product of those before)` returns a proper prefix or none. With
 // `whole_of`, cuts at the first one that is not a whole axis of that mesh.
 template <class Allowed>
-void truncate(AxisList& axes, const Mesh* whole_of, Allowed allowed) {
+void truncate(AxisList& axes, const Mesh* whole_of, AxisObserver* why, Allowed allowed) {
   int64_t before = 1;
+  if (why != nullptr) why->verdict = Verdict::kTaken;  // so far
   for (size_t i = 0; i < axes.size(); ++i) {
     const AxisRef wanted = axes[i];
+    const auto is_part = [&](const AxisRef& ref) { return whole_of != nullptr && !is_full(*whole_of, ref); };
+    if (is_part(wanted)) block_first(why, Verdict::kPartialAxis, 0);
     std::optional<AxisRef> left = allowed(wanted, before);
-    if (left && whole_of != nullptr && !is_full(*whole_of, *left)) left.reset();
+    if (left && is_part(*left)) {
+      block_first(why, Verdict::kPartialAxis, 0);
+      left.reset();
+    }
     if (left != wanted) {
       if (left) axes[i] = *left;
       axes.resize(left ? i + 1 : i);
+      if (why != nullptr && !reaches_into(why->axis, axes) && !reaches_into(why->axis, wanted)) why->refused = wanted;
       return;
     }
     before *= wanted.size;
@@ -149,7 +176,7 @@ int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
 
 }  // namespace
 
-bool FactorPropagation::speaks(const Factor& factor) const {
+bool FactorPropagation::participates(const Factor& factor) const {
   return !factor.blocked && (!pass_through_only_ || factor.kind == FactorKind::kPassThrough);
 }
 
@@ -157,36 +184,78 @@ void FactorPropagation::run(FactorProjection& projection, Direction direction, b
                             bool elementwise) {
   pass_through_only_ = pass_through_only;
   updated_.assign(projection.tensor_count(), 0);
+  if (observer_ != nullptr) observer_->verdict = Verdict::kDirection;
   if (direction == Direction::kNone) return;
   if (strategy_ == Strategy::kBasic) {
     run_basic(projection, direction);
   } else {
     run_aggressive(projection, direction, elementwise);
   }
+  const FactorSharding* observed =
+      observer_ == nullptr ? nullptr : projection.find(observer_->tensor, observer_->factor);
+  if (observed == nullptr) return;
+  const bool has_it =
+      std::ranges::any_of(observed->axes, [&](const AxisRef& own) { return contains(own, observer_->axis); });
+  if (has_it) observer_->verdict = Verdict::kTaken;
+}
+
+// The observer, where the list is one of the axis that it asks about.
+AxisObserver* FactorPropagation::observer_of(FactorId factor, AxisSpan axes) const {
+  const bool observed = observer_ != nullptr && observer_->factor == factor && reaches_into(observer_->axis, axes);
+  return observed ? observer_ : nullptr;
+}
+
+// Why a factor's candidates, `axes`, are without the axis.
+void FactorPropagation::observe_candidates(const FactorProjection& projection, FactorId factor, AxisSpan axes,
+                                           Direction direction) {
+  if (observer_ == nullptr || observer_->factor != factor || reaches_into(observer_->axis, axes)) return;
+  const Factor& of_rule = projection.rule().factors()[factor];
+  if (!participates(of_rule)) {
+    return observer_->block(of_rule.blocked ? Verdict::kBlockedFactor : Verdict::kLaterRound, factor);
+  }
+  observer_->block(Verdict::kDisagreement, factor);
+  for (size_t t = 0; t < projection.tensor_count(); ++t) {
+    const FactorSharding* sharding = projection.find(t, factor);
+    const bool overflows = sharding != nullptr && overlaps(sharding->overflow, observer_->axis);
+    if (overflows) observer_->block(Verdict::kOverflow, factor);
+  }
+  if (direction == Direction::kBoth) return;
+  AxisList both;
+  compatible_axes(both, projection, factor, Direction::kBoth);
+  if (reaches_into(observer_->axis, both)) observer_->block(Verdict::kDirection, factor);
 }
 
 void FactorPropagation::run_basic(FactorProjection& projection, Direction direction) {
   const auto factors = projection.rule().factors();
   const size_t tensors = projection.tensor_count();
   for (size_t f = 0; f < factors.size(); ++f) {
-    if (!speaks(factors[f])) continue;
     const auto factor = static_cast<FactorId>(f);
-    compatible_axes(axes_, projection, factor, direction);
-    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t before) {
+    axes_.clear();
+    if (participates(factors[f])) compatible_axes(axes_, projection, factor, direction);
+    observe_candidates(projection, factor, axes_, direction);
+    AxisObserver* const why = observer_of(factor, axes_);
+    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
       std::optional<AxisRef> left = wanted;
       for (size_t t = 0; t < tensors && left; ++t) {
         const TensorFactors& tensor = projection.tensor(t);
-        left = free_of_other_factors(left, tensor, factors.size(), factor);
+        const Verdict verdict = why != nullptr ? why->verdict : Verdict::kTaken;
+        left = free_of_other_factors(left, tensor, factors.size(), factor, why);
         if (left && tensor.factors[f].mapped) {
-          left = fitting_in_factor(left, tensor, tensor.factors[f], factors[f].size, before);
+          left = fitting_in_factor(left, tensor, factor, factors[f].size, before, why);
         }
+        if (why != nullptr && why->verdict != verdict) why->blocker.tensor = t;
       }
       return left;
     });
     if (axes_.empty()) continue;
     for (size_t t = 0; t < tensors; ++t) {
       FactorSharding* sharding = projection.find(t, factor);
-      if (sharding == nullptr || !is_strict_prefix(sharding->axes, axes_)) continue;
+      if (sharding == nullptr) continue;
+      if (!is_strict_prefix(sharding->axes, axes_)) {
+        const bool observed = observer_of(factor, axes_) != nullptr && observer_->tensor == t;
+        if (observed) observer_->block(Verdict::kOtherAxes, factor);
+        continue;
+      }
       sharding->axes = axes_;
       updated_[t] = 1;
     }
@@ -199,7 +268,8 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
   bool any = false;
   for (size_t f = 0; f < factors.size(); ++f) {
     candidates_[f].clear();
-    if (speaks(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
+    if (participates(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
+    observe_candidates(projection, static_cast<FactorId>(f), candidates_[f], direction);
     any = any || !candidates_[f].empty();
   }
   return any;
@@ -209,24 +279,24 @@ bool FactorPropagation::find_candidates(const FactorProjection& projection, Dire
 void FactorPropagation::order_candidates(const FactorProjection& projection, bool elementwise) {
   const size_t factor_count = projection.rule().factors().size();
   order_.clear();
-  sources_.assign(factor_count, Source{});
+  sources_.assign(factor_count, {});
   for (size_t f = 0; f < factor_count; ++f) {
     if (candidates_[f].empty()) continue;
-    Source& source = sources_[f];
+    CandidateSource& source = sources_[f];
     source.tensor = std::numeric_limits<size_t>::max();
     for (size_t t = 0; t < projection.tensor_count(); ++t) {
       const FactorSharding* sharding = projection.find(t, static_cast<FactorId>(f));
       if (sharding == nullptr || sharding->axes.empty()) continue;
       if (sharding->axes != candidates_[f] && !is_strict_prefix(candidates_[f], sharding->axes)) continue;
       const int64_t size = tensor_size(projection, t);
-      if (size > source.size) source = Source{.size = size, .tensor = t};
+      if (size > source.size) source = {.size = size, .tensor = t};
     }
     if (elementwise) source.shards = product(candidates_[f]);
     order_.push_back(static_cast<FactorId>(f));
   }
   std::stable_sort(order_.begin(), order_.end(), [&](FactorId a, FactorId b) {
-    const Source& x = sources_[a];
-    const Source& y = sources_[b];
+    const CandidateSource& x = sources_[a];
+    const CandidateSource& y = sources_[b];
     return std::tuple(-x.size, -x.shards, x.tensor) < std::tuple(-y.size, -y.shards, y.tensor);
   });
 }
@@ -238,20 +308,39 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     FactorSharding* sharding = projection.find(t, factor);
     if (sharding == nullptr) continue;
     axes_ = candidates_[factor];
+    AxisObserver* why = observer_ != nullptr && observer_->tensor == t ? observer_of(factor, axes_) : nullptr;
     if (elementwise && t < projection.operand_count()) {
       // An operand must not get more axes than a result can have: the op would have to gather it again.
       for (size_t r = projection.operand_count(); r < projection.tensor_count(); ++r) {
         const FactorSharding* result = projection.find(r, factor);
-        if (result != nullptr && is_strict_prefix(result->axes, axes_)) axes_ = result->axes;
+        if (result == nullptr || !is_strict_prefix(result->axes, axes_)) continue;
+        axes_ = result->axes;
+        if (why != nullptr && observer_of(factor, axes_) == nullptr) {
+          std::exchange(why, nullptr)->block(Verdict::kResultCannot, factor);
+          observer_->blocker.tensor = r;
+        }
       }
     }
-    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t before) {
-      return fitting_in_factor(wanted, tensor, *sharding, factors[factor].size, before);
+    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
+      return fitting_in_factor(wanted, tensor, factor, factors[factor].size, before, why);
     });
+    if (why != nullptr && observer_of(factor, axes_) == nullptr) {
+      // To open the dim would not help where another one has the axis.
+      const Verdict by = std::exchange(why->verdict, Verdict::kTaken);
+      const bool of_dim = by == Verdict::kClosedDim || by == Verdict::kUneven;
+      if (of_dim) free_of_other_factors(why->axis, tensor, factors.size(), factor, why);
+      if (why->verdict == Verdict::kTaken) why->verdict = by;
+      why = nullptr;
+    }
+    if (why != nullptr) why->block(Verdict::kOtherAxes, factor);
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
-    truncate(axes_, whole_of_, [&](const AxisRef& wanted, int64_t) {
-      return free_of_other_factors(wanted, tensor, factors.size(), factor);
+    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t) {
+      return free_of_other_factors(wanted, tensor, factors.size(), factor, why);
     });
+    if (why != nullptr) {
+      why->source = sources_[factor];
+      why->blocking_source = sources_[why->blocker.factor];
+    }
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
     sharding->axes = axes_;
     updated_[t] = 1;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shardwise/ir/compile_options.h"
+#include "shardwise/propagation/axis_observer.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {
@@ -32,17 +33,22 @@ class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
-  // Conservative propagation: only whole axes of `mesh` propagate. Null: sub-axes propagate, too.
-  void hand_on_whole_axes_of(const Mesh* mesh) { whole_of_ = mesh; }
+  // Conservative: only whole axes of `mesh` propagate; null: parts of axes, too.
+  void restrict_to_whole_axes(const Mesh* mesh) { whole_of_ = mesh; }
+
+  // Null, except where a visit is replayed.
+  void observe(AxisObserver* observer) { observer_ = observer; }
 
   // Grows factors of `projection`. `updated()` then tells which of its tensors have grown.
   void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
   const std::vector<char>& updated() const { return updated_; }
 
  private:
-  bool speaks(const Factor& factor) const;
+  bool participates(const Factor& factor) const;
   void run_basic(FactorProjection& projection, Direction direction);
   void run_aggressive(FactorProjection& projection, Direction direction, bool elementwise);
+  AxisObserver* observer_of(FactorId factor, AxisSpan axes) const;
+  void observe_candidates(const FactorProjection& projection, FactorId factor, AxisSpan axes, Direction direction);
   bool find_candidates(const FactorProjection& projection, Direction direction);
   void order_candidates(const FactorProjection& projection, bool elementwise);
   void grow_tensor(FactorProjection& projection, size_t tensor, bool elementwise);
@@ -54,12 +60,8 @@ class FactorPropagation {
   AxisList axes_;                     // of the factor at hand
   std::vector<AxisList> candidates_;  // by factor
   std::vector<FactorId> order_;
-  struct Source {
-    int64_t size = 0;
-    int64_t shards = 0;
-    size_t tensor = 0;
-  };
-  std::vector<Source> sources_;
+  std::vector<CandidateSource> sources_;
+  AxisObserver* observer_ = nullptr;
 };
 
 }  // namespace shardwise

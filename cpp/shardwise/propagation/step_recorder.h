@@ -5,12 +5,12 @@
 //   recorder.round = 2;
 //   recorder.begin_visit();
 //   recorder.record(dot, %0, 2, none, [{"data", ?}, {?}]);      the first step of the visit
+//   recorder.begin_turn(1);                                      what follows is in the turn of priority 1
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "shardwise/ir/provenance.h"
 
@@ -18,13 +18,15 @@ namespace shardwise {
 
 class StepRecorder {
  public:
-  explicit StepRecorder(std::vector<PropagationStep>& steps) : steps_(steps) {}
+  explicit StepRecorder(Provenance& provenance) : provenance_(provenance) {}
 
   int round = 0;
-  int64_t priority = 0;  // a user's
   int64_t visits = 0;
 
-  std::vector<PropagationStep>& steps() { return steps_; }
+  void begin_turn(int64_t priority) {
+    provenance_.priorities.push_back(priority);
+    turn_ = provenance_.priorities.size() - 1;
+  }
 
   void begin_visit() {
     ++visits;
@@ -36,19 +38,27 @@ class StepRecorder {
   void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
               [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
 #ifndef SHARDWISE_NO_PROVENANCE
-    steps_.push_back({.op = op,
-                      .value = value,
-                      .tensor = static_cast<uint32_t>(tensor),
-                      .before = before,
-                      .after = after,
-                      .round = static_cast<uint8_t>(round),
-                      .first = std::exchange(first_, false),
-                      .priority = static_cast<uint16_t>(std::min<int64_t>(priority, UINT16_MAX))});
+    provenance_.steps.push_back({.op = op,
+                                 .value = value,
+                                 .tensor = static_cast<uint32_t>(tensor),
+                                 .before = before,
+                                 .after = after,
+                                 .round = static_cast<uint8_t>(round),
+                                 .first = std::exchange(first_, false),
+                                 .turn = static_cast<uint16_t>(std::min<size_t>(turn_, UINT16_MAX))});
 #endif
+  }
+  // Of a dim that a priority defers or releases.
+  void record_by_priority(ValueId value, size_t result, ShardingId before, ShardingId after) {
+    const int in_round = std::exchange(round, PropagationStep::kByPriority);
+    begin_return();
+    record({}, value, result, before, after);
+    round = in_round;
   }
 
  private:
-  std::vector<PropagationStep>& steps_;
+  Provenance& provenance_;
+  size_t turn_ = 0;
   bool first_ = true;  // of the steps of this visit
 };
 

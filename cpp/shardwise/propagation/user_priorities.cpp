@@ -5,8 +5,6 @@
 
 namespace shardwise {
 
-UserPriorities::UserPriorities(Module& module, std::vector<PropagationStep>& steps) : module_(module), steps_(steps) {}
-
 namespace {
 
 bool has_priorities(const TensorSharding& sharding) {
@@ -40,7 +38,7 @@ void UserPriorities::hold_back(Held held) {
     std::sort(sharding.replicated.begin(), sharding.replicated.end());
   }
   held_.push_back(held);
-  set(held, sharding, 0);
+  set(held, sharding);
 }
 
 void UserPriorities::release(int64_t priority) {
@@ -57,7 +55,7 @@ void UserPriorities::release(int64_t priority) {
         return std::ranges::find(annotation.dims[d].axes, ref) != annotation.dims[d].axes.end();
       });
     }
-    if (any) set(held, sharding, priority);
+    if (any) set(held, sharding);
   }
 }
 
@@ -65,17 +63,11 @@ ShardingId& UserPriorities::sharding_of(const Held& held) {
   return held.value ? module_.value(held.value).sharding : module_.main().result_shardings[held.result];
 }
 
-void UserPriorities::set(const Held& held, const TensorSharding& sharding, int64_t priority) {
+void UserPriorities::set(const Held& held, const TensorSharding& sharding) {
   ShardingId& current = sharding_of(held);
   const ShardingId before = current;
   current = module_.context().intern(sharding);
-  steps_.push_back({.op = {},
-                    .value = held.value,
-                    .tensor = held.value ? 0 : held.result,
-                    .before = before,
-                    .after = current,
-                    .round = PropagationStep::kByPriority,
-                    .priority = static_cast<uint16_t>(std::min<int64_t>(priority, UINT16_MAX))});
+  recorder_.record_by_priority(held.value, held.value ? 0 : held.result, before, current);
 }
 
 }  // namespace shardwise

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/ir/provenance.h"
+#include "shardwise/propagation/step_recorder.h"
 
 namespace shardwise {
 
 class UserPriorities {
  public:
-  UserPriorities(Module& module, std::vector<PropagationStep>& steps);
+  UserPriorities(Module& module, StepRecorder& recorder) : module_(module), recorder_(recorder) {}
 
   // Empties dims of every priority but 0, and removes all priorities.
   void hold_back();
@@ -31,11 +31,11 @@ class UserPriorities {
     ShardingId annotation;
   };
   ShardingId& sharding_of(const Held& held);
-  void set(const Held& held, const TensorSharding& sharding, int64_t priority);
+  void set(const Held& held, const TensorSharding& sharding);
   void hold_back(Held held);
 
   Module& module_;
-  std::vector<PropagationStep>& steps_;
+  StepRecorder& recorder_;
   std::vector<Held> held_;  // in the order of the program
   std::set<int64_t> waiting_;
 };

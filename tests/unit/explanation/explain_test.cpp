@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/mesh/sharding_text.h"

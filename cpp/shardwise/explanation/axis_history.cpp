@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/axis_history.h"
+#include "shardwise/explanation/axis_history.h"
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
 
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {
-namespace {
-
-constexpr int64_t kLargePriority = std::numeric_limits<uint16_t>::max();  // and above
-
-}  // namespace
-
-size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
-  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
-    if (std::ranges::find(rule.dim(tensor, d), factor) != rule.dim(tensor, d).end()) return d;
-  }
-  return rule.ndim(tensor);
-}
+namespace {}  // namespace
 
 AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
     : module_(module), provenance_(provenance), identities_(module.context()) {
   for (size_t s = 0; s < steps().size(); ++s) {
     const PropagationStep& step = steps()[s];
     (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
-    if (step.round == PropagationStep::kByPriority && step.priority == kLargePriority) {
-      large_turns_.emplace_back(s, released_at(step));
-    }
   }
   if (!provenance.edges_are_sunk) return;
   for (const auto& [op, edge] : provenance.edges) {
@@ -37,43 +21,22 @@ AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
   }
 }
 
-// The priority of a dim that the step gave back what its annotation says.
-int64_t AxisHistory::released_at(const PropagationStep& step) const {
-  const ShardingId said = initial({step.value, step.value ? 0 : step.tensor});
-  if (!said || !step.before) return kLargePriority;
-  const TensorSharding& before = module_.context().sharding(step.before);
-  const TensorSharding& after = module_.context().sharding(step.after);
-  int64_t found = kLargePriority;
-  const auto& dims = module_.context().sharding(said).dims;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t priority = dims[d].priority.value_or(0);
-    if (priority >= kLargePriority && before.dims[d] != after.dims[d]) found = priority;
-  }
-  return found;
-}
-
-int64_t AxisHistory::priority(size_t s) const {
-  if (steps()[s].priority < kLargePriority) return steps()[s].priority;
-  const auto turn = std::ranges::upper_bound(large_turns_, s, {}, [](const auto& known) { return known.first; });
-  return turn == large_turns_.begin() ? kLargePriority : std::prev(turn)->second;
-}
-
-const std::vector<size_t>& AxisHistory::steps_of(const Holder& holder) const {
+const std::vector<size_t>& AxisHistory::steps_of(const TensorRef& tensor) const {
   static const std::vector<size_t> kNone;
-  const auto& map = holder.value ? by_value_ : by_result_;
-  const auto it = map.find(holder.value ? holder.value.index : holder.result);
+  const auto& map = tensor.value ? by_value_ : by_result_;
+  const auto it = map.find(tensor.value ? tensor.value.index : tensor.result);
   return it == map.end() ? kNone : it->second;
 }
 
-ShardingId AxisHistory::initial(const Holder& holder) const {
-  const auto& list = holder.value ? provenance_.initial : provenance_.initial_results;
-  const size_t index = holder.value ? holder.value.index : holder.result;
+ShardingId AxisHistory::initial(const TensorRef& tensor) const {
+  const auto& list = tensor.value ? provenance_.initial : provenance_.initial_results;
+  const size_t index = tensor.value ? tensor.value.index : tensor.result;
   return index < list.size() ? list[index] : ShardingId{};
 }
 
-ShardingId AxisHistory::at(const Holder& holder, size_t time) const {
-  ShardingId id = initial(holder);
-  for (size_t s : steps_of(holder)) {
+ShardingId AxisHistory::at(const TensorRef& tensor, size_t time) const {
+  ShardingId id = initial(tensor);
+  for (size_t s : steps_of(tensor)) {
     if (s >= time) break;
     id = steps()[s].after;
   }
@@ -87,9 +50,9 @@ bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
          std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return reaches_into(axis, own); });
 }
 
-size_t AxisHistory::arrival(const Holder& holder, size_t dim, const AxisRef& axis, size_t time) const {
-  if (has(initial(holder), dim, axis)) return now();
-  for (size_t s : steps_of(holder)) {
+size_t AxisHistory::arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const {
+  if (has(initial(tensor), dim, axis)) return now();
+  for (size_t s : steps_of(tensor)) {
     if (s < time && has(steps()[s].after, dim, axis)) return s;
   }
   return now();
@@ -105,9 +68,9 @@ const DataFlowEdge* AxisHistory::edge_of(OpId op) const {
   return it == provenance_.edges.end() || it->first != op ? nullptr : &it->second;
 }
 
-std::vector<Holder> AxisHistory::tensors(OpId op, uint32_t result) const {
-  if (!op) return {Holder{module_.region(module_.main().body).results[result]}, Holder{{}, result}};
-  std::vector<Holder> found;
+std::vector<TensorRef> AxisHistory::tensors(OpId op, uint32_t result) const {
+  if (!op) return {TensorRef{module_.region(module_.main().body).results[result]}, TensorRef{{}, result}};
+  std::vector<TensorRef> found;
   if (const DataFlowEdge* edge = edge_of(op)) {
     for (const ValueId source : edge->sources) found.push_back({source});
     found.push_back({provenance_.edges_are_sunk ? edge->owner : module_.result(op)});
@@ -128,26 +91,31 @@ const ShardingRule& AxisHistory::rule(OpId op, uint32_t result) {
   return module_.context().propagation_rule(OpView(module_, op), provenance_.conservative);
 }
 
-ShardingId AxisHistory::seen_by(OpId op, const Holder& holder, ShardingId id) const {
+ShardingId AxisHistory::seen_by(OpId op, const TensorRef& tensor, ShardingId id) const {
   if (!id || !op) return id;
   Context& context = module_.context();
   const DataFlowEdge* edge = edge_of(op);
-  if (edge != nullptr && holder.value == (provenance_.edges_are_sunk ? edge->owner : module_.result(op))) {
+  if (edge != nullptr && tensor.value == (provenance_.edges_are_sunk ? edge->owner : module_.result(op))) {
     if (edge->manual_axes.empty()) return id;
     if (!edge->target_inside) return context.intern(seen_from_inside(context.sharding(id), edge->manual_axes));
     if (provenance_.edges_are_sunk) return id;
     return context.intern(seen_from_outside(context.sharding(id), context.sharding(edge->outside), edge->manual_axes));
   }
-  const auto argument = arguments_.find(holder.value);
+  const auto argument = arguments_.find(tensor.value);
   if (argument == arguments_.end() || module_.op(op).def->flow != nullptr) return id;
   return context.intern(seen_from_inside(context.sharding(id), argument->second->manual_axes));
+}
+
+std::vector<ShardingId> AxisHistory::seen_by(OpId op, size_t time, uint32_t result) const {
+  std::vector<ShardingId> seen;
+  for (const TensorRef& tensor : tensors(op, result)) seen.push_back(seen_by(op, tensor, at(tensor, time)));
+  return seen;
 }
 
 const FactorProjection& AxisHistory::project(OpId op, size_t time, uint32_t result) {
   tensors_ = tensors(op, result);
   std::vector<const TensorSharding*> shardings;
-  for (const Holder& tensor : tensors_) {
-    const ShardingId id = seen_by(op, tensor, at(tensor, time));
+  for (const ShardingId id : seen_by(op, time, result)) {
     shardings.push_back(id ? &module_.context().sharding(id) : nullptr);
   }
   projection_.project(rule(op, result), shardings);
@@ -167,7 +135,7 @@ std::optional<AxisSource> AxisHistory::source_of(const AxisRef& digits, size_t t
                 : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return reaches_into(digits, own); });
       if (!had) continue;
       found = AxisSource{.axis = digits,
-                         .holder = tensors_[t],
+                         .from = tensors_[t],
                          .dim = dim_of(projection_.rule(), t, factor),
                          .tensor = t,
                          .factor = factor,
@@ -189,13 +157,13 @@ std::optional<AxisSource> AxisHistory::source_in_dim(const AxisRef& digits, size
 
 std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef& axis) {
   const PropagationStep& step = steps()[s];
-  const Holder holder{step.value, step.value ? 0 : step.tensor};
+  const TensorRef tensor = changed_by(step);
   std::vector<AxisSource> found;
-  const ShardingId old = at(holder, visit_begin(s));  // not step.before: a value may be several operands
+  const ShardingId old = at(tensor, visit_begin(s));  // not step.before: a value may be several operands
   const AxisList before = old ? module_.context().sharding(old).dims[dim].axes : AxisList{};
   for (const AxisRef& own : before) {
     if (const std::optional<AxisRef> digits = overlap(own, axis)) {
-      found.push_back({.axis = *digits, .holder = holder, .dim = dim, .tensor = 0, .factor = 0, .own = true});
+      found.push_back({.axis = *digits, .from = tensor, .dim = dim, .tensor = 0, .factor = 0, .own = true});
     }
   }
   const uint32_t result = step.op ? 0 : step.tensor;
@@ -226,56 +194,6 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   }
   std::ranges::stable_sort(found, {}, [](const AxisSource& source) { return source.axis; });
   return found;
-}
-
-namespace {
-
-// The axes that step `s` added to a dim, of each whoever had its last new digits: factors of a dim may bring one each.
-void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge edge, std::vector<AxisEdge>& edges) {
-  const PropagationStep& step = history.steps()[s];
-  const TensorSharding& after = module.context().sharding(step.after);
-  const ShardingId old = history.at({step.value, step.value ? 0 : step.tensor}, history.visit_begin(s));
-  const TensorSharding* before = old ? &module.context().sharding(old) : nullptr;
-  for (size_t d = 0; d < after.dims.size(); ++d) {
-    for (const AxisRef& axis : after.dims[d].axes) {
-      if (before != nullptr && std::ranges::find(before->dims[d].axes, axis) != before->dims[d].axes.end()) continue;
-      const std::vector<AxisSource> sources = history.sources(s, d, axis);
-      const auto source =
-          std::find_if(sources.rbegin(), sources.rend(), [](const AxisSource& one) { return !one.own; });
-      if (source == sources.rend()) continue;
-      edge.axis = axis;
-      edge.source = source->tensor;
-      edges.push_back(edge);
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module) {
-  std::vector<AxisEdge> edges;
-  uint32_t visits = 0;
-  std::vector<size_t> seen;  // tensors of the visit: the values of a class change together
-  for (size_t s = 0; s < history.now(); ++s) {
-    const PropagationStep& step = history.steps()[s];
-    if (step.first) seen.clear();
-    if (step.round == PropagationStep::kByPriority || !step.after) continue;
-    if (step.op && module.op(step.op).def->traits.sharding_group) continue;
-    if (step.first) ++visits;
-    const size_t target = step.op ? step.tensor : (step.value ? 0 : 1);
-    if (std::ranges::find(seen, target) != seen.end()) {
-      for (AxisEdge& edge : edges) {
-        if (edge.visit == visits - 1 && edge.target == target) edge.members.push_back(step.value);
-      }
-      continue;
-    }
-    seen.push_back(target);
-    AxisEdge edge{.visit = visits - 1, .op = step.op, .result = step.op ? 0 : step.tensor, .axis = {}};
-    edge.target = target;
-    if (step.value) edge.members.push_back(step.value);
-    append_edges(history, module, s, edge, edges);
-  }
-  return edges;
 }
 
 }  // namespace shardwise

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/explanation/inquiry.h"
+#include "shardwise/explanation/explanation_context.h"
+
+#include "shardwise/base/settings.h"
 
 namespace shardwise {
 
-Inquiry::Inquiry(const Module& module, const Provenance& provenance) : module_(module), history_(module, provenance) {
+ExplanationContext::ExplanationContext(const Module& module, const Provenance& provenance)
+    : module_(module), history_(module, provenance), replay_(module, history_) {
+  if (settings().verify) replay_.verify();
   for (const Function& function : module.functions) collect(function.body, function.body);
   for (const auto& [op, edge] : provenance.edges) {
-    for (const Holder& tensor : history_.tensors(op)) add(tensor.value, op);
+    for (const TensorRef& tensor : history_.tensors(op)) add(tensor.value, op);
   }
 }
 
-AxisTracer& Inquiry::tracer(const Mesh& mesh) {
-  return tracers_.try_emplace(&mesh, module_, history_, mesh).first->second;
-}
-
-const std::vector<OpId>& Inquiry::ops_at(ValueId value) const {
+const std::vector<OpId>& ExplanationContext::ops_at(ValueId value) const {
   static const std::vector<OpId> kNone;
   const auto found = ops_at_.find(value);
   return found == ops_at_.end() ? kNone : found->second;
 }
 
-void Inquiry::collect(RegionId region, RegionId body) {
+void ExplanationContext::collect(RegionId region, RegionId body) {
   for (const OpId op : module_.region(region).ops) {
-    if (module_.op(op).def->traits.barrier) barred_.insert(body);
+    if (module_.op(op).def->traits.barrier) with_barriers_.insert(body);
     for (const ValueId operand : module_.operands(op)) add(operand, op);
     for (uint32_t i = 0; i < module_.op(op).result_count; ++i) add(module_.result(op, i), op);
     for (const RegionId inner : module_.regions(op)) collect(inner, body);
@@ -30,7 +30,7 @@ void Inquiry::collect(RegionId region, RegionId body) {
 }
 
 // An op may have a value as several operands.
-void Inquiry::add(ValueId value, OpId op) {
+void ExplanationContext::add(ValueId value, OpId op) {
   std::vector<OpId>& ops = ops_at_[value];
   if (ops.empty() || ops.back() != op) ops.push_back(op);
 }

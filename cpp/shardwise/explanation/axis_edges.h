@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which op carried which axis from which of its tensors to which: Shardy's sdy.propagation_edges.
+//
+//   axis_edges(history, module)          visit 0  dot_general  "data": operand 0 -> result 0
+//                                        visit 1  tanh         "data": operand 0 -> result 0
+#pragma once
+
+#include <vector>
+
+#include "shardwise/explanation/axis_history.h"
+
+namespace shardwise {
+
+// Where digits joined some that were there, `axis` is the axis that they make together.
+struct AxisEdge {
+  uint32_t visit = 0;  // those that changed a sharding, counted from 0
+  OpId op;             // none: result `result` of main (tensor 1) and the value returned there (tensor 0)
+  uint32_t result = 0;
+  AxisRef axis;
+  size_t source = 0;  // tensors of the op, operands first
+  size_t target = 0;
+  std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
+};
+
+// Of all values, in the order of visits.
+std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module);
+
+}  // namespace shardwise

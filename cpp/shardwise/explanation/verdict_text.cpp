@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/explanation/verdict_text.h"
+
+#include <array>
+
+#include "shardwise/base/text.h"
+#include "shardwise/explanation/axis_tracer.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::string_view kInCommon = "tensors that disagree about a dim keep what they have in common";
+constexpr std::string_view kPartsDivide = "a dim that an op takes apart is split where its parts divide";
+
+// In the order of Verdict.
+constexpr std::array<VerdictText, 16> kTexts{{
+    {"propagation passes the op by", "what nothing uses is not propagated"},
+    {"the op does not propagate along this dim", "the op's sharding rule"},
+    {"the op takes no part in this round", "the rounds of the op"},
+    {"", "the direction that the op allows"},
+    {"the tensors of the op are on different meshes", "axes pass between tensors of one mesh only"},
+    {"it does not divide the part of size {size} of the dim", kPartsDivide},
+    {"the tensors of the op disagree", kInCommon},
+    {"the dim is sharded along {axes} already", kInCommon},
+    {"the axis shards {place}", "basic propagation decides no conflict"},
+    {"its annotation lists the axis as replicated", "replicated axes shard no dim of the value"},
+    {"the value is unreduced along the axis", "unreduced axes shard no dim of the value"},
+    {"an annotation closes the dim", "closed dims take no further axes"},
+    {"a part of size {size} of the dim cannot be split along it evenly", kPartsDivide},
+    {"the part of size {size} before it in the dim is not split in full",
+     "a part of a dim is split where those before it are split in full"},
+    {"it is a part of an axis", "conservative propagation hands on whole axes only"},
+    {"{place} cannot take it: ", "an operand takes no axis that the result of its elementwise op cannot take"},
+}};
+static_assert(static_cast<size_t>(Verdict::kResultCannot) + 1 == kTexts.size());
+
+}  // namespace
+
+const VerdictText& verdict_text(Verdict verdict) { return kTexts[static_cast<size_t>(verdict)]; }
+
+std::string filled(std::string_view text, std::string_view placeholder, std::string_view value) {
+  std::string result(text);
+  const std::string name = str("{", placeholder, "}");
+  if (const size_t at = result.find(name); at != std::string::npos) result.replace(at, name.size(), value);
+  return result;
+}
+
+std::string_view direction_text(Direction allowed) {
+  return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
+}
+
+std::string order_text(const CandidateSource& first, const CandidateSource& second, size_t operands) {
+  if (first.size > second.size) {
+    return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";
+  }
+  if (first.size < second.size) return {};
+  const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
+  if (first.shards != second.shards) return equal + "the one with more shards goes first";
+  if (first.tensor >= second.tensor) return {};
+  return equal + str("that of ", side_text(operands, first.tensor), " goes before that of ",
+                     side_text(operands, second.tensor));
+}
+
+}  // namespace shardwise
