@@ -10,3 +10,5 @@ FOLDERS: dict[str, str] = {  # path → reason; a folder that has become small l
     "python/shardwise": "jit, its stages, reports and interoperability: to be split by theme",
     "tests/conformance/fuzz/corpus": "a file for each text that a reader once took wrongly; every such bug adds one",
 }
+
+CLASSES: dict[str, str] = {}  # "path:class" → reason; at most five
