@@ -24,29 +24,24 @@ const std::string kDot =
     "tensor<8x8xf32>";
 
 struct Replayed {
-  Program program;
+  PassContext context;
+  Module module;
   OpId op;
   AxisHistory history;
   VisitReplay replay;
 
   Replayed(const std::string& text, Strategy strategy)
-      : program{.module = parse_program(text), .options = {.strategy = strategy}},
-        op(propagated(program)),
-        history(program.module, program.provenance),
-        replay(program.module, history) {}
+      : context{.options = {.strategy = strategy}},
+        module(propagate(parse_program(text), context)),
+        op(module.region(module.main().body).ops.front()),
+        history(module, context.provenance),
+        replay(module, history) {}
 
   // Axis "a" of tensor `other` along factor `factor`, which tensor `tensor` does not have.
   AxisObserver ask(size_t tensor, size_t other, FactorId factor, size_t time, int round, bool only_two) {
     const AxisRef axis{.axis = 0, .pre = 1, .size = 2};
     return replay.observe({.op = op, .tensor = tensor, .other = other, .factor = factor, .axis = axis}, time, round,
                           only_two);
-  }
-
- private:
-  static OpId propagated(Program& program) {
-    propagate(program);
-    const auto& ops = program.module.region(program.module.main().body).ops;
-    return ops.front();
   }
 };
 
@@ -77,7 +72,7 @@ TEST(VisitReplay, TellsWhatFurtherTensorsRefuse) {
 
 TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
   Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"a"}])", kDot), Strategy::kAggressive);
-  const size_t won = replayed.history.arrival({replayed.program.module.result(replayed.op)}, 0,
+  const size_t won = replayed.history.arrival({replayed.module.result(replayed.op)}, 0,
                                               {.axis = 0, .pre = 1, .size = 2}, replayed.history.now());
   const PropagationStep& step = replayed.history.steps()[won];
   const FactorId i = replayed.history.rule(replayed.op).dim(0, 0)[0],
@@ -96,8 +91,8 @@ TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
 TEST(VisitReplay, VerifiesThatVisitsEndAsRecorded) {
   Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kDot), Strategy::kAggressive);
   EXPECT_NO_THROW(replayed.replay.verify());
-  for (PropagationStep& step : replayed.program.provenance.steps) {
-    if (step.op && step.after) step.after = replayed.program.module.value(ValueId{1}).sharding;
+  for (PropagationStep& step : replayed.context.provenance.steps) {
+    if (step.op && step.after) step.after = replayed.module.value(ValueId{1}).sharding;
   }
   EXPECT_THROW(replayed.replay.verify(), InternalError);
 }

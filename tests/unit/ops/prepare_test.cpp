@@ -2,9 +2,13 @@
 //
 // Kernels for other types than the op's own: those of two shards side by side along one dim.
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/reduce_window.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/indexing/indexing.h"
-#include "shardwise/ops/window/reduce_window.h"
 
 namespace shardwise::test {
 namespace {

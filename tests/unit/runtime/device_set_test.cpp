@@ -5,9 +5,9 @@
 
 #include "local_program.h"
 #include "processes.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/ops/layout/layout.h"
 #include "shardwise/runtime/plan.h"
 #include "simulator.h"
 
