@@ -44,7 +44,7 @@ def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
     """``x``, ready for the annotation: an array that a traced function closes over is traced; an Array is resharded.
 
     A Python number stays one, which beside an array has no dtype of its own, as an array outside a traced function
-    stays one; but what is said must fit it.
+    stays one; but the annotation must fit it.
     """
     trace = current_trace()
     if trace is not None and isinstance(x, (Array, np.ndarray, np.generic)):
@@ -58,7 +58,7 @@ def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
         raise ShardingError(message(what, "takes one array in a traced function", type(x).__name__, way_out))
     if isinstance(x, Array):
         return jit(lambda traced: annotation(traced, *how))(x)
-    mesh = next((said.mesh for said in how if isinstance(said, NamedSharding)), get_mesh())
+    mesh = next((sharding.mesh for sharding in how if isinstance(sharding, NamedSharding)), get_mesh())
     if mesh is not None and isinstance(x, (np.ndarray, np.generic, bool, int, float)):
         _try_on(mesh, x, annotation, how)
     return x
@@ -356,7 +356,7 @@ def _check_layout(dims: tuple[str | None, ...], layout: Layout, mesh: Mesh) -> N
                 raise ShardingError(message("logical", rule, f"{dim!r}: {axis!r}", way_out))
             for other in named[:i]:
                 if any(_overlap(axis, taken) for taken in layout.axes(other)):
-                    rule = "two dims of a tensor must lie on different mesh axes"
+                    rule = "two dims of a tensor must use different mesh axes"
                     got = f"{other!r} and {dim!r} both on {name!r}"
                     raise ShardingError(message("logical", rule, got, "change the rule of one of them"))
 

@@ -148,9 +148,13 @@ class ShardingRule:
         for tensor, shape in shapes:
             leading = len(shape) - len(tensor.dims)
             if leading < 0 or (leading > 0 and tensor.batch is None):
-                _refuse(f"{tensor.written!r} must have an entry for each dim", f"shape {shape}", "... stands for any")
+                _refuse(
+                    f"{tensor.written!r} must have an entry for each dim",
+                    f"shape {shape}",
+                    "... matches any number of dims",
+                )
             if tensor.batch is not None and batches.setdefault(tensor.batch, leading) != leading:
-                _refuse("... must stand for as many dims in each tensor", f"{batches[tensor.batch]} and {leading}")
+                _refuse("... must match as many dims in each tensor", f"{batches[tensor.batch]} and {leading}")
             whole.append([(f"{tensor.batch}.{d}",) for d in range(leading)] + tensor.dims)
         sizes = dict(self._sizes)
         for mapping, (_, shape) in zip(whole, shapes):
@@ -166,7 +170,7 @@ class ShardingRule:
     def _set_size(self, sizes: dict[str, int], factor: str, size: int) -> None:
         known = sizes.setdefault(factor, size)
         if known != size and "." in factor:
-            _refuse("... must stand for dims of the same sizes", f"{known} and {size}")
+            _refuse("... must match dims of the same sizes", f"{known} and {size}")
         if known != size and factor in self._sizes:
             _refuse(f"a dim must have the size of its factor {factor!r}", f"{size}, and {factor}={known}")
         sizes[factor] = min(known, size)

@@ -138,7 +138,7 @@ class _Program:
             _Op(name, _values(operands), _values(results), (call or -number, file, line))
             for number, (name, operands, results, (call, file, line)) in enumerate(rows, 2)
         ]
-        self.makers = {value.number: op for op in self.ops for value in op.results}
+        self.defining_ops = {value.number: op for op in self.ops for value in op.results}
         self._users: dict[int, list[_Op]] = {}
         for op in self.ops:
             for value in op.operands:
@@ -159,20 +159,20 @@ class _Program:
 
     def source(self, value: _Value, place: Place) -> _Value:
         """The input of a call behind an operand of one of its ops, before the call's broadcasts and conversions."""
-        maker = self.makers.get(value.number)
-        while maker is not None and maker.place == place and maker.name in _LAYOUT:
-            value = maker.operands[0]
-            maker = self.makers.get(value.number)
+        op = self.defining_ops.get(value.number)
+        while op is not None and op.place == place and op.name in _LAYOUT:
+            value = op.operands[0]
+            op = self.defining_ops.get(value.number)
         return value
 
     def origin(self, value: _Value) -> tuple[str, str]:
         """A description of a value, and the source line of the op that computes it."""
-        maker = self.makers.get(value.number)
-        if maker is None:
+        op = self.defining_ops.get(value.number)
+        if op is None:
             return f"argument {value.name}".rstrip(), ""
-        if maker.name == "stablehlo.constant":
+        if op.name == "stablehlo.constant":
             return "constant", ""
-        return value.name or _short(maker.name), place(*maker.place[1:])
+        return value.name or _short(op.name), place(*op.place[1:])
 
     def returns_narrow(self, convert: _Op) -> bool:
         """Whether the call of a conversion computes in a wider dtype than it returns, as a mean of bfloat16 does."""

@@ -247,7 +247,7 @@ def _lay_out(rules: Any, names: Any) -> None:
 
 @row(
     sw.ShardingError,
-    r"logical: two dims of a tensor must lie on different mesh axes, got 'batch' and 'hidden' both on 'data'; change",
+    r"logical: two dims of a tensor must use different mesh axes, got 'batch' and 'hidden' both on 'data'; change",
     located=False,
 )
 def two_dims_on_one_axis() -> None:

@@ -242,5 +242,5 @@ LOST = (
     LostCase("an exchange", SLICE, "%0", 0, '"a"', "the op does not propagate along this dim",
              "conservative propagation asks for no exchange between devices", conservative=True),
     LostCase("a part of an axis", PARTS, "%0", 0, '"a":(1)2', "it is a part of an axis",
-             "conservative propagation hands on whole axes only", conservative=True),
+             "conservative propagation moves whole axes only", conservative=True),
 )  # fmt: skip

@@ -28,12 +28,11 @@ def declared_names(header: Path) -> frozenset[str]:
 def dead_includes(path: Path) -> list[str]:
     """Our headers that a file includes although it uses no name that they declare."""
     lines = path.read_text().splitlines()
-    words = set(re.findall(r"\w+", COMMENT.sub("", "\n".join(line for line in lines if not line.startswith("#include")))))
+    code = "\n".join(line for line in lines if not line.startswith("#include"))
+    words = set(re.findall(r"\w+", COMMENT.sub("", code)))
     own = path.stem
     return [
         name
         for name in includes(path)
-        if name.startswith("shardwise/")
-        and Path(name).stem != own
-        and not declared_names(CORE.parent / name) & words
+        if name.startswith("shardwise/") and Path(name).stem != own and not declared_names(CORE.parent / name) & words
     ]

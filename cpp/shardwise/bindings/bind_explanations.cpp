@@ -10,8 +10,8 @@
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/explanation/explain.h"
 #include "shardwise/explanation/value_queries.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/sharding/constraints.h"
 
 namespace py = pybind11;
 

@@ -9,12 +9,12 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
-#include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/float_precision.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/text/module_json.h"
@@ -71,8 +71,8 @@ py::list sharding_rules(const Module& module, bool conservative) {
   for (OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
     const ShardingRule& rule = context.propagation_rule(view, conservative);
-    const bool speaks = view.def().flow == nullptr && !rule.empty();
-    rules.append(py::make_tuple(std::string(view.name()), speaks ? rule.text() : std::string()));
+    const bool has_rule = view.def().flow == nullptr && !rule.empty();
+    rules.append(py::make_tuple(std::string(view.name()), has_rule ? rule.text() : std::string()));
   }
   return rules;
 }

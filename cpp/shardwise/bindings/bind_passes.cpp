@@ -12,6 +12,7 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
+#include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/named_passes.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/explanation/value_queries.h"

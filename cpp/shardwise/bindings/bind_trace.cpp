@@ -8,7 +8,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/attributes_from_python.h"
 #include "shardwise/bindings/casters.h"
-#include "shardwise/bindings/source_frame.h"
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/transforms/batch.h"

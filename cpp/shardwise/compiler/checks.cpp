@@ -26,7 +26,7 @@ template <class E>
 // ---- stages --------------------------------------------------------------------------------------------------------
 
 // The passes of the pipeline that make these stages, as a sentence names them.
-std::string makers(Stage first, Stage last) {
+std::string passes_that_leave(Stage first, Stage last) {
   std::vector<std::string> names;
   for (const Pass& pass : pipeline()) {
     if (pass.makes && *pass.makes >= first && *pass.makes <= last) names.emplace_back(pass.name);
@@ -45,9 +45,10 @@ LocId place_of(const Module& module) {
 
 [[noreturn]] void refuse_late(std::string_view what, const Module& module, Stage stage, LocId loc,
                               const std::string& got) {
-  fail_at<ShardingError>(module, loc,
-                         error_message(what, str("the program must not have been through ", makers(stage, stage)), got,
-                                       "give it the program before that"));
+  fail_at<ShardingError>(
+      module, loc,
+      error_message(what, str("the program must not have been through ", passes_that_leave(stage, stage)), got,
+                    "give it the program before that"));
 }
 
 // A program that is not resharded may hold collectives that its user wrote. Only propagation knows what to do with
@@ -104,7 +105,7 @@ void check_stage(std::string_view what, StageRange takes, const Module& module) 
   if (module.stage < takes.first) {
     // A text does not show the stages before `assigned`, so the error does not name the passes that make them.
     const Stage first = takes.first == Stage::kLocal ? Stage::kLocal : std::max(next(module.stage), Stage::kAssigned);
-    const std::string missing = makers(first, takes.first);
+    const std::string missing = passes_that_leave(first, takes.first);
     fail_at<ShardingError>(
         module, place_of(module),
         error_message(what, str("the program must have been through ", missing),

@@ -6,7 +6,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"

@@ -77,7 +77,7 @@ class AxisHistory {
   const Module& module_;
   const Provenance& provenance_;
   std::unordered_map<uint32_t, std::vector<size_t>> by_value_, by_result_;
-  std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, said to be sharded as outside
+  std::unordered_map<ValueId, const DataFlowEdge*> arguments_;  // of manual regions, by their op's in_shardings
   IdentityRules identities_;
   FactorProjection projection_, grown_;
   std::vector<TensorRef> tensors_;  // of the projection

@@ -6,7 +6,6 @@
 #include "shardwise/explanation/lost_axes.h"
 #include "shardwise/explanation/verdict_text.h"
 #include "shardwise/ir/value_names.h"
-#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/common_mesh.h"
 
 namespace shardwise {

@@ -9,6 +9,7 @@
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/ir/attribute.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"

@@ -5,6 +5,7 @@
 
 #include "shardwise/explanation/suggested_sharding.h"
 #include "shardwise/explanation/value_queries.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 

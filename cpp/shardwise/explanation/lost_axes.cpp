@@ -6,6 +6,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/explanation/value_queries.h"
 #include "shardwise/explanation/verdict_text.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {

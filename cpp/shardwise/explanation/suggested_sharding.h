@@ -17,8 +17,8 @@
 
 namespace shardwise {
 
-// `now` is the value's sharding; `said` is its annotation, or null. The replicated and unreduced axes of both count as
-// used, and the annotation's are kept. When no other axis is left, one axis stops being replicated. Returns none when
+// `now` is the value's sharding; `annotation` may be null. The replicated and unreduced axes of both count as used, and
+// the annotation's are kept. When no other axis is left, one axis stops being replicated. Returns none when
 // the value has no dim that can be sharded, or no axis is free.
 std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId value, const TensorSharding& now,
                                                  const TensorSharding* annotation);

@@ -22,7 +22,6 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/provenance.h"
-#include "shardwise/ir/value_names.h"
 
 namespace shardwise {
 

@@ -29,7 +29,7 @@ constexpr std::array<VerdictText, 16> kTexts{{
     {"a part of size {size} of the dim cannot be split along it evenly", kPartsDivide},
     {"the part of size {size} before it in the dim is not split in full",
      "a part of a dim is split where those before it are split in full"},
-    {"it is a part of an axis", "conservative propagation hands on whole axes only"},
+    {"it is a part of an axis", "conservative propagation moves whole axes only"},
     {"{place} cannot take it: ", "an operand takes no axis that the result of its elementwise op cannot take"},
 }};
 static_assert(static_cast<size_t>(Verdict::kResultCannot) + 1 == kTexts.size());

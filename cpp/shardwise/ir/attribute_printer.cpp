@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/dense_printer.h"
 #include "shardwise/ir/rule_attribute.h"

@@ -88,10 +88,10 @@ Context::RuleKey Context::rule_key(const OpView& op) {
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
   append_region_signature(op, key);
-  if (op.def().traits.rule_sees_makers) {
+  if (op.def().traits.rule_reads_operand_ops) {
     for (ValueId operand : op.operands()) {
-      const OpId maker = op.module().value(operand).op;
-      key.defs.push_back(maker ? op.module().op(maker).def : nullptr);
+      const OpId defining_op = op.module().value(operand).op;
+      key.defs.push_back(defining_op ? op.module().op(defining_op).def : nullptr);
     }
   }
   return key;

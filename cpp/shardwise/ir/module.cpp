@@ -23,7 +23,7 @@ MeshPtr Module::find_mesh(std::string_view mesh_name) const {
 MeshPtr Module::declare_mesh(const MeshPtr& mesh) {
   if (MeshPtr known = find_mesh(mesh->name())) {
     if (!(*known == *mesh)) {
-      fail<MeshError>("mesh @" + mesh->name(), "one name stands for one mesh", known->text() + " and " + mesh->text(),
+      fail<MeshError>("mesh @" + mesh->name(), "a name must denote one mesh", known->text() + " and " + mesh->text(),
                       "give one of them another name");
     }
     return known;
@@ -139,9 +139,9 @@ void Module::set_blocks(ValueId id, Dims blocks) { blocks_[id] = std::move(block
 
 std::string_view OpView::name() const { return def().name; }
 
-std::string_view OpView::maker(size_t operand) const {
-  const OpId maker = module_->value(this->operand(operand)).op;
-  return maker ? module_->op(maker).def->name : std::string_view();
+std::string_view OpView::defining_op_name(size_t operand) const {
+  const OpId defining_op = module_->value(this->operand(operand)).op;
+  return defining_op ? module_->op(defining_op).def->name : std::string_view();
 }
 
 }  // namespace shardwise

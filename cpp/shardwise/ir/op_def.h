@@ -219,7 +219,8 @@ struct Traits {
   Precedence precedence = Precedence::kInTurn;
   bool constant_preserving = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
   bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
-  bool rule_sees_makers = false;     // the rule depends on the ops that define the operands (OpView::maker)
+  bool rule_reads_operand_ops =
+      false;  // the rule depends on the ops that define the operands (OpView::defining_op_name)
   CollectiveKind collective = CollectiveKind::kNone;
 };
 

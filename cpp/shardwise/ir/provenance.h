@@ -39,11 +39,11 @@ struct Provenance {
   std::vector<PropagationStep> steps;                // in order of time
   std::vector<int64_t> priorities{0};                // a user's, in the order of their turns (user_priorities.h)
   std::vector<std::pair<OpId, DataFlowEdge>> edges;  // what the steps of data-flow edges connected; in the order of ops
-  bool edges_are_sunk = false;              // their ops are gone: what was found out about an edge is said of the owner
-  std::vector<ShardingId> initial;          // by value index: what the user wrote
-  std::vector<ShardingId> initial_results;  // what the user wrote on the results of main
-  std::set<std::string> called;             // functions whose calls are sdy.named_computation in the program
-  bool basic = false;                       // the strategy, pass.h
+  bool edges_are_sunk = false;                       // their ops are gone; the steps name the owner of each edge
+  std::vector<ShardingId> initial;                   // by value index: what the user wrote
+  std::vector<ShardingId> initial_results;           // what the user wrote on the results of main
+  std::set<std::string> called;                      // functions whose calls are sdy.named_computation in the program
+  bool basic = false;                                // the strategy, pass.h
   bool conservative = false;
 };
 

@@ -75,7 +75,7 @@ ShardingRule ShardingRule::cautious() const {
   std::vector<Dims> shapes;
   for (size_t t = 0; t < tensor_count(); ++t) shapes.emplace_back(ndim(t), 1);
   RuleBuilder kept(std::move(shapes), operand_count_);
-  kept.of_pairs_ = of_pairs_;
+  kept.has_independent_pairs_ = has_independent_pairs_;
   std::vector<std::optional<FactorId>> ids;
   for (const Factor& factor : factors_) {
     const bool drops = factor.caution == Caution::kDrop;
@@ -171,8 +171,8 @@ RuleBuilder& RuleBuilder::pointwise() {
   return *this;
 }
 
-RuleBuilder& RuleBuilder::of_pairs() {
-  of_pairs_ = true;
+RuleBuilder& RuleBuilder::has_independent_pairs() {
+  has_independent_pairs_ = true;
   return *this;
 }
 
@@ -185,7 +185,7 @@ ShardingRule RuleBuilder::build() {
   }
   rule.factors_ = factors_;
   rule.operand_count_ = operand_count_;
-  rule.of_pairs_ = of_pairs_;
+  rule.has_independent_pairs_ = has_independent_pairs_;
   for (const auto& tensor : dims_) {
     for (const auto& factors : tensor) {
       rule.dim_factors_.insert(rule.dim_factors_.end(), factors.begin(), factors.end());

@@ -66,7 +66,7 @@ class ShardingRule {
   std::span<const Factor> factors() const { return factors_; }
   size_t operand_count() const { return operand_count_; }
   // Result i is computed from operand i alone, as in an optimization_barrier.
-  bool of_pairs() const { return of_pairs_; }
+  bool has_independent_pairs() const { return has_independent_pairs_; }
   size_t tensor_count() const { return tensor_ends_.size(); }  // operands, then results
   size_t result_tensor(size_t result) const { return operand_count_ + result; }
   size_t ndim(size_t tensor) const { return tensor_ends_[tensor] - tensor_begin(tensor); }
@@ -90,7 +90,7 @@ class ShardingRule {
   std::vector<uint16_t> dim_ends_;     // end of each dim in dim_factors_
   std::vector<uint16_t> tensor_ends_;  // end of each tensor in dim_ends_
   size_t operand_count_ = 0;
-  bool of_pairs_ = false;
+  bool has_independent_pairs_ = false;
 };
 
 class RuleBuilder {
@@ -114,7 +114,7 @@ class RuleBuilder {
   size_t tensor_count() const { return shapes_.size(); }
   // One pass-through factor per dim of the first result, on every tensor of that shape; scalars get none.
   RuleBuilder& pointwise();
-  RuleBuilder& of_pairs();
+  RuleBuilder& has_independent_pairs();
   ShardingRule build();
 
  private:
@@ -123,7 +123,7 @@ class RuleBuilder {
   std::vector<Dims> shapes_;
   std::vector<std::vector<std::vector<FactorId>>> dims_;
   size_t operand_count_;
-  bool of_pairs_ = false;
+  bool has_independent_pairs_ = false;
 };
 
 }  // namespace shardwise

@@ -81,7 +81,7 @@ void Mesh::verify_device_ids() const {
   if (axes_.empty()) {
     if (device_ids_.size() > 1) {
       fail<MeshError>("mesh", "a mesh without axes must have at most one device id",
-                      std::to_string(device_ids_.size()) + " ids", "name the axis that they lie along");
+                      std::to_string(device_ids_.size()) + " ids", "name the axis that holds them");
     }
     return;
   }

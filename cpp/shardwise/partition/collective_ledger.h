@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/ir/pass.h"
+#include "shardwise/ir/module.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 

@@ -18,7 +18,7 @@ bool in_all_results(const ShardingRule& rule, FactorId factor) {
 // For a rule of pairs, the pair of each factor; otherwise all factors are in one.
 std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
   std::vector<size_t> pairs(rule.factors().size(), 0);
-  if (!rule.of_pairs()) return pairs;
+  if (!rule.has_independent_pairs()) return pairs;
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
       for (const FactorId id : rule.dim(t, d)) pairs[id] = t % rule.operand_count();
@@ -36,7 +36,8 @@ bool in_an_operand(const ShardingRule& rule, FactorId factor) {
 
 // Whether the factor is in all results that are computed from its operands.
 bool in_its_results(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId factor) {
-  return rule.of_pairs() ? rule.has_factor(rule.result_tensor(pairs[factor]), factor) : in_all_results(rule, factor);
+  return rule.has_independent_pairs() ? rule.has_factor(rule.result_tensor(pairs[factor]), factor)
+                                      : in_all_results(rule, factor);
 }
 
 // Elements of an operand's own factors reappear along a result's own factors (3x2 reshaped to 2x3). Then no part of the
@@ -72,7 +73,7 @@ std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t ten
   for (size_t d = 0; d < dims.size(); ++d) {
     for (const FactorId id : rule.dim(tensor, d)) {
       append_merged(dims[d], factors[id]);
-      if (tensor >= rule.operand_count() && id == landing) append_merged(dims[d], landed);
+      if (tensor >= rule.operand_count() && id == scatter_factor) append_merged(dims[d], scattered_axes);
     }
   }
   return dims;
@@ -112,7 +113,7 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
     }
     ComputeSharding chosen = choose(projection, order, passed, passed_reducer);
     // Results that are wanted split need no gather after the exchange.
-    keep(landed(projection, chosen));
+    keep(with_scattered_axes(projection, chosen));
     keep(std::move(chosen));
   }
   for (size_t leader = 0; leader < tensors; ++leader) {
@@ -127,8 +128,8 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
                          .passed = passed,
                          .reducer = passed_reducer,
                          .reduced = {},
-                         .landed = {}};
-  std::vector<AxisList> used(rule_.of_pairs() ? rule_.operand_count() : 1, passed);  // by pair
+                         .scattered_axes = {}};
+  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, passed);  // by pair
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable_.size(); ++f) {
       const auto id = static_cast<FactorId>(f);
@@ -157,7 +158,8 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
   return chosen;
 }
 
-ComputeSharding ComputeShardings::landed(const FactorProjection& projection, ComputeSharding chosen) const {
+ComputeSharding ComputeShardings::with_scattered_axes(const FactorProjection& projection,
+                                                      ComputeSharding chosen) const {
   AxisList exchanged;
   for (size_t f = 0; f < usable_.size(); ++f) {
     const Factor& factor = rule_.factors()[f];
@@ -178,8 +180,8 @@ ComputeSharding ComputeShardings::landed(const FactorProjection& projection, Com
     for (size_t t = rule_.operand_count(); t < rule_.tensor_count(); ++t) {
       const FactorSharding* wanted = projection.find(t, id);
       if (wanted == nullptr || wanted->axes != axes) continue;
-      chosen.landed = std::move(exchanged);
-      chosen.landing = id;
+      chosen.scattered_axes = std::move(exchanged);
+      chosen.scatter_factor = id;
       return chosen;
     }
   }

@@ -11,7 +11,7 @@
 // The leader's axes go to its factors. Then the other tensors fill the remaining factors, as long as no axis is used
 // twice. Each leader alone is a candidate, too. Three kinds of factors get no axes: those that need replication,
 // permutation factors, and factors of an operand that a result does not have and no reducer combines (3x2 reshaped to
-// 2x3). In the last case, factors of the result alone get none either. Independent pairs (ShardingRule::of_pairs) may
+// 2x3). In the last case, factors of the result alone get none either. Independent pairs (ShardingRule::has_independent_pairs) may
 // use the same axes. A factor of a compound dim gets only axes that divide it, and only if all factors before it in the
 // dim are fully sharded: otherwise local shards would not be tiles.
 //
@@ -33,8 +33,8 @@ struct ComputeSharding {
   AxisList passed;                   // axes over which operands come, and results go, unreduced
   Reducer reducer = Reducer::kNone;  // of `reduced` and `passed`
   AxisList reduced;                  // axes of reduction factors
-  AxisList landed;                   // axes of an exchanged reduction factor, in results also those of …
-  FactorId landing = 0;              // … this factor, behind its own
+  AxisList scattered_axes;           // axes of an exchanged reduction factor, in results also those of …
+  FactorId scatter_factor = 0;       // … this factor, behind its own
   friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
 
   // The axes of the dims of a tensor of the rule.
@@ -55,7 +55,7 @@ class ComputeShardings {
   ComputeSharding choose(const FactorProjection& projection, std::span<const size_t> order, const AxisList& passed,
                          Reducer passed_reducer) const;
   // With the axes of its one exchanged reduction factor where a result wants them; unchanged where none does.
-  ComputeSharding landed(const FactorProjection& projection, ComputeSharding chosen) const;
+  ComputeSharding with_scattered_axes(const FactorProjection& projection, ComputeSharding chosen) const;
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 
   const ShardingRule& rule_;

@@ -10,7 +10,6 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/permute_axes.h"
 
 namespace shardwise {

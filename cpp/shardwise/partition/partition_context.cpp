@@ -8,7 +8,6 @@
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
-#include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {
 

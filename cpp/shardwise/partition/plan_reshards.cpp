@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/reshard/search.h"
 
 namespace shardwise {
 namespace {

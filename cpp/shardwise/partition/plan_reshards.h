@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "shardwise/ir/pass.h"
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/problem.h"
 
 namespace shardwise {
 

@@ -63,7 +63,7 @@ class ConstraintApplier {
   ValueId input(OpId id) const { return module_.operands(id)[0]; }
   ShardingId sharding_of(OpId constraint) const { return module_.value(module_.result(constraint)).sharding; }
   // The annotation of the used value by its user; none if the user is not a constraint.
-  std::optional<ShardingId> said_by(const Use& use) const {
+  std::optional<ShardingId> annotation_at(const Use& use) const {
     if (is_constraint(use.op)) return sharding_of(use.op);
     const auto manual = in_shardings_.find(use.op);
     return manual == in_shardings_.end() ? std::nullopt : std::optional(manual->second[use.index]);
@@ -83,7 +83,8 @@ class ConstraintApplier {
     const ShardingId known = is_target ? module_.value(edge->second).sharding : target.sharding;
     if (!sharding || known || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
     for (const Use use : module_.uses(value)) {
-      if (const std::optional<ShardingId> said = said_by(use); said && *said != sharding) return;
+      if (const std::optional<ShardingId> annotation = annotation_at(use); annotation && *annotation != sharding)
+        return;
     }
     if (is_target) keep_unreduced(edge->second, sharding, constraint);
     if (is_target && is_constraint(constraint)) return take_over(constraint, value);
@@ -96,11 +97,11 @@ class ConstraintApplier {
 
   // The value gets the constraint's unreduced axes, because a constraint cannot make a reduced value unreduced.
   void keep_unreduced(ValueId value, ShardingId sharding, OpId constraint) {
-    const TensorSharding& said = module_.context().sharding(sharding);
-    if (said.unreduced.empty()) return;
-    TensorSharding open = TensorSharding::open(said.mesh, said.ndim());
-    open.unreduced = said.unreduced;
-    open.reducer = said.reducer;
+    const TensorSharding& annotation = module_.context().sharding(sharding);
+    if (annotation.unreduced.empty()) return;
+    TensorSharding open = TensorSharding::open(annotation.mesh, annotation.ndim());
+    open.unreduced = annotation.unreduced;
+    open.reducer = annotation.reducer;
     const ShardingId after = module_.context().intern(open);
     module_.value(value).sharding = after;
     provenance_.steps.push_back({.op = constraint, .value = value, .tensor = 0, .before = {}, .after = after});
@@ -126,7 +127,7 @@ class ConstraintApplier {
     const ValueId value = input(head);
     if (is_constraint(module_.value(value).op) || module_.value(value).sharding) return {};
     for (const Use use : module_.uses(value)) {
-      if (use.op != head && said_by(use)) return {};
+      if (use.op != head && annotation_at(use)) return {};
     }
     OpId tail = head;
     for (;;) {
@@ -136,7 +137,7 @@ class ConstraintApplier {
     }
     if (tail == head) return {};
     for (const Use use : module_.uses(module_.result(tail))) {
-      if (said_by(use)) return {};
+      if (annotation_at(use)) return {};
     }
     return tail;
   }

@@ -116,13 +116,13 @@ class EdgeSinker {
     const ValueId result = module_.result(op);
     owner_[result] = edge.owner;
     if (edge.target_inside && edge.outside) inside_.emplace(result, &edge);
-    const ShardingId sharding = said_of_owner(result, module_.value(result).sharding);
+    const ShardingId sharding = as_owner_has_it(result, module_.value(result).sharding);
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
   // An argument of a manual computation has the annotation of its operand; its edge has the sharding as seen from
   // inside.
-  ShardingId said_of_owner(ValueId edge, ShardingId sharding) const {
+  ShardingId as_owner_has_it(ValueId edge, ShardingId sharding) const {
     const auto it = inside_.find(edge);
     if (it == inside_.end() || !sharding) return sharding;
     Context& context = module_.context();
@@ -139,14 +139,14 @@ class EdgeSinker {
     for (PropagationStep& step : provenance_.steps) {
       const auto it = owner_.find(step.value);
       if (it == owner_.end()) continue;
-      step.before = said_of_owner(step.value, step.before);
-      step.after = said_of_owner(step.value, step.after);
+      step.before = as_owner_has_it(step.value, step.before);
+      step.after = as_owner_has_it(step.value, step.after);
       step.value = it->second;
     }
     provenance_.initial.resize(module_.value_count());
     for (const auto& [edge, owner] : owner_) {
       ShardingId& initial = provenance_.initial[owner.index];
-      if (!initial) initial = said_of_owner(edge, provenance_.initial[edge.index]);
+      if (!initial) initial = as_owner_has_it(edge, provenance_.initial[edge.index]);
     }
   }
 

@@ -20,7 +20,7 @@ namespace shardwise {
 std::vector<DataFlowEdge> bare_edges(const Module& module);
 
 void add_data_flow_edges(Module& module);
-// Edges go, their shardings are the owners'; what was found out about an edge is said of the owner.
+// Removes the edge ops. Each owner takes the sharding of its edge, and steps that named an edge name its owner.
 void sink_data_flow_edges(Module& module, Provenance& provenance);
 
 // A manual region's inside and outside see one sharding differently (DataFlowEdge::manual_axes): what the edge's

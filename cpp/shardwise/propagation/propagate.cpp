@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/op_propagation.h"
 #include "shardwise/propagation/propagation_graph.h"
@@ -197,7 +196,7 @@ class Propagation {
     const std::span<const ValueId> members = classes_.members(value);
     if (members.empty()) return set_sharding(id, index, value, sharding);
     for (const ValueId member : members) {
-      if (classes_.is_quiet(member)) {
+      if (classes_.skips_region_users(member)) {
         column_.set(id, member, index, module_.value(member).sharding, sharding);
       } else {
         set_sharding(id, index, member, sharding);

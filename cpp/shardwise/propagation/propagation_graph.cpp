@@ -42,8 +42,9 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
     holds_.groups = holds_.groups || traits.sharding_group;
     holds_.flow = holds_.flow || op.def->flow != nullptr;
     const OpView view(module_, id);
-    roles_[id.index] = {
-        .turn = Turn(view), .elementwise = traits.constraint || is_elementwise(view), .is_edge = traits.data_flow_edge};
+    roles_[id.index] = {.turn = RoundOrder(view),
+                        .elementwise = traits.constraint || is_elementwise(view),
+                        .is_edge = traits.data_flow_edge};
     tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
     for (ValueId operand : operands(id)) ++uses_[operand.index];
     for (RegionId inner : module_.regions(id)) collect(inner, regions);
@@ -117,7 +118,7 @@ void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<Op
       for_each_use(inner, edges_of_op, visit);
       hears(module_.region(inner).results);
     }
-    if (setting_ == Setting::kAlone) by_op();
+    if (setting_ == Setting::kModulePass) by_op();
   }
 }
 

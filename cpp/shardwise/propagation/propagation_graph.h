@@ -26,7 +26,7 @@ class PropagationGraph {
   PropagationGraph(const Module& module, Setting setting);
 
   struct Role {
-    Turn turn;
+    RoundOrder turn;
     bool elementwise = false;  // or a constraint
     bool is_edge = false;
   };

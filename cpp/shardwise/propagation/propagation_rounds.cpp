@@ -8,7 +8,7 @@ bool is_elementwise(const OpView& op) {
   return def.traits.elementwise && (def.precedence == nullptr || def.precedence(op) == Precedence::kEarly);
 }
 
-Turn::Turn(const OpView& op) {
+RoundOrder::RoundOrder(const OpView& op) {
   const Traits& traits = op.def().traits;
   const Precedence precedence = op.def().precedence != nullptr ? op.def().precedence(op) : traits.precedence;
   backward_first_ = precedence == Precedence::kBackwardFirst;
@@ -24,7 +24,7 @@ Turn::Turn(const OpView& op) {
   }
 }
 
-Participation Turn::participation(int round) const {
+Participation RoundOrder::participation(int round) const {
   if (kind_ == Kind::kSilent) return {.direction = Direction::kNone};
   if (kind_ == Kind::kBarrier) return {.direction = allowed_};
   if (kind_ == Kind::kLate && round < 2) return {.direction = Direction::kNone};

@@ -39,12 +39,12 @@ struct Participation {
 // One factor per dim, and no attribute that defers the op to a later round.
 bool is_elementwise(const OpView& op);
 
-// What an op's part in every round follows from. A barrier speaks in every round, in the one direction that it allows;
-// for an op that hands values on to regions its edges speak.
-class Turn {
+// Decides in which rounds an op takes part, and in which directions. A barrier takes part in every round, in its one
+// direction. An op that passes values into regions never does: its data-flow edges do.
+class RoundOrder {
  public:
-  Turn() = default;
-  explicit Turn(const OpView& op);
+  RoundOrder() = default;
+  explicit RoundOrder(const OpView& op);
 
   // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
   // caller knows.
@@ -58,6 +58,6 @@ class Turn {
   bool backward_first_ : 1 = false;
 };
 
-inline Participation participation(const OpView& op, int round) { return Turn(op).participation(round); }
+inline Participation participation(const OpView& op, int round) { return RoundOrder(op).participation(round); }
 
 }  // namespace shardwise

@@ -10,7 +10,7 @@ namespace shardwise {
 // Some rules look into regions, or at other ops: types and attributes do not tell them apart.
 uint32_t RulesByOp::find(OpId id) {
   const OpView op(module_, id);
-  if (!op.regions().empty() || op.def().traits.rule_sees_makers) return add(op);
+  if (!op.regions().empty() || op.def().traits.rule_reads_operand_ops) return add(op);
   types_.clear();
   for (const ValueId operand : op.operands()) types_.push_back(module_.value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) types_.push_back(module_.value(op.result(i)).type);

@@ -47,7 +47,7 @@ class GroupSync {
       check(id, members);
       std::set<ShardingId> distinct;
       for (const Member& member : members) {
-        if (const ShardingId sharding = said_of(member)) distinct.insert(sharding);
+        if (const ShardingId sharding = sharding_of(member)) distinct.insert(sharding);
       }
       if (distinct.size() == 1) sync(members, *distinct.begin());
       if (distinct.size() > 1) {
@@ -117,7 +117,7 @@ class GroupSync {
   }
 
   // None if the sharding is open and has no axes, whatever its priorities.
-  ShardingId said_of(const Member& member) {
+  ShardingId sharding_of(const Member& member) {
     const ShardingId id = module_.value(member.holder).sharding;
     if (!id) return {};
     TensorSharding sharding = module_.context().sharding(id);
@@ -139,18 +139,19 @@ class GroupSync {
   // the group.
   void warn(int64_t id, const std::vector<Member>& members) {
     std::set<ShardingId> told;
-    std::vector<std::string> said;
+    std::vector<std::string> shardings;
     for (const Member& member : members) {
-      const ShardingId sharding = said_of(member);
+      const ShardingId sharding = sharding_of(member);
       if (!sharding || !told.insert(sharding).second) continue;
       std::string place = module_.context().location_text(loc_of(module_, member.value));
       if (place.empty()) place = module_.context().location_text(module_.op(member.op).loc);
       const std::string name = shown_name(module_, member.value);
-      said.push_back(str(short_text(module_.context().sharding(sharding)), name.empty() ? "" : " of ", name,
-                         place.empty() ? "" : " at ", place));
+      shardings.push_back(str(short_text(module_.context().sharding(sharding)), name.empty() ? "" : " of ", name,
+                              place.empty() ? "" : " at ", place));
     }
     warnings_.push_back(error_message(str("sharding_group ", id), "members should be annotated alike",
-                                      join(said, " and "), "each keeps its own, and their users follow the group"));
+                                      join(shardings, " and "),
+                                      "each keeps its own, and their users follow the group"));
   }
 
   // Each member gets an open constraint, which its users use. Of members in one place the last one's comes first, as in

@@ -41,10 +41,10 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
   if (first.empty() && edges.empty() && bare.empty()) return;
   for (const DataFlowEdge& edge : bare) {
     if (!module.value(edge.owner).op) continue;  // arguments of manual regions are notified separately
-    quiet_.resize(module.value_count());
+    skip_region_users_.resize(module.value_count());
     for (const ValueId target : edge.targets) {
       classes.join(edge.owner, target);
-      if (target != edge.owner) quiet_[target.index] = true;
+      if (target != edge.owner) skip_region_users_[target.index] = true;
     }
   }
   for (const auto& [op, edge] : edges.all()) {

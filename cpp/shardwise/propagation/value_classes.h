@@ -27,13 +27,15 @@ class ValueClasses {
   bool empty() const { return begin_.empty(); }
   // Without an edge op, only users of the value itself are notified, not users of the region's arguments (as in
   // Shardy).
-  bool is_quiet(ValueId value) const { return !quiet_.empty() && quiet_[value.index]; }
+  bool skips_region_users(ValueId value) const {
+    return !skip_region_users_.empty() && skip_region_users_[value.index];
+  }
 
  private:
   std::vector<uint32_t> class_of_;  // by value: 1 + its class, or 0
   std::vector<uint32_t> begin_;     // by class, into members_; and one behind
   std::vector<ValueId> members_;
-  std::vector<bool> quiet_;  // by value
+  std::vector<bool> skip_region_users_;  // by value
 };
 
 }  // namespace shardwise

@@ -23,7 +23,6 @@
 // plan that always works is used: gather what must move, then slice.
 #pragma once
 
-#include "shardwise/mesh/placement.h"
 #include "shardwise/reshard/problem.h"
 
 namespace shardwise {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {

@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/module.h"
 #include "shardwise/mesh/digits.h"
 #include "shardwise/tile/program.h"
 

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/variation.h"
 
 namespace shardwise {

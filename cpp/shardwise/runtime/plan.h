@@ -16,8 +16,8 @@
 
 #include "shardwise/runtime/collective_call.h"
 #include "shardwise/runtime/device_set.h"
-#include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/merge.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

@@ -105,7 +105,7 @@ class FormatParser {
 
   void mark(std::string_view attribute_name) {
     if (!take("^")) return;
-    if (!in_group_) fail("'^' must stand in a group");
+    if (!in_group_) fail("'^' must be inside a group");
     result_.elements[group_].text = attribute_name;
   }
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <optional>
 
-#include "shardwise/base/float_bits.h"
 #include "shardwise/base/narrow_float.h"
 
 namespace shardwise {

@@ -3,7 +3,7 @@
 // Pretty forms: the parsing half of assembly_format.h's language.
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/text/attribute_parser.h"
-#include "shardwise/text/custom_directives.h"
+#include "shardwise/text/custom_directive.h"
 #include "shardwise/text/op_parser.h"
 
 namespace shardwise {
@@ -46,7 +46,11 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       }
       op.shardings.push_back(parse_sharding_id());
       break;
-    case FormatKind::kCustom: element.custom->parse(*this, op, element.text); break;
+    case FormatKind::kCustom: {
+      const CustomDirective& directive = *element.custom;
+      directive.parse(*this, op, element.text);
+      break;
+    }
   }
   return index + 1;
 }

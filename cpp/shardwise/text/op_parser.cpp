@@ -162,7 +162,7 @@ std::vector<OpParser::ResultName> OpParser::parse_result_names() {
     if (name.empty()) fail_here("expected the name of a result");
     int64_t count = 1;
     if (take(":")) count = take_integer("the number of results");
-    if (count < 1 || count > (1 << 20)) fail_at(start, "a name must stand for 1 to 2^20 results");
+    if (count < 1 || count > (1 << 20)) fail_at(start, "a name must cover 1 to 2^20 results");
     names.push_back({name, static_cast<uint32_t>(count), start});
   } while (take(","));
   expect("=", "between the results and the op");

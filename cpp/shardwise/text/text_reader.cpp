@@ -59,7 +59,7 @@ bool TextReader::at_alias_name() {
 // Aliases of aliases could expand to a text of exponential size.
 void TextReader::leave_alias(size_t start, size_t length) {
   expanded_ += length;
-  if (expanded_ > 64 * text.size() + 4096) fail_at(start, "aliases must not stand for more than 64 times the text");
+  if (expanded_ > 64 * text.size() + 4096) fail_at(start, "aliases must not expand to more than 64 times the text");
 }
 
 // ---- tokens --------------------------------------------------------------------------------------------------------

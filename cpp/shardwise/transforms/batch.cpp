@@ -55,7 +55,7 @@ class BatchWalk {
       for (ValueId operand : module_.operands(id)) {
         if (!is_batched(operand)) continue;
         fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
-                         "one used from around it", "pass it as an argument");
+                         "a captured value", "pass it as an argument");
       }
       for (RegionId inner : module_.regions(id)) check_no_capture(owner, inner);
     }

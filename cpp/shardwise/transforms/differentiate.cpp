@@ -88,7 +88,7 @@ class ReverseWalk {
     const auto check = [&](ValueId value) {
       if (!active_[value.index]) return;
       fail<ShapeError>(module_.op(owner).def->name,
-                       "a value that is differentiated must reach the region as an operand", "one used from around it",
+                       "a value that is differentiated must reach the region as an operand", "a captured value",
                        "pass it as an argument");
     };
     for (OpId id : module_.region(region).ops) {

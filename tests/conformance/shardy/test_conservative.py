@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conservative propagation hands on whole axes only, and nothing along dims whose elements move: as Shardy's."""
+"""Conservative propagation moves whole axes only, and nothing along dims whose elements move: as Shardy's."""
 
 from __future__ import annotations
 

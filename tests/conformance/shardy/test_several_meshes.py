@@ -43,7 +43,7 @@ PROGRAMS = {
     "axes differ": program(x='@mesh, [{"x", ?}, {?}]', y='@wide, [{?}, {"y", ?}]'),
     "order of devices differs": program(x='@mesh, [{"x", ?}, {?}]', y='@turned, [{?}, {"y", ?}]'),
     "equal meshes of two names": program(x='@mesh, [{"x", ?}, {?}]', y='@twin, [{?}, {"y", ?}]'),
-    "equal meshes, the second speaks": program(x="@twin, [{?}, {?}]", y='@mesh, [{?}, {"y", ?}]'),
+    "equal meshes, the second is sharded": program(x="@twin, [{?}, {?}]", y='@mesh, [{?}, {"y", ?}]'),
     "one device": program(x='@mesh, [{"x", ?}, {?}]', y="@single, []"),
     "one device only": program(y="@single, []"),
     "one device behind": program(x='@mesh, [{"x", ?}, {?}]', result="@single, []"),

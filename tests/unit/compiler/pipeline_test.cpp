@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/compiler/compile.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -6,6 +6,7 @@
 #include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/explanation/value_queries.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/text/parser.h"

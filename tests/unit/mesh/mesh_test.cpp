@@ -86,7 +86,7 @@ TEST(MeshError, NamesRuleValuesAndWayOut) {
             R"(mesh: the size of an axis must be at least 1, got "x"=0; leave the axis out or give it size 1)");
   EXPECT_EQ(error_of({{"x", 2}}, {0, -1}), "mesh: device ids must not be negative, got -1");
   EXPECT_EQ(error_of({}, {0, 1}),
-            "mesh: a mesh without axes must have at most one device id, got 2 ids; name the axis that they lie along");
+            "mesh: a mesh without axes must have at most one device id, got 2 ids; name the axis that holds them");
   EXPECT_EQ(error_of({{"x", 2}, {"x", 3}}),
             R"(mesh: axis names must differ, got "x" twice in ["x"=2, "x"=3]; rename one of them)");
   EXPECT_EQ(error_of({{"x", 2}, {"y", 2}}, {0, 1, 2}),

@@ -9,6 +9,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/propagation/permute_axes.h"
+#include "shardwise/reshard/search.h"
 
 namespace shardwise {
 namespace {

@@ -74,7 +74,7 @@ TEST(Propagate, AggressiveServesTheLargerTensor) {
   EXPECT_EQ(op_shardings(propagated(kConflict, Strategy::kAggressive).module), Texts{R"([{?}, {"a", ?}])"});
 }
 
-// In the order of the program the product speaks first; in rounds the sum does.
+// In program order the product is visited first; in rounds the sum is.
 TEST(Propagate, ServesOpsThatChangeNothingFirst) {
   const std::string text = R"(func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
                                 %w: tensor<4x16xf32>,

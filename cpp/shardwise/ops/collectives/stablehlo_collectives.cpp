@@ -192,21 +192,21 @@ ShardingRule rule_all_to_all(const OpView& op) {
 constexpr std::string_view kNumberFormat = "attr-dict `:` result-type";
 
 // Other devices wait for it, so it is kept even if its result is unused.
-constexpr Traits kMeeting{.side_effect = true};
+constexpr Traits kSynchronizing{.side_effect = true};
 
 constexpr OpDef kDeviceCollectiveOps[] = {
     propagation_only_op("stablehlo.all_gather", infer_all_gather, rule_all_gather, {},
-                        "Concatenates over groups of devices (StableHLO all_gather).", kMeeting),
+                        "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
     propagation_only_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce, {},
-                        "Reduces over groups of devices (StableHLO all_reduce).", kMeeting),
+                        "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing),
     propagation_only_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter, {},
-                        "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).", kMeeting),
+                        "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).", kSynchronizing),
     propagation_only_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all, {},
-                        "Exchanges parts in groups of devices (StableHLO all_to_all).", kMeeting),
+                        "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
     propagation_only_op("stablehlo.collective_permute", infer_permute, rule_like_first_result, {},
-                        "Sends from device to device (StableHLO collective_permute).", kMeeting),
+                        "Sends from device to device (StableHLO collective_permute).", kSynchronizing),
     propagation_only_op("stablehlo.collective_broadcast", infer_in_groups, rule_like_first_result, {},
-                        "Sends from the first device of each group (StableHLO collective_broadcast).", kMeeting),
+                        "Sends from the first device of each group (StableHLO collective_broadcast).", kSynchronizing),
     propagation_only_op("stablehlo.cross-replica-sum", infer_in_groups, rule_like_first_result, {},
                         "Sums over groups of devices (StableHLO cross-replica-sum)."),
     propagation_only_op("stablehlo.partition_id", infer_device_number, no_rule, kNumberFormat,

@@ -186,7 +186,7 @@ ShardingRule rule_barrier(const OpView& op) {
       rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
     }
   }
-  return rule.of_pairs().build();
+  return rule.has_independent_pairs().build();
 }
 
 void partition_barrier(PartitionContext& context) {

@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/tile/program.h"
 
 namespace shardwise {
 

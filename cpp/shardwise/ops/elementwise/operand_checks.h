@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/ir/builder.h"
 
 namespace shardwise {

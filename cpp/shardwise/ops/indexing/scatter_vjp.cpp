@@ -13,7 +13,6 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
-#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {

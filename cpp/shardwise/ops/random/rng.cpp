@@ -54,7 +54,7 @@ ShardingRule rule_rng_bit_generator(const OpView& op) {
 constexpr OpDef kRngOps[] = {
     propagation_only_op("stablehlo.rng", infer_rng, no_rule,
                         "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
-                        "Random numbers from a state that nobody sees (StableHLO rng).", {.side_effect = true}),
+                        "Random numbers from a hidden state (StableHLO rng).", {.side_effect = true}),
     propagation_only_op("stablehlo.rng_bit_generator", infer_rng_bit_generator, rule_rng_bit_generator,
                         "operands `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type",
                         "Random bits, and the state behind them (StableHLO rng_bit_generator)."),

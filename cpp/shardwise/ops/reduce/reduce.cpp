@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/layout.h"

@@ -4,7 +4,6 @@
 
 #include "shardwise/ops/reduce/reduce_argument_loops.h"
 #include "shardwise/ops/reduce/reduce_region_kernels.h"
-#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {

@@ -63,7 +63,7 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
 
 constexpr OpDef kPropagationControlOps[] = {
     identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
-             "Stands for all values that an op with regions hands on as one (Shardy data_flow_edge).",
+             "Connects the values that one value becomes in and behind regions (Shardy data_flow_edge).",
              {.side_effect = true, .data_flow_edge = true}),
     identity("sdy.propagation_barrier", infer_propagation_barrier,
              "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/region_tiles.h"

@@ -158,8 +158,8 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
   const Module& module = op.module();
   const bool is_known = std::ranges::all_of(op.operands().subspan(2), [&](ValueId start) {
-    const OpId maker = module.value(start).op;
-    return maker && module.op(maker).def->traits.constant_like;
+    const OpId defining_op = module.value(start).op;
+    return defining_op && module.op(defining_op).def->traits.constant_like;
   });
   const FactorKind apart = is_known ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
   const Dims& whole = op.operand_type(0).shape;
@@ -274,7 +274,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .batch = batch_dynamic_update_slice,
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-    .traits = {.precedence = Precedence::kForwardEarly, .movement = true, .rule_sees_makers = true},
+    .traits = {.precedence = Precedence::kForwardEarly, .movement = true, .rule_reads_operand_ops = true},
 };
 static_assert(kDynamicUpdateSlice.complete());
 

@@ -242,7 +242,7 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
   bool of_slices = true;
-  for (size_t i = 0; i < op.operand_count(); ++i) of_slices = of_slices && op.maker(i) == "stablehlo.slice";
+  for (size_t i = 0; i < op.operand_count(); ++i) of_slices = of_slices && op.defining_op_name(i) == "stablehlo.slice";
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
@@ -337,7 +337,10 @@ constexpr OpDef kConcatenate{
     .batch = batch_concatenate,
     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
     .doc = "Tensors one after another along a dim (StableHLO concatenate).",
-    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true, .rule_sees_makers = true},
+    .traits = {.linear = Linear::kJoint,
+               .linear_reducers = kAllReducers,
+               .movement = true,
+               .rule_reads_operand_ops = true},
 };
 static_assert(kConcatenate.complete());
 

@@ -45,7 +45,7 @@ Module run_level(Module module, PassContext& context) {
     const InsideViews views(module);
     record_annotations(module, context.provenance);
     sync_sharding_groups(module, context.provenance, context.warnings);
-    propagate_shardings(module, context, strategy, priorities, Setting::kAlone);
+    propagate_shardings(module, context, strategy, priorities, Setting::kModulePass);
   }
   module.stage = Stage::kGlobal;  // dims are open: a program that was assigned is so no longer
   return module;

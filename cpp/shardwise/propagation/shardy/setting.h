@@ -12,8 +12,8 @@ namespace shardwise {
 // Where propagation runs:
 //   kPipeline  in the compiler. When a value has grown that an op with regions takes and a region uses, the op is
 //              visited first. Sweeps go on until no region argument is left out.
-//   kAlone     as one of Shardy's module passes (levels.h): the region is visited first, and what reaches a region
+//   kModulePass     as one of Shardy's module passes (levels.h): the region is visited first, and what reaches a region
 //              argument from behind in the last round stays outside.
-enum class Setting : uint8_t { kPipeline, kAlone };
+enum class Setting : uint8_t { kPipeline, kModulePass };
 
 }  // namespace shardwise

@@ -68,8 +68,8 @@ def test_populated_rules_are_text_that_shardy_verifies(shardy: ShardyOracle, op:
         populated = _core.passes.populate_rules(module, conservative).text()
         shown = shardy.run(populated)["rules"]
         for (name, rule), attribute in zip(module.sharding_rules(conservative), shown, strict=True):
-            speaks = rule and not rule.startswith("()") and not rule.endswith("->()")  # to somebody
-            assert attribute == (f"#sdy.op_sharding_rule<{rule}>" if speaks else None), name
+            has_factors = rule and not rule.startswith("()") and not rule.endswith("->()")  # that two tensors share
+            assert attribute == (f"#sdy.op_sharding_rule<{rule}>" if has_factors else None), name
         assert _core.ir.parse(populated).text() == populated
 
 

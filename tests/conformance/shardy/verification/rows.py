@@ -137,7 +137,7 @@ MESH_CASES = cases(
 2 <[], device_ids=[7]>
 
 3 <[], device_ids=[0, 1]>
-! a mesh without axes must have at most one device id, got 2 ids; name the axis that they lie along
+! a mesh without axes must have at most one device id, got 2 ids; name the axis that holds them
 
 3 <[]>
 

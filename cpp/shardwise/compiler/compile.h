@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the whole pipeline:
+//
+//   const CompileUnit unit = compile(std::move(traced), options);
+//   *unit.propagated                  // global shapes, every value with its sharding
+//   *unit.module                      // local shapes, collectives; unit.context.layouts has the layout of each value
+//   unit.log[2].nanoseconds           // the time of `propagate`
+#pragma once
+
+#include "shardwise/compiler/driver.h"
+
+namespace shardwise {
+
+// With all snapshots. ShardingError for a program that is partitioned already, or a result with unreduced axes.
+CompileUnit compile(SharedModule traced, const CompileOptions& options = {});
+
+}  // namespace shardwise
