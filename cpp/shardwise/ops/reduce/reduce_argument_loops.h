@@ -66,6 +66,25 @@ const std::byte* side_by_side(const std::byte* from, int64_t stride, int64_t cou
   return reinterpret_cast<const std::byte*>(buffer);
 }
 
+// Which of two (value, index) pairs wins: a NaN, else the better value, else the smaller index.
+template <class V, class I, bool kMax>
+struct ArgumentOrder {
+  static bool better(V a, V b) { return kMax ? a > b : a < b; }
+  static bool is_nan(V value) { return value != value; }
+
+  // The region itself, with (value, index) on the left and (right_value, right_index) on the right.
+  static void combine(V& value, I& index, V right_value, I right_index) {
+    const bool keep = better(value, right_value) | is_nan(value);
+    const I of_equal = std::min(index, right_index);
+    const I other = value == right_value ? of_equal : right_index;
+    index = keep ? index : other;
+    value = keep ? value : right_value;
+  }
+  static void combine_rows(int64_t width, const V* right_values, const I* right_indices, V* values, I* indices) {
+    for (int64_t k = 0; k < width; ++k) combine(values[k], indices[k], right_values[k], right_indices[k]);
+  }
+};
+
 template <class V, class I, bool kMax>
 class ArgumentReduction {
  public:
@@ -105,27 +124,14 @@ class ArgumentReduction {
       I index[kSegment];
       start(unit_width(unit), total, index);
       for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) {
-        combine_rows(unit_width(unit), values.data() + i * width_, indices.data() + i * width_, total, index);
+        Order::combine_rows(unit_width(unit), values.data() + i * width_, indices.data() + i * width_, total, index);
       }
       write(unit, total, index);
     }
   }
 
  private:
-  static bool better(V a, V b) { return kMax ? a > b : a < b; }
-  static bool is_nan(V value) { return value != value; }
-
-  // The region itself, with (value, index) on the left and (right_value, right_index) on the right.
-  static void combine(V& value, I& index, V right_value, I right_index) {
-    const bool keep = better(value, right_value) | is_nan(value);
-    const I of_equal = std::min(index, right_index);
-    const I other = value == right_value ? of_equal : right_index;
-    index = keep ? index : other;
-    value = keep ? value : right_value;
-  }
-  static void combine_rows(int64_t width, const V* right_values, const I* right_indices, V* values, I* indices) {
-    for (int64_t k = 0; k < width; ++k) combine(values[k], indices[k], right_values[k], right_indices[k]);
-  }
+  using Order = ArgumentOrder<V, I, kMax>;
 
   int64_t unit_width(int64_t unit) const {
     return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
@@ -190,11 +196,12 @@ class ArgumentReduction {
       const std::byte* right = side_by_side<V>(value, inner.value_stride, width, value_buffer);
       if (inner.index_stride == 0) {
         const I same = load_as<I>(index);
-        for (int64_t k = 0; k < width; ++k) combine(values[k], indices[k], at(right, k), same);
+        for (int64_t k = 0; k < width; ++k) Order::combine(values[k], indices[k], at(right, k), same);
       } else {
         const std::byte* right_index = side_by_side<I>(index, inner.index_stride, width, index_buffer);
         for (int64_t k = 0; k < width; ++k) {
-          combine(values[k], indices[k], at(right, k), load_as<I>(right_index + k * static_cast<int64_t>(sizeof(I))));
+          Order::combine(values[k], indices[k], at(right, k),
+                         load_as<I>(right_index + k * static_cast<int64_t>(sizeof(I))));
         }
       }
       value += plan_.reduced.value_stride;
@@ -205,18 +212,18 @@ class ArgumentReduction {
   // A NaN on the left wins over everything that follows.
   void combine_along(const std::byte* value, const std::byte* index, int64_t count, V& best, I& best_index) const {
     V buffer[kArgumentChunk];
-    while (count > 0 && !is_nan(best)) {
+    while (count > 0 && !Order::is_nan(best)) {
       const int64_t size = std::min(count, kArgumentChunk);
       const std::byte* chunk = side_by_side<V>(value, plan_.reduced.value_stride, size, buffer);
       const V top = extreme_of(chunk, size);
-      if (is_nan(top)) {
+      if (Order::is_nan(top)) {
         int64_t k = 0;
-        while (!is_nan(at(chunk, k))) ++k;
+        while (!Order::is_nan(at(chunk, k))) ++k;
         best = at(chunk, k);
         best_index = load_as<I>(index + k * plan_.reduced.index_stride);
         return;
       }
-      if (!better(best, top)) take_equal(chunk, index, size, top, best, best_index);
+      if (!Order::better(best, top)) take_equal(chunk, index, size, top, best, best_index);
       count -= size;
       value += size * plan_.reduced.value_stride;
       index += size * plan_.reduced.index_stride;
@@ -229,11 +236,11 @@ class ArgumentReduction {
   V extreme_of(const std::byte* chunk, int64_t size) const {
     alignas(64) V halves[kArgumentChunk / 2];
     V top = at(chunk, 0);
-    const auto take = [&](V value) { top = is_nan(value) || better(value, top) ? value : top; };
+    const auto take = [&](V value) { top = Order::is_nan(value) || Order::better(value, top) ? value : top; };
     if (size >= kFewest) {
       TileRunner runner(extreme_, size / 2);
       while (size >= kFewest) {
-        if (size % 2 == 1 && !is_nan(top)) take(at(chunk, size - 1));
+        if (size % 2 == 1 && !Order::is_nan(top)) take(at(chunk, size - 1));
         size /= 2;
         const void* inputs[] = {chunk, chunk + size * static_cast<int64_t>(sizeof(V))};
         void* output = halves;
@@ -241,7 +248,7 @@ class ArgumentReduction {
         chunk = reinterpret_cast<const std::byte*>(halves);
       }
     }
-    for (int64_t k = 0; k < size && !is_nan(top); ++k) take(at(chunk, k));
+    for (int64_t k = 0; k < size && !Order::is_nan(top); ++k) take(at(chunk, k));
     return top;
   }
 
