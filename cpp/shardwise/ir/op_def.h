@@ -149,6 +149,15 @@ class BatchContext {
   virtual void set_result(size_t i, ValueId value) = 0;
 };
 
+// The meaning of an op's regions.
+//   kNone       there are none, or they are functions of scalars that the op's kernel applies     reduce, sort
+//   kBranches   one of them runs: its result i is the op's result i                               case, if
+//   kLoop       a condition and a body. Carry i is operand i, argument i of both regions, result i of the body and
+//               result i of the op; the condition's one result is the predicate                   while
+//   kInline     runs once, in place of the op                                                     named_computation
+//   kManual     runs once, on the shards of the operands                                          manual_computation
+enum class Regions : uint8_t { kNone, kBranches, kLoop, kInline, kManual };
+
 struct OpCost {
   double flops = 0;
   double bytes = 0;  // bytes read and written by one execution on the given types
@@ -267,6 +276,7 @@ struct OpDef {
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
   TileFn tile = nullptr;  // elementwise ops only
+  Regions regions = Regions::kNone;
   FlowFn flow = nullptr;  // ops whose regions or results pass values through
   VerifyFn verify = nullptr;
   VerifyFn verify_runnable = nullptr;   // UnsupportedError for attributes that no kernel computes
@@ -277,7 +287,9 @@ struct OpDef {
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
-  bool runnable() const;                          // not propagation_only
+  bool runnable() const;  // not propagation_only
+  // The executor runs the regions, which are code like the body of main.
+  constexpr bool is_control_flow() const { return regions == Regions::kBranches || regions == Regions::kLoop; }
   bool has_side_effect(const OpView& op) const {  // never removed or merged
     return traits.side_effect && (effect == nullptr || effect(op));
   }

@@ -18,17 +18,27 @@ void PlacedValues::add_argument(ValueId argument) {
   add(argument, made, home, argument_text(source_, argument));
 }
 
+void PlacedValues::leave() {
+  const size_t left = depth();
+  for (const ValueId source : scopes_.back().versioned) {
+    std::erase_if(placed_[source.index].versions, [&](const Version& version) { return version.depth == left; });
+  }
+  scopes_.pop_back();
+}
+
 void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause) {
   target().value(made).sharding = placements_.sharding(home);
   const OpId op = source_.value(source).op;
-  placed_[source.index] = {.versions = {{home, made}},
+  placed_[source.index] = {.depth = depth(),
+                           .versions = {{home, made, depth()}},
                            .pending_cause = std::move(pending_cause),
                            .loc = op ? source_.op(op).loc : source_.value(source).loc,
                            .constant = {}};
 }
 
 void PlacedValues::add_constant(const OpView& op) {
-  placed_[op.result().index] = {.versions = {}, .pending_cause = {}, .loc = op.loc(), .constant = op.id()};
+  placed_[op.result().index] = {
+      .depth = depth(), .versions = {}, .pending_cause = {}, .loc = op.loc(), .constant = op.id()};
 }
 
 void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view cause) {
@@ -44,16 +54,20 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
     kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->reducer;
     wanted = module.context().intern(kept);
   }
-  const ValueId made = get(original, wanted, cause);
+  get(original, wanted, cause);
   Placed placed = placed_[original.index];
-  std::erase_if(placed.versions, [&](const Version& version) { return version.placement == wanted; });
-  placed.versions.insert(placed.versions.begin(), {wanted, made});
+  const auto made = std::ranges::find(placed.versions, wanted, &Version::placement);
+  std::rotate(placed.versions.begin(), made, made + 1);  // the home comes first
   placed_[source.index] = std::move(placed);
 }
 
 PlacementId PlacedValues::home(ValueId source, PlacementId of_constants) const {
   const Placed& placed = placed_[source.index];
-  return placed.versions.empty() || placed.constant ? of_constants : placed.versions[0].placement;
+  if (placed.versions.empty() || placed.constant) return of_constants;
+  const PlacementId home = placed.versions[0].placement;
+  const Placement* found = placements_.find(home);
+  const bool is_pending = found != nullptr && !found->unreduced.empty();
+  return is_pending && placed.depth < depth() ? placements_.declared(source) : home;
 }
 
 // Only reductions that are already pending can stay pending.
@@ -90,9 +104,22 @@ double PlacedValues::bytes(ValueId source, PlacementId need) {
   return bytes;
 }
 
+// Where a new version of a value belongs: here, or before the loops between here and the value.
+size_t PlacedValues::depth_of_version(const Placed& placed) const {
+  size_t at = depth();
+  while (at > placed.depth && scopes_[at].runs == Runs::kAgain) --at;
+  return at;
+}
+
+void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
+  target().value(made).sharding = placements_.sharding(placement);
+  placed_[source.index].versions.push_back({placement, made, depth});
+  if (depth > placed_[source.index].depth) scopes_[depth].versioned.push_back(source);
+}
+
 ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cause) {
-  Placed& placed = placed_[source.index];
-  if (placed.constant) make_constant(placed, need);
+  const Placed& placed = placed_[source.index];
+  if (placed.constant) make_constant(source, need);
   double bytes = 0;
   const Version* from = nearest(placed, source_.value(source).type, need, bytes);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
@@ -101,33 +128,32 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   const Placement* before = placements_.find(from->placement);
   const Placement* after = placements_.find(need);
   const bool reduces = before != nullptr && before->unreduced.size() > (after == nullptr ? 0 : after->unreduced.size());
-  const LocId users_loc = builder_.loc();
-  const OpId users_origin = builder_.origin();
+  const size_t at = std::max(depth_of_version(placed), from->depth);
+  Builder builder(target(), scopes_[at].region);
+  builder.set_loc(builder_.loc(), builder_.origin());
   if (reduces && !placed.pending_cause.empty()) {
     cause = placed.pending_cause;
-    builder_.set_loc(placed.loc, users_origin);
+    builder.set_loc(placed.loc, builder_.origin());
   }
-  const ValueId made = builder_.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
-  builder_.set_loc(users_loc, users_origin);
-  target().value(made).sharding = placements_.sharding(need);
+  const ValueId made = builder.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
   target().value(made).origin = target().value(from->value).origin;
-  placed.versions.push_back({need, made});
+  keep(source, need, made, at);
   return made;
 }
 
 // Creates the constant with the needed placement, or whole, to be sliced.
-void PlacedValues::make_constant(Placed& placed, PlacementId need) {
+void PlacedValues::make_constant(ValueId source, PlacementId need) {
+  const Placed& placed = placed_[source.index];
   const OpView op(source_, placed.constant);
   const ShardingRule& rule = source_.context().sharding_rule(op);
   const PlacementId made_in =
-      can_be_made(rule, placements_.find(need)) ? need : placements_.replicated(op.module().value(op.result()).type);
+      can_be_made(rule, placements_.find(need)) ? need : placements_.replicated(source_.value(op.result()).type);
   for (const Version& version : placed.versions) {
     if (version.placement == made_in) return;
   }
-  const OpId made = GraphCopy(source_, target()).op(op.id(), builder_.region(), {});
-  const ValueId value = target().result(made);
-  target().value(value).sharding = placements_.sharding(made_in);
-  placed.versions.push_back({made_in, value});
+  const size_t at = depth_of_version(placed);
+  const OpId made = GraphCopy(source_, target()).op(op.id(), scopes_[at].region, {});
+  keep(source, made_in, target().result(made), at);
 }
 
 bool can_be_made(const ShardingRule& rule, const Placement* wanted) {

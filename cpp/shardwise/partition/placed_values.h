@@ -9,6 +9,10 @@
 //
 // A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
 // and location instead of the user's. Constants are created once for each needed placement.
+//
+// Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made before
+// the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending reduction
+// from around it: that would be reduced in every trip.
 #pragma once
 
 #include <string>
@@ -26,7 +30,17 @@ class PlacedValues {
  public:
   // `builder` creates the reshards and constants that users need.
   PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements)
-      : source_(source), builder_(builder), planner_(planner), placements_(placements), placed_(source.value_count()) {}
+      : source_(source),
+        builder_(builder),
+        planner_(planner),
+        placements_(placements),
+        scopes_{{.region = builder.region(), .runs = Runs::kOnce, .versioned = {}}},
+        placed_(source.value_count()) {}
+
+  // The builder's region is that of a loop, or of a branch. Its values are forgotten when it is left.
+  enum class Runs : uint8_t { kOnce, kAgain };
+  void enter(Runs runs) { scopes_.push_back({builder_.region(), runs, {}}); }
+  void leave();
 
   void add_argument(ValueId argument);  // of main
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause);
@@ -43,8 +57,10 @@ class PlacedValues {
   struct Version {
     PlacementId placement;
     ValueId value;
+    size_t depth;  // of its region in scopes_
   };
   struct Placed {
+    size_t depth = 0;               // of the region where the value is defined
     std::vector<Version> versions;  // home first
     std::string pending_cause;      // why a reduction is pending at home
     LocId loc;
@@ -52,14 +68,24 @@ class PlacedValues {
   };
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
   bool can_reach(PlacementId from, PlacementId need) const;
-  void make_constant(Placed& placed, PlacementId need);
+  void make_constant(ValueId source, PlacementId need);
+  size_t depth() const { return scopes_.size() - 1; }
+  size_t depth_of_version(const Placed& placed) const;
+  void keep(ValueId source, PlacementId placement, ValueId made, size_t depth);
 
   Module& target() const { return builder_.module(); }
+
+  struct Scope {
+    RegionId region;
+    Runs runs;
+    std::vector<ValueId> versioned;  // source values from around, with versions in this region
+  };
 
   const Module& source_;
   Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
+  std::vector<Scope> scopes_;   // main's body first
   std::vector<Placed> placed_;  // by source value
 };
 

@@ -224,19 +224,19 @@ void batch_barrier(BatchContext& context) {
 
 // The function may have side effects, so the call is kept.
 constexpr OpDef call() {
-  OpDef def =
-      region_op(kCallName, infer_call, nullptr, verify_call, "$callee `(` operands `)` attr-dict `:` functional-type",
-                "The results of a function of the module (MLIR func.call); inlined before anything else.");
+  OpDef def = region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
+                        "$callee `(` operands `)` attr-dict `:` functional-type",
+                        "The results of a function of the module (MLIR func.call); inlined before anything else.");
   def.traits.side_effect = true;
   return def;
 }
 
 constexpr OpDef kControlOps[] = {
-    region_op("stablehlo.while", infer_while, flow_while, nullptr, "custom<while>",
+    region_op("stablehlo.while", infer_while, Regions::kLoop, flow_while, nullptr, "custom<while>",
               "Repeats its body while its condition holds (StableHLO while)."),
-    region_op("stablehlo.case", infer_case, flow_branches, nullptr, {},
+    region_op("stablehlo.case", infer_case, Regions::kBranches, flow_branches, nullptr, {},
               "The results of the region that an index selects (StableHLO case)."),
-    region_op("stablehlo.if", infer_if, flow_branches, nullptr, {},
+    region_op("stablehlo.if", infer_if, Regions::kBranches, flow_branches, nullptr, {},
               "The results of the first region if true, else of the second (StableHLO if)."),
     call(),
     propagation_only_op("stablehlo.map", infer_map, rule_like_first_result, {},

@@ -73,15 +73,15 @@ bool is_manual(const AxisRef& ref, const AxisList& manual_axes) {
 }
 
 constexpr OpDef named_computation() {
-  OpDef def =
-      region_op("sdy.named_computation", infer_named, flow_region, verify_isolated, "custom<named_computation>($name)",
-                "A region with a name, such as an inlined function (Shardy named_computation).");
+  OpDef def = region_op("sdy.named_computation", infer_named, Regions::kInline, flow_region, verify_isolated,
+                        "custom<named_computation>($name)",
+                        "A region with a name, such as an inlined function (Shardy named_computation).");
   def.traits.constant_preserving = true;
   return def;
 }
 
 constexpr OpDef kManualComputationOps[] = {
-    region_op("sdy.manual_computation", infer_manual, flow_manual, verify_manual_computation,
+    region_op("sdy.manual_computation", infer_manual, Regions::kManual, flow_manual, verify_manual_computation,
               "custom<manual_computation>($manual_axes)",
               "A region that sees local shapes along its manual axes (Shardy manual_computation)."),
     named_computation(),

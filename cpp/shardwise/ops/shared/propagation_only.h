@@ -27,15 +27,16 @@ constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn
                .traits = traits};
 }
 
-// An op that runs regions or a function: propagated along its edges, and not run itself.
-constexpr OpDef region_op(std::string_view name, InferFn infer, FlowFn flow, VerifyFn verify, std::string_view format,
-                          std::string_view doc) {
+// An op that runs regions or a function: propagated along its edges; it has no kernel.
+constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
+                          std::string_view format, std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer,
                .rule = no_rule,
                .prepare = propagation_only,
                .vjp = propagation_only,
                .batch = propagation_only,
+               .regions = regions,
                .flow = flow,
                .verify = verify,
                .format = format,

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/op_choice.h"
+
+#include <tuple>
+
+namespace shardwise {
+
+// The criteria for candidates, most important first. A later reduction may be combined with others.
+struct OpChooser::Price {
+  double bytes = 0;
+  bool reduces_early = false;
+  double work = 0;
+  int reshards = 0;
+  friend bool operator<(const Price& a, const Price& b) {
+    return std::tie(a.bytes, a.reduces_early, a.work, a.reshards) <
+           std::tie(b.bytes, b.reduces_early, b.work, b.reshards);
+  }
+};
+
+OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
+  ComputeShardings shardings(rule);
+  project(op, rule, false);
+  shardings.add(projection_, {}, Reducer::kNone);
+  const bool elsewhere = project(op, rule, true);
+  // Computing where the operands currently are may save a reshard.
+  if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
+  Pending pending = pending_at_home(op, rule);
+  if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
+
+  const ComputeSharding* best = &shardings.candidates()[0];
+  if (shardings.candidates().size() > 1) {
+    Price best_price = price(op, rule, *best, pending);
+    for (const ComputeSharding& candidate : std::span(shardings.candidates()).subspan(1)) {
+      const Price candidate_price = price(op, rule, candidate, pending);
+      if (!(candidate_price < best_price)) continue;
+      best = &candidate;
+      best_price = candidate_price;
+    }
+  }
+  return {*best, std::move(pending)};
+}
+
+// Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
+bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
+  tensors_.clear();
+  bool differs = false;
+  for (const ValueId operand : op.operands()) {
+    const PlacementId declared = placements_.declared(operand);
+    const PlacementId home = values_.home(operand, declared);
+    differs = differs || home != declared;
+    tensors_.push_back(placements_.find(where_they_are ? home : declared));
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    tensors_.push_back(placements_.find(placements_.declared(op.result(i))));
+  }
+  if (!where_they_are || differs) projection_.project(rule, tensors_);
+  return differs;
+}
+
+// ---- pending reductions --------------------------------------------------------------------------------------------
+
+Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
+  std::vector<const Placement*> homes;
+  for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
+  return pending_of(op, rule, homes);
+}
+
+// The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
+// reduced anyway, as the result of a region does.
+double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) const {
+  double count = 0;
+  for (const Use use : source_.uses(value)) {
+    if (!use.op) return 0;
+    const OpView op(source_, use.op);
+    if (use.op != user.id() && !may_pass(op, source_.context().sharding_rule(op), reducer)) return 0;
+    ++count;
+  }
+  return count;
+}
+
+// ---- prices --------------------------------------------------------------------------------------------------------
+
+OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
+                                  const Pending& pending) {
+  const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
+  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
+    double bytes = values_.bytes(op.operand(i), need);
+    if (reduces_early && pending.operands[i]) {
+      const double count = sharers(op.operand(i), op, pending.reducer);
+      bytes = count == 0 ? 0 : bytes / count;
+    }
+    price.bytes += bytes;
+    price.reshards += need == values_.home(op.operand(i), need) ? 0 : 1;
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const PlacementId made = result_placement(placements_, op, rule, compute, i);
+    const PlacementId declared = placements_.declared(op.result(i));
+    price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
+    price.reshards += made == declared ? 0 : 1;
+  }
+  return price;
+}
+
+}  // namespace shardwise

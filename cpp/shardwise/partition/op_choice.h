@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chooses the compute sharding of one op by the bytes that each candidate moves (assign.h has the rules):
+//
+//   OpChooser chooser(module, values, placements, planner);
+//   const OpChoice choice = chooser.choose(dot, rule);
+//   choice.compute.factors[i]       // the axes of factor i
+//   choice.pending.operands[0]      // whether operand 0 stays unreduced
+#pragma once
+
+#include <vector>
+
+#include "shardwise/partition/compute_sharding.h"
+#include "shardwise/partition/placed_values.h"
+
+namespace shardwise {
+
+struct OpChoice {
+  ComputeSharding compute;
+  Pending pending;  // of the operands where they are; passed on only if `compute` says so
+};
+
+class OpChooser {
+ public:
+  // `values` are the operands of the op at hand. The module's use lists are built, so it is not const.
+  OpChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner)
+      : source_(source), values_(values), placements_(placements), planner_(planner) {}
+
+  OpChoice choose(const OpView& op, const ShardingRule& rule);
+
+ private:
+  struct Price;
+  bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
+  Pending pending_at_home(const OpView& op, const ShardingRule& rule);
+  double sharers(ValueId value, const OpView& user, Reducer reducer) const;
+  Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending);
+  TypeId type_of(ValueId value) const { return source_.value(value).type; }
+
+  Module& source_;
+  PlacedValues& values_;
+  ProgramPlacements& placements_;
+  ReshardPlanner& planner_;
+  FactorProjection projection_;
+  std::vector<const Placement*> tensors_;
+};
+
+}  // namespace shardwise

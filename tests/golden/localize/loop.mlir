@@ -1,0 +1,22 @@
+// A loop with an uneven carry: offsets and masks of rows are made once, before the loop.
+module {
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func public @main(%arg0: tensor<7x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %arg2: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<7x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+    %0 = stablehlo.constant dense<0> : tensor<i32>
+    %1 = stablehlo.constant dense<1> : tensor<i32>
+    %2 = stablehlo.constant dense<10> : tensor<i32>
+    %3:2 = stablehlo.while(%arg3 = %0, %arg4 = %arg0) : tensor<i32>, tensor<7x4xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"x"}, {}]>]>}
+    cond {
+      %4 = stablehlo.compare LT, %arg3, %2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %4 : tensor<i1>
+    }
+    do {
+      %5 = stablehlo.add %arg3, %1 : tensor<i32>
+      %6 = stablehlo.dot_general %arg4, %arg1, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<7x4xf32>, tensor<4x4xf32>) -> tensor<7x4xf32>
+      %7 = stablehlo.dot_general %6, %arg2, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<7x4xf32>, tensor<4x4xf32>) -> tensor<7x4xf32>
+      stablehlo.return %5, %7 : tensor<i32>, tensor<7x4xf32>
+    }
+    return %3#1 : tensor<7x4xf32>
+  }
+}
+// ---- after localize ----
