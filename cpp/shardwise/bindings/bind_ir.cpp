@@ -175,10 +175,10 @@ void bind_module_class(py::module_& module) {
   py::class_<Module, ModulePtr>(module, "Module")
       .def(
           "text",
-          [](const Module& self, bool locations, bool generic) {
-            return print(self, PrintOptions{.locations = locations, .generic = generic});
+          [](const Module& self, bool locations, bool generic, bool placements) {
+            return print(self, PrintOptions{.locations = locations, .generic = generic, .placements = placements});
           },
-          py::arg("locations") = false, py::arg("generic") = false)
+          py::arg("locations") = false, py::arg("generic") = false, py::arg("placements") = false)
       .def_property_readonly("op_count", [](const Module& self) { return self.region(self.main().body).ops.size(); })
       .def("verify", [](const Module& self) { verify(self); })
       .def("structurally_equal",

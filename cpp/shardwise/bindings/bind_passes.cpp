@@ -156,17 +156,24 @@ py::list ledger(const CompileUnit& unit) {
   return rows;
 }
 
+// The same part for a value of a module with another context.
+GlobalPart part_in(const Module& from, ValueId value, const Module& to) {
+  GlobalPart part = from.part(value);
+  if (part.type) part.type = to.context().intern(from.context().type(part.type));
+  if (part.placement) part.placement = to.context().intern(from.context().placement(part.placement));
+  return part;
+}
+
 // The same program with an edited local stage, which has as many values: tests plant faults in it.
 UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>& local) {
   const std::vector<ValueId> before = values_of_main(*unit.module), after = values_of_main(*local);
   if (before.size() != after.size()) {
     fail<ShapeError>("with_local_stage", str("the module must have ", before.size(), " values"), str(after.size()));
   }
+  auto module = std::make_shared<Module>(*local);
+  for (size_t i = 0; i < before.size(); ++i) module->set_part(after[i], part_in(*unit.module, before[i], *module));
   auto edited = std::make_shared<CompileUnit>(unit);
-  edited->module = local;
-  std::vector<LocalLayout>& layouts = edited->context.layouts;
-  layouts.assign(local->value_count(), {});
-  for (size_t i = 0; i < before.size(); ++i) layouts[after[i].index] = unit.context.layouts[before[i].index];
+  edited->module = std::move(module);
   return edited;
 }
 

@@ -28,7 +28,7 @@ using ArrayPtr = std::shared_ptr<ShardedArray>;
 // An Executable with the trace of its last traced run.
 struct PyExecutable {
   explicit PyExecutable(const CompileUnit& unit)
-      : executable(unit.module, unit.context.layouts, unit.propagated->meshes.front()), local(unit.module) {}
+      : executable(unit.module, unit.propagated->meshes.front()), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
   std::vector<TraceRow> trace;
@@ -138,7 +138,7 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    values.push_back(scatter(from_numpy(arguments[i]), executable->argument(i).placement));
+    values.push_back(scatter(from_numpy(arguments[i]), executable->argument_placement(i)));
   }
   std::vector<ShardedArray> results;
   {

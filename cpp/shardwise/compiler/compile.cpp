@@ -4,23 +4,23 @@
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/compiler/program_dump.h"
-#include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"
-#include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/simplify.h"
 
 namespace shardwise {
 namespace {
 
-void keep_stages(CompileUnit& unit, const Pass& pass, const Pass* step) {
+void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
   if (step != nullptr) return;
-  if (pass.name == kInlineCalls.name) {
+  if (pass.checks_input) {
     check_input(*unit.module);
     unit.is_runnable = true;
   }
-  if (pass.name == kSimplify.name) unit.global = unit.module;
-  if (pass.name == kPropagate.name) unit.propagated = unit.module;
-  if (pass.name == kPlanReshards.name) unit.resharded = unit.module;
+  switch (pass.keeps) {
+    case Snapshot::kNone: break;
+    case Snapshot::kGlobal: unit.global = unit.module; break;
+    case Snapshot::kPropagated: unit.propagated = unit.module; break;
+    case Snapshot::kResharded: unit.resharded = unit.module; break;
+  }
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options) {
   CompileUnit unit(std::move(traced), options);
   unit.dump_folder = new_dump_folder(*unit.module);
   dump(*unit.module, unit.dump_folder, numbered(0, "trace"));
-  run_passes(unit, pipeline(), {.after = keep_stages});
+  run_passes(unit, pipeline(), {.after = keep_snapshot});
   unit.propagated_by = &kPropagate;
   return unit;
 }

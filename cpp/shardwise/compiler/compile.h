@@ -4,7 +4,7 @@
 //
 //   const CompileUnit unit = compile(std::move(traced), options);
 //   *unit.propagated                  // global shapes, every value with its sharding
-//   *unit.module                      // local shapes, collectives; unit.context.layouts has the layout of each value
+//   *unit.module                      // local shapes, collectives; Module::part has what each value holds
 //   unit.log[2].nanoseconds           // the time of `propagate`
 #pragma once
 

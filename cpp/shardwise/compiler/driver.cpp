@@ -32,6 +32,7 @@ Module take(SharedModule& held) {
 
 PassRecord run_timed(CompileUnit& unit, const Pass& pass) {
   Module module = take(unit.module);
+  if (!std::exchange(unit.has_origins, true)) module.mark_origins();
   const auto start = std::chrono::steady_clock::now();
   module = pass.run(std::move(module), unit.context);
   const auto end = std::chrono::steady_clock::now();

@@ -6,8 +6,8 @@
 //   CompileUnit unit(parse(text, context));
 //   run_named_passes(std::vector<std::string>{"propagate-basic", "assign"}, unit);
 //
-// '-' and '_' mean the same in a name. A pass that reads what an earlier one left beside the module (`localize` and
-// `optimize_collectives` read layouts) finds it when both are asked for together.
+// '-' and '_' mean the same in a name. `localize` leaves more than a text shows: the parts of global values that
+// inner values hold (Module::part). `optimize_collectives` reads them when both are asked for together.
 #pragma once
 
 #include <span>

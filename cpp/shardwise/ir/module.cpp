@@ -130,12 +130,25 @@ void Module::mark_origins() {
   for (uint32_t i = 1; i < ops_.size(); ++i) ops_[i].origin = OpId{i};
 }
 
-const Dims* Module::blocks(ValueId id) const {
-  auto it = blocks_.find(id);
-  return it == blocks_.end() ? nullptr : &it->second;
+const GlobalPart& Module::part(ValueId id) const {
+  static const GlobalPart none;
+  return id.index < parts_.size() ? parts_[id.index] : none;
 }
 
-void Module::set_blocks(ValueId id, Dims blocks) { blocks_[id] = std::move(blocks); }
+void Module::set_part(ValueId id, GlobalPart part) {
+  if (id.index >= parts_.size()) parts_.resize(values_.size());
+  parts_[id.index] = part;
+}
+
+const TensorType& Module::global_type(ValueId id) const {
+  const TypeId type = part(id).type;
+  return context_->type(type ? type : value(id).type);
+}
+
+bool Module::holds_whole(ValueId id) const {
+  const GlobalPart& held = part(id);
+  return !held.placement || (held.type == value(id).type && context_->placement(held.placement).is_fully_replicated());
+}
 
 std::string_view OpView::name() const { return def().name; }
 

@@ -17,11 +17,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/ids.h"
+#include "shardwise/ir/padding.h"
 #include "shardwise/ir/stage.h"
 #include "shardwise/ir/use_lists.h"
 
@@ -37,6 +37,15 @@ struct Value {
   uint32_t index = 0;    // which result or argument
   LocId loc = {};        // for an argument: its name and place
   ValueId origin = {};   // the value of the traced module that this one holds (Module::mark_origins), or none
+};
+
+// The part of a global value that a value of the local program holds. In the resharded stage only the placement is set,
+// and only where blocks are not ceil(size / shards).
+struct GlobalPart {
+  TypeId type = {};            // of the global value; none: the value's own type
+  PlacementId placement = {};  // none: the whole value on every device, or what the value's sharding gives
+  Padding padding = {};
+  friend bool operator==(const GlobalPart&, const GlobalPart&) = default;
 };
 
 struct Operation {
@@ -120,9 +129,11 @@ class Module {
   // Makes every op and value its own origin; replacing, cloning and localizing keep origins.
   void mark_origins();
 
-  // Local sizes of a value's dims where they differ from ceil(size / shards); null for the default (resharded stage).
-  const Dims* blocks(ValueId id) const;
-  void set_blocks(ValueId id, Dims blocks);
+  // Values that stand for no global value, such as offsets, have an empty part.
+  const GlobalPart& part(ValueId id) const;
+  void set_part(ValueId id, GlobalPart part);
+  const TensorType& global_type(ValueId id) const;
+  bool holds_whole(ValueId id) const;  // every device holds the whole global value, as without a part
 
   size_t value_count() const { return values_.size(); }  // ids are below these counts
   size_t op_count() const { return ops_.size(); }
@@ -147,7 +158,7 @@ class Module {
   std::vector<Region> regions_;
   std::vector<ValueId> operand_pool_;
   std::vector<RegionId> region_pool_;
-  std::unordered_map<ValueId, Dims> blocks_;
+  std::vector<GlobalPart> parts_;  // by value; shorter where the last values have none
   Uses uses_;
 };
 

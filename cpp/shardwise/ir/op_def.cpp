@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/op_def.h"
 
+#include <algorithm>
+
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 
@@ -11,6 +13,18 @@ Dims LocalLayout::local_shape() const {
   shape.reserve(dims.size());
   for (const DimLayout& dim : dims) shape.push_back(dim.block);
   return shape;
+}
+
+bool LocalLayout::uneven() const { return std::ranges::any_of(dims, &DimLayout::uneven); }
+
+LocalLayout layout_of(DimSpan global_shape, const Placement& placement) {
+  LocalLayout layout{.dims = {}, .unreduced = placement.unreduced, .reducer = placement.reducer};
+  layout.dims.reserve(global_shape.size());
+  for (size_t d = 0; d < global_shape.size(); ++d) {
+    const DimPlacement& dim = placement.dims[d];
+    layout.dims.push_back({.size = global_shape[d], .axes = dim.axes, .shards = product(dim.axes), .block = dim.block});
+  }
+  return layout;
 }
 
 void not_differentiable(VjpContext&) {}

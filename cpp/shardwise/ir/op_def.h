@@ -73,28 +73,19 @@ struct DimLayout {
   AxisList axes;       // major to minor; empty: not sharded
   int64_t shards = 1;  // product of axes
   int64_t block = 0;   // the local size: ≥ ceil(size / shards), or size when not sharded
-  bool uneven() const { return block * shards != size; }
+  bool uneven() const { return size % shards != 0 || size / shards != block; }
   friend bool operator==(const DimLayout&, const DimLayout&) = default;
 };
 
-// The contents of the padding of uneven dims.
-struct Padding {
-  enum class Kind : uint8_t { kNone, kGarbage, kFill };
-  Kind kind = Kind::kNone;
-  Scalar fill;  // kFill only
-  friend bool operator==(const Padding&, const Padding&) = default;
-};
-
-// The entry of each local value in the side table of the local program.
+// A placement beside the global shape.
 struct LocalLayout {
-  ValueId global_value;
-  TypeId global_type;
   std::vector<DimLayout> dims;
   AxisList unreduced;
   Reducer reducer = Reducer::kNone;
-  Padding padding;
   Dims local_shape() const;
+  bool uneven() const;  // some dim is: there is padding
 };
+LocalLayout layout_of(DimSpan global_shape, const Placement& placement);
 
 // Turns one global op into local ops. All operand and result layouts agree with the op's sharding rule, factor by
 // factor (the compute sharding that `assign` chose). Factors that need replication are not sharded.
@@ -109,6 +100,7 @@ class PartitionContext {
   virtual void explain(ValueId collective, std::string cause) = 0;
   virtual const LocalLayout& operand_layout(size_t i) const = 0;
   virtual const LocalLayout& result_layout(size_t i) const = 0;
+  virtual const Padding& operand_padding(size_t i) const = 0;
   virtual TypeId local_result_type(size_t i) const = 0;
   virtual ValueId operand(size_t i) = 0;  // the local operand, with its padding unchanged
   // The local operand with `fill` in the padding of dims that carry `factor`. Returns the operand itself if there is no

@@ -75,6 +75,19 @@ void verify_sharding(const TensorSharding& sharding, const TensorType& type) {
   verify(sharding, type.shape);
 }
 
+void verify_part(const Module& module, ValueId value) {
+  const GlobalPart& part = module.part(value);
+  if (!part.placement) return;
+  const TensorType& global = module.global_type(value);
+  const Placement& placement = module.context().placement(part.placement);
+  verify(placement, global.shape);
+  const TensorType block{global.dtype, placement.local_shape()};
+  if (part.type && block != module.type(value)) {
+    fail<ShardingError>("placement", str("a local value must have the type of a block, ", block.text()),
+                        module.type(value).text());
+  }
+}
+
 void verify_without_results(std::string_view op, const ShardingPerValue& shardings) {
   if (shardings.empty()) return;
   if (shardings.size() > 1) {

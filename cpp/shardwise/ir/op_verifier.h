@@ -22,6 +22,10 @@ void verify_op(const OpView& op);           // ShardingError, naming the op
 // Checks the sharding of one value. Throws ShardingError if it does not fit the type: a token has no dims and no axes.
 void verify_sharding(const TensorSharding& sharding, const TensorType& type);
 
+// Checks the part of a global value that a value holds. Throws ShardingError if its placement does not fit the global
+// type, or the value's type is not that of a block.
+void verify_part(const Module& module, ValueId value);
+
 // For an op without results, whose shardings are an attribute: at most one sharding, without dims.
 void verify_without_results(std::string_view op, const ShardingPerValue& shardings);
 

@@ -42,8 +42,7 @@ class Counters {
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
-  Provenance provenance = {};             // of the propagated module: who put which axis where
-  std::vector<LocalLayout> layouts = {};  // by value index of the local module; empty before `localize`
+  Provenance provenance = {};  // of the propagated module: who put which axis where
   Counters counters = {};
   std::vector<std::string> warnings = {};  // for the user: legal, but probably unintended; with source locations
 };
@@ -58,6 +57,9 @@ struct OptionsRead {
   bool strategy = false, conservative = false, strict_divisible = false;
 };
 
+// A program that a compilation keeps beside the last one.
+enum class Snapshot : uint8_t { kNone, kGlobal, kPropagated, kResharded };
+
 struct Pass {
   std::string_view name;
   std::string_view doc;  // one line
@@ -67,6 +69,8 @@ struct Pass {
   bool needs_runnable = false;  // takes only programs that can run: no calls, no manual regions
   StageRange takes = {};        // the driver refuses a program at another stage
   std::optional<Stage> makes = {};
+  bool checks_input = false;         // after it, a compilation checks what a text or an annotation may violate
+  Snapshot keeps = Snapshot::kNone;  // the snapshot that a compilation takes after it
   OptionsRead reads = {};
   std::optional<Strategy> strategy = {};  // by which it propagates, whatever the options are
 };

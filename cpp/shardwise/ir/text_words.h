@@ -5,7 +5,7 @@
 //
 //   module @m attributes {shardwise.stage = "local"} {
 //   sdy.mesh @mesh = <["x"=4]>
-//   func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = …, shardwise.local_blocks = …}) { … return }
+//   func.func public @main(%arg0: tensor<8xf32> {shardwise.placement = …}) { … return }
 #pragma once
 
 #include <string_view>
@@ -23,6 +23,12 @@ inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
 inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
 inline constexpr std::string_view kStage = "shardwise.stage";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
+inline constexpr std::string_view kPlacement = "shardwise.placement";
+inline constexpr std::string_view kPadding = "shardwise.padding";
+inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kPlacement, kPadding};  // of Module::part
+constexpr bool is_part_column(std::string_view name) {
+  return name == kLocalBlocks || name == kPlacement || name == kPadding;
+}
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
 
 inline constexpr std::string_view kVisibilities[] = {"", "public", "private", "nested"};  // by Visibility

@@ -81,9 +81,7 @@ class Verifier {
     const Value& value = module_.value(id);
     check(static_cast<bool>(value.type), "a value must have a type");
     sharding(value.sharding, module_.type(id));
-    if (const Dims* blocks = module_.blocks(id)) {
-      check(blocks->size() == module_.type(id).shape.size(), "there must be one block size per dim");
-    }
+    verify_part(module_, id);
   }
 
   void sharding(ShardingId id, const TensorType& type) const {

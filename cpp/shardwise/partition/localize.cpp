@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <unordered_map>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -11,7 +13,7 @@
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
-#include "shardwise/propagation/program_mesh.h"
+#include "shardwise/partition/program_placements.h"
 
 namespace shardwise {
 namespace {
@@ -84,11 +86,12 @@ class Localization {
   explicit Localization(const Module& source)
       : source_(source),
         target_(empty_copy(source)),
+        placements_(source),
         builder_(target_, target_.main().body),
-        emitter_(builder_, main_mesh(source)),
+        emitter_(builder_, placements_.mesh()),
         values_(source.value_count()) {}
 
-  Module run(std::vector<LocalLayout>& layouts) {
+  Module run() {
     const Region& body = source_.region(source_.main().body);
     for (const ValueId argument : body.arguments) add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source_, id));
@@ -98,8 +101,6 @@ class Localization {
       target_.region(main.body).results.push_back(values_[result.index].value);
     }
     main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
-    layouts_.resize(target_.value_count());
-    layouts = std::move(layouts_);
     target_.stage = Stage::kLocal;
     return std::move(target_);
   }
@@ -111,7 +112,7 @@ class Localization {
     const std::vector<ValueId>& results = source_.region(source_.main().body).results;
     for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
       if (!declared[i]) continue;
-      const LocalLayout& layout = values_[results[i].index].layout;
+      const LocalLayout& layout = *values_[results[i].index].layout;
       const TensorSharding& wanted = source_.context().sharding(declared[i]);
       const bool is_there = layout.unreduced.empty() &&
                             std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
@@ -123,29 +124,41 @@ class Localization {
     }
   }
 
+  // What must stand for a value of the source; its padding, if any, is garbage.
+  LocalValue expected(ValueId global) {
+    const Value& value = source_.value(global);
+    const PlacementId chosen = source_.part(global).placement;
+    const PlacementId placement = chosen ? chosen : placements_.of(value.sharding, value.type);
+    std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | value.type.index];
+    if (!layout) {
+      const Dims& shape = source_.type(global).shape;
+      layout = layout_of(shape, placement ? context().placement(placement) : replicated_placement(nullptr, shape));
+    }
+    return {.value = {}, .layout = &*layout, .part = {value.type, placement, result_padding(*layout)}};
+  }
+
   void add_argument(ValueId argument) {
-    LocalValue local{.value = {}, .layout = layout_of(source_, argument)};
+    LocalValue local = expected(argument);
     const TensorType& type = source_.type(argument);
-    local.value = target_.add_argument(builder_.region(), context().tensor(type.dtype, local.layout.local_shape()),
+    local.value = target_.add_argument(builder_.region(), context().tensor(type.dtype, local.layout->local_shape()),
                                        source_.value(argument).loc);
-    keep(argument, std::move(local));
+    keep(argument, local);
   }
 
   void add_op(const OpView& op) {
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
-      const LocalValue& operand = values_[op.operand(0).index];
-      LocalValue result{.value = {}, .layout = layout_of(source_, op.result())};
-      result.value = localize_collective(emitter_, op, operand.value, operand.layout, result.layout);
-      keep(op.result(), std::move(result));
+      LocalValue result = expected(op.result());
+      localize_collective(emitter_, op, values_[op.operand(0).index], result);
+      keep(op.result(), result);
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
-    for (size_t i = 0; i < op.result_count(); ++i) results.push_back({{}, layout_of(source_, op.result(i))});
+    for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       check_left_unreduced(partition);
@@ -154,54 +167,32 @@ class Localization {
       error.at(context().location_text(op.loc()));
       throw;
     }
-    std::vector<LocalValue> made = partition.run();
-    for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), std::move(made[i]));
+    const std::vector<LocalValue> made = partition.run();
+    for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
   }
 
-  void keep(ValueId global, LocalValue local) {
-    // A value that an op returns unchanged keeps its layout.
-    if (layouts_.size() <= local.value.index) layouts_.resize(local.value.index + 1);
-    LocalLayout& layout = layouts_[local.value.index];
-    if (!layout.global_value) layout = local.layout;
-    target_.value(local.value).origin = source_.value(layout.global_value).origin;
-    values_[global.index] = std::move(local);
+  void keep(ValueId global, const LocalValue& local) {
+    // A value that an op returns unchanged keeps its part.
+    if (!target_.part(local.value).type) {
+      target_.set_part(local.value, local.part);
+      target_.value(local.value).origin = source_.value(global).origin;
+    }
+    values_[global.index] = local;
   }
 
   Context& context() { return target_.context(); }
 
   const Module& source_;
   Module target_;
+  ProgramPlacements placements_;
   Builder builder_;
   LocalEmitter emitter_;
-  std::vector<LocalValue> values_;    // by global value
-  std::vector<LocalLayout> layouts_;  // by local value
+  std::vector<LocalValue> values_;                                    // by global value
+  std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
 };
 
 }  // namespace
 
-LocalLayout layout_of(const Module& module, ValueId value) {
-  const Value& source = module.value(value);
-  const Dims& shape = module.type(value).shape;
-  LocalLayout layout{.global_value = value, .global_type = source.type, .dims = {}, .unreduced = {}, .padding = {}};
-  const TensorSharding* sharding = source.sharding ? &module.context().sharding(source.sharding) : nullptr;
-  const Dims* blocks = module.blocks(value);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    DimLayout dim{.size = shape[d], .axes = {}, .shards = 1, .block = shape[d]};
-    if (sharding != nullptr && d < sharding->dims.size()) {
-      dim.axes = sharding->dims[d].axes;
-      dim.shards = product(dim.axes);
-      dim.block = blocks != nullptr ? (*blocks)[d] : ceil_div(dim.size, dim.shards);
-    }
-    layout.dims.push_back(std::move(dim));
-  }
-  if (sharding != nullptr && !sharding->unreduced.empty()) {
-    layout.unreduced = sharding->unreduced;
-    layout.reducer = sharding->pending_reducer();
-  }
-  layout.padding = result_padding(layout);
-  return layout;
-}
-
-Module localize(Module module, PassContext& context) { return Localization(module).run(context.layouts); }
+Module localize(Module module, PassContext&) { return Localization(module).run(); }
 
 }  // namespace shardwise

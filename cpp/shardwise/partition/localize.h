@@ -9,15 +9,12 @@
 //
 // OpDef::partition localizes ops (partition_context.h). Collectives are localized here: a gathered dim is trimmed to
 // the tensor's size, and a dim to be split is padded to a multiple. Argument i of the local main is the shard of global
-// argument i, and so are results. PassContext::layouts maps each local value to its global value and layout.
+// argument i, and so are results. Module::part has what each local value holds of which global type.
 #pragma once
 
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
-
-// The layout of a value with this sharding (none: replicated). Its padding, if any, is garbage.
-LocalLayout layout_of(const Module& module, ValueId value);
 
 Module localize(Module module, PassContext& context);
 inline constexpr Pass kLocalize{.name = "localize",

@@ -54,18 +54,14 @@ void set_cause(Module& module, ValueId value, const OpView& op) {
   made.attrs = module.context().intern(attrs);
 }
 
-bool is_uneven(const LocalLayout& layout) {
-  return std::any_of(layout.dims.begin(), layout.dims.end(), [](const DimLayout& dim) { return dim.uneven(); });
-}
-
 // The padding of `to` when it contains copies of the padding of `from` and, if `with_zeros`, new zeros.
-Padding moved_padding(const LocalLayout& from, const LocalLayout& to, bool with_zeros, DType dtype) {
-  if (!is_uneven(to)) return {};
+Padding moved_padding(const LocalValue& from, const LocalValue& to, bool with_zeros, DType dtype) {
+  if (!to.layout->uneven()) return {};
+  const Padding& given = from.part.padding;
   const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
-  const bool had_padding = is_uneven(from);
+  const bool had_padding = from.layout->uneven();
   if (!had_padding && with_zeros) return zeros;
-  if (had_padding && from.padding.kind == Padding::Kind::kFill && (!with_zeros || from.padding == zeros))
-    return from.padding;
+  if (had_padding && given.kind == Padding::Kind::kFill && (!with_zeros || given == zeros)) return given;
   return {Padding::Kind::kGarbage, {}};
 }
 
@@ -162,19 +158,20 @@ struct Localizer {
 
 }  // namespace
 
-ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,
-                            LocalLayout& to) {
-  const Localizer localizer{emitter, op, operand, from, to};
-  const DType dtype = op.operand_type(0).dtype;
+void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result) {
+  const Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout};
+  const auto set = [&](ValueId value) { result.value = value; };
+  const auto set_moved = [&](ValueId value, bool with_zeros) {
+    result.value = value;
+    result.part.padding = moved_padding(operand, result, with_zeros, op.operand_type(0).dtype);
+  };
   switch (op.def().traits.collective) {
-    case CollectiveKind::kAllGather: to.padding = moved_padding(from, to, false, dtype); return localizer.all_gather();
-    case CollectiveKind::kAllSlice: to.padding = moved_padding(from, to, true, dtype); return localizer.all_slice();
-    case CollectiveKind::kAllToAll: to.padding = moved_padding(from, to, true, dtype); return localizer.all_to_all();
-    case CollectiveKind::kCollectivePermute:
-      to.padding = moved_padding(from, to, false, dtype);
-      return localizer.collective_permute();
-    case CollectiveKind::kAllReduce: return localizer.all_reduce();
-    case CollectiveKind::kReduceScatter: return localizer.reduce_scatter();
+    case CollectiveKind::kAllGather: return set_moved(localizer.all_gather(), false);
+    case CollectiveKind::kAllSlice: return set_moved(localizer.all_slice(), true);
+    case CollectiveKind::kAllToAll: return set_moved(localizer.all_to_all(), true);
+    case CollectiveKind::kCollectivePermute: return set_moved(localizer.collective_permute(), false);
+    case CollectiveKind::kAllReduce: return set(localizer.all_reduce());
+    case CollectiveKind::kReduceScatter: return set(localizer.reduce_scatter());
     case CollectiveKind::kNone:
     case CollectiveKind::kAxisIndex: break;
   }

@@ -14,8 +14,8 @@
 
 namespace shardwise {
 
-// Emits the local form of a global collective. `operand` has the layout `from`, the result `to`, whose padding is set.
-ValueId localize_collective(LocalEmitter& emitter, const OpView& op, ValueId operand, const LocalLayout& from,
-                            LocalLayout& to);
+// Emits the local form of a global collective. `result` comes with the part that it must hold, and gets its value and
+// padding.
+void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result);
 
 }  // namespace shardwise

@@ -61,15 +61,15 @@ std::vector<LocalValue> LocalPartitionContext::run() {
 }
 
 TypeId LocalPartitionContext::local_result_type(size_t i) const {
-  return op_.module().context().tensor(op_.result_type(i).dtype, results_[i].layout.local_shape());
+  return op_.module().context().tensor(op_.result_type(i).dtype, results_[i].layout->local_shape());
 }
 
 ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar fill) {
-  const LocalLayout& layout = operands_[i]->layout;
+  const LocalLayout& layout = operand_layout(i);
+  const Padding& padding = operand_padding(i);
   const auto known = masked_.find(i);
   ValueId value = known != masked_.end() ? known->second : operands_[i]->value;
-  if (layout.padding.kind == Padding::Kind::kNone || layout.padding == Padding{Padding::Kind::kFill, fill})
-    return value;
+  if (padding.kind == Padding::Kind::kNone || padding == Padding{Padding::Kind::kFill, fill}) return value;
   for (size_t d = 0; d < layout.dims.size(); ++d) {
     if (!layout.dims[d].uneven()) continue;
     bool carries = false;
@@ -95,7 +95,7 @@ void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding)
                         builder().module().type(local).text() + " and " + builder().context().type(type).text());
   }
   results_[i].value = local;
-  results_[i].layout.padding = padding;
+  results_[i].part.padding = padding;
 }
 
 }  // namespace shardwise

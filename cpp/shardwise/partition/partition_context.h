@@ -42,12 +42,13 @@ class LocalEmitter {
 
 struct LocalValue {
   ValueId value;
-  LocalLayout layout;
+  const LocalLayout* layout = nullptr;  // of the placement in `part`
+  GlobalPart part;
 };
 
 class LocalPartitionContext : public PartitionContext {
  public:
-  // `results` come with the layouts that the op must produce; run() adds the values.
+  // `results` come with the parts that the op must produce; run() adds the values.
   LocalPartitionContext(LocalEmitter& emitter, const OpView& op, const ShardingRule& rule,
                         std::vector<const LocalValue*> operands, std::vector<LocalValue> results)
       : emitter_(emitter), op_(op), rule_(rule), operands_(std::move(operands)), results_(std::move(results)) {}
@@ -59,8 +60,9 @@ class LocalPartitionContext : public PartitionContext {
   Builder& builder() override { return emitter_.builder(); }
   const Mesh& mesh() const override { return *emitter_.mesh(); }
   void explain(ValueId collective, std::string cause) override;
-  const LocalLayout& operand_layout(size_t i) const override { return operands_[i]->layout; }
-  const LocalLayout& result_layout(size_t i) const override { return results_[i].layout; }
+  const LocalLayout& operand_layout(size_t i) const override { return *operands_[i]->layout; }
+  const LocalLayout& result_layout(size_t i) const override { return *results_[i].layout; }
+  const Padding& operand_padding(size_t i) const override { return operands_[i]->part.padding; }
   TypeId local_result_type(size_t i) const override;
   ValueId operand(size_t i) override { return operands_[i]->value; }
   // Masks accumulate: an operand masked along one factor stays masked when it is masked along another.

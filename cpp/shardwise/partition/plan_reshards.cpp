@@ -41,12 +41,13 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
   return {"sdy.all_to_all", {{"params", std::move(params)}}};
 }
 
-// The placement of a value of this type. No sharding is the whole value on every device of `mesh`.
-Placement placement_in(const Context& context, ShardingId sharding, TypeId type, const Dims* blocks,
-                       const MeshPtr& mesh) {
-  const Dims& shape = context.type(type).shape;
-  if (!sharding) return replicated_placement(mesh, shape);
-  return placement_of(context.sharding(sharding), shape, blocks == nullptr ? DimSpan() : DimSpan(*blocks));
+// The placement of a value. No sharding is the whole value on every device of `mesh`.
+PlacementId placement_in(const Module& module, ValueId value, const MeshPtr& mesh) {
+  if (const PlacementId chosen = module.part(value).placement) return chosen;
+  Context& context = module.context();
+  const Dims& shape = module.type(value).shape;
+  const ShardingId sharding = module.value(value).sharding;
+  return context.intern(sharding ? placement_of(context.sharding(sharding), shape) : replicated_placement(mesh, shape));
 }
 
 // Emits the steps of the plan for one reshard; returns the resharded value.
@@ -58,9 +59,8 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
   const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
   const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
-  const Placement before = placement_in(context, from, type, module.blocks(operand), mesh);
-  const Placement after = placement_in(context, result.sharding, type, module.blocks(reshard.result()), mesh);
-  const ReshardPlan& plan = planner.plan(type, context.intern(before), context.intern(after));
+  const ReshardPlan& plan =
+      planner.plan(type, placement_in(module, operand, mesh), placement_in(module, reshard.result(), mesh));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
@@ -70,7 +70,9 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
     module.value(value).sharding = context.intern(sharding_of(step.after));
     module.value(value).origin = result.origin;
     // Later steps and localization must use the same blocks as the plan.
-    if (!step.after.has_default_blocks(context.type(type).shape)) module.set_blocks(value, step.after.local_shape());
+    if (!step.after.has_default_blocks(context.type(type).shape)) {
+      module.set_part(value, {.type = {}, .placement = context.intern(step.after), .padding = {}});
+    }
   }
   return value;
 }

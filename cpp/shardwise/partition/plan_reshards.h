@@ -51,6 +51,7 @@ inline constexpr Pass kPlanReshards{.name = "plan_reshards",
                                     .run = plan_reshards,
                                     .needs_runnable = true,
                                     .takes = {.last = Stage::kResharded},
-                                    .makes = Stage::kResharded};
+                                    .makes = Stage::kResharded,
+                                    .keeps = Snapshot::kResharded};
 
 }  // namespace shardwise

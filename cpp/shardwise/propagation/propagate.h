@@ -36,6 +36,7 @@ inline constexpr Pass kPropagate{.name = "propagate",
                                  .steps = propagation_steps,
                                  .takes = {.last = Stage::kResharded},
                                  .makes = Stage::kPropagated,
+                                 .keeps = Snapshot::kPropagated,
                                  .reads = {.strategy = true, .conservative = true, .strict_divisible = true}};
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.

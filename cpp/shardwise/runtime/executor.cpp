@@ -12,20 +12,14 @@
 namespace shardwise {
 namespace {
 
-Executable::Signature signature_of(const Module& module, const std::vector<LocalLayout>& layouts, const MeshPtr& mesh,
-                                   ValueId value) {
-  check_internal(value.index < layouts.size(), "Executable: a layout for every argument and result");
-  const LocalLayout& layout = layouts[value.index];
-  const TensorType& local = module.type(value);
-  check_internal(layout.local_shape() == local.shape, "Executable: the layout has the local value's shape");
-  Executable::Signature signature{
-      .type = {.dtype = local.dtype, .shape = {}},
-      .placement = {.mesh = mesh, .dims = {}, .unreduced = layout.unreduced, .reducer = layout.reducer}};
-  for (const DimLayout& dim : layout.dims) {
-    signature.type.shape.push_back(dim.size);
-    signature.placement.dims.push_back({dim.axes, dim.block});
-  }
-  return signature;
+// On the mesh of the executable, whose devices are those of the program's mesh.
+Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value) {
+  const GlobalPart& part = module.part(value);
+  if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
+  Placement placement = module.context().placement(part.placement);
+  placement.mesh = mesh;
+  check_internal(placement.local_shape() == module.type(value).shape, "Executable: a value has the shape of its block");
+  return placement;
 }
 
 bool is_placed(const ShardedArray& array, const Placement& placement) {
@@ -41,28 +35,24 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
 
 }  // namespace
 
-Executable::Executable(std::shared_ptr<const Module> local, std::vector<LocalLayout> layouts, MeshPtr mesh,
-                       ExecutorOptions options)
-    : module_(std::move(local)), layouts_(std::move(layouts)), mesh_(std::move(mesh)), options_(std::move(options)) {
+Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, ExecutorOptions options)
+    : module_(std::move(local)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
-  for (ValueId argument : body.arguments) arguments_.push_back(signature_of(*module_, layouts_, mesh_, argument));
-  for (ValueId result : body.results) results_.push_back(signature_of(*module_, layouts_, mesh_, result));
+  for (ValueId argument : body.arguments) arguments_.push_back(placement_in(*module_, mesh_, argument));
+  for (ValueId result : body.results) results_.push_back(placement_in(*module_, mesh_, result));
   plan_ = std::make_unique<Plan>(planned(false));
 }
 
 Executable::~Executable() = default;
 
 std::unique_ptr<Executable> Executable::unpartitioned(std::shared_ptr<const Module> global, ExecutorOptions options) {
-  std::vector<LocalLayout> layouts(global->value_count());
-  for (uint32_t i = 1; i < layouts.size(); ++i) {
-    layouts[i].global_value = ValueId{i};
-    layouts[i].global_type = global->value(ValueId{i}).type;
-    for (int64_t size : global->type(ValueId{i}).shape)
-      layouts[i].dims.push_back({.size = size, .axes = {}, .block = size});
-  }
   // The executor needs a mesh; this one has no digits, so nothing varies.
   const auto one_device = std::make_shared<const Mesh>("one_device", std::vector<MeshAxis>{{"device", 1}});
-  return std::make_unique<Executable>(std::move(global), std::move(layouts), one_device, std::move(options));
+  return std::make_unique<Executable>(std::move(global), one_device, std::move(options));
+}
+
+const TensorType& Executable::argument_type(size_t i) const {
+  return module_->global_type(module_->region(module_->main().body).arguments[i]);
 }
 
 const Plan& Executable::plan(bool faithful) const {
@@ -72,26 +62,25 @@ const Plan& Executable::plan(bool faithful) const {
 }
 
 Plan Executable::planned(bool faithful) const {
-  return make_plan(*module_, layouts_, *mesh_,
-                   {.fuse = options_.fuse, .faithful = faithful, .pinned = options_.devices.pinned});
+  return make_plan(*module_, *mesh_, {.fuse = options_.fuse, .faithful = faithful, .pinned = options_.devices.pinned});
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
-  const Signature& expected = arguments_[i];
+  const TensorType& type = argument_type(i);
+  const Placement& placement = arguments_[i];
   const std::string subject = str("argument ", i);
-  if (argument.dtype() != expected.type.dtype) {
-    fail<DTypeError>(subject, str("the dtype must be ", expected.type.dtype), str(argument.dtype()),
-                     "convert it first");
+  if (argument.dtype() != type.dtype) {
+    fail<DTypeError>(subject, str("the dtype must be ", type.dtype), str(argument.dtype()), "convert it first");
   }
-  if (argument.shape() != expected.type.shape) {
-    fail<ShapeError>(subject, str("the shape must be ", expected.type.shape), str(argument.shape()),
+  if (argument.shape() != type.shape) {
+    fail<ShapeError>(subject, str("the shape must be ", type.shape), str(argument.shape()),
                      "compile the program for this shape");
   }
-  if (!is_placed(argument, expected.placement)) {
-    fail<ShardingError>(subject,
-                        str("the sharding must be ", bare_text(sharding_of(expected.placement)), " in blocks ",
-                            expected.placement.local_shape()),
-                        str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
+  if (!is_placed(argument, placement)) {
+    fail<ShardingError>(
+        subject,
+        str("the sharding must be ", bare_text(sharding_of(placement)), " in blocks ", placement.local_shape()),
+        str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
   }
 }
 
@@ -104,13 +93,14 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<
   }
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
-  ProgramRun run(*module_, chosen, layouts_, options, devices, communicator);
+  ProgramRun run(*module_, chosen, options, devices, communicator);
   for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
   run.execute();
   std::vector<ShardedArray> results;
   const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));
   for (size_t i = 0; i < results_.size(); ++i) {
-    const auto& [type, placement] = results_[i];
+    const Placement& placement = results_[i];
+    const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
     TensorSharding sharding = sharding_of(placement);
     const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
     results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),

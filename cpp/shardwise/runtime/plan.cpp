@@ -17,10 +17,9 @@ constexpr uint32_t kNoSlot = UINT32_MAX;
 // Step::inputs and outputs are values here; SlotNumbering makes slots of them.
 class StepMaker {
  public:
-  StepMaker(const Module& module, const std::vector<LocalLayout>& layouts, const Variation& variation,
-            const PlanOptions& options)
+  StepMaker(const Module& module, const Variation& variation, const PlanOptions& options)
       : module_(module), variation_(variation), options_(options), body_(module.region(module.main().body)) {
-    find_argument_homes(layouts);
+    find_argument_homes();
   }
 
   std::vector<Step> run() {
@@ -68,11 +67,11 @@ class StepMaker {
 
   DigitSet varying(ValueId value) const { return variation_.varying[value.index]; }
 
-  void find_argument_homes(const std::vector<LocalLayout>& layouts) {
+  void find_argument_homes() {
     homes_.resize(module_.value_count());
     for (ValueId argument : body_.arguments) {
       Homes home(variation_.digits.size(), 0);
-      const auto& dims = layouts[argument.index].dims;
+      const std::vector<DimPlacement>& dims = module_.context().placement(module_.part(argument).placement).dims;
       for (size_t d = 0; d < dims.size(); ++d) {
         const DigitSet here = variation_.digits.touched(dims[d].axes);
         for (size_t g = 0; g < home.size(); ++g) {
@@ -186,11 +185,10 @@ class SlotNumbering {
 
 }  // namespace
 
-Plan make_plan(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
-               const PlanOptions& options) {
-  Variation variation = find_variation(module, layouts, mesh, options.pinned, options.faithful);
+Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options) {
+  Variation variation = find_variation(module, mesh, options.pinned, options.faithful);
   Plan plan;
-  plan.steps = needed_steps(module, StepMaker(module, layouts, variation, options).run());
+  plan.steps = needed_steps(module, StepMaker(module, variation, options).run());
   for (Step& step : plan.steps) {
     if (step.kind != Step::Kind::kKernel) continue;
     try {

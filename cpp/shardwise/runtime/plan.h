@@ -54,9 +54,7 @@ struct PlanOptions {
   AxisList pinned = {};   // DeviceSet::pinned
 };
 
-// `layouts` is by value index and covers the arguments of the main function. An op that cannot run is an
-// UnsupportedError.
-Plan make_plan(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
-               const PlanOptions& options);
+// UnsupportedError for an op that cannot run.
+Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options);
 
 }  // namespace shardwise

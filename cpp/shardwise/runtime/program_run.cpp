@@ -80,11 +80,10 @@ NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>
 
 }  // namespace
 
-ProgramRun::ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts,
-                       const RunOptions& options, const DeviceSet& devices, Communicator& communicator)
+ProgramRun::ProgramRun(const Module& module, const Plan& plan, const RunOptions& options, const DeviceSet& devices,
+                       Communicator& communicator)
     : module_(module),
       plan_(plan),
-      layouts_(layouts),
       options_(options),
       devices_(devices),
       communicator_(communicator),
@@ -273,9 +272,9 @@ void ProgramRun::run_collective(const Step& step) {
 
 void ProgramRun::poison_padding(uint32_t slot) {
   const ValueId value = plan_.slots[slot];
-  if (value.index >= layouts_.size()) return;
-  const LocalLayout& layout = layouts_[value.index];
-  if (layout.padding.kind != Padding::Kind::kGarbage) return;
+  const GlobalPart& part = module_.part(value);
+  if (part.padding.kind != Padding::Kind::kGarbage) return;
+  const LocalLayout layout = layout_of(module_.global_type(value).shape, module_.context().placement(part.placement));
   AxisList uneven;
   for (const DimLayout& dim : layout.dims) {
     if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());

@@ -2,7 +2,7 @@
 //
 // One run of a plan: the live values, and the loop over the steps.
 //
-//   ProgramRun run(module, plan, layouts, options, devices, communicator);
+//   ProgramRun run(module, plan, options, devices, communicator);
 //   run.set(plan.arguments[0], shards);
 //   run.execute();
 //   run.take(plan.results[0]);          // Shards
@@ -15,15 +15,16 @@
 #include <chrono>
 
 #include "shardwise/base/error.h"
-#include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/run_options.h"
 
 namespace shardwise {
 
 class ProgramRun {
  public:
-  ProgramRun(const Module& module, const Plan& plan, const std::vector<LocalLayout>& layouts, const RunOptions& options,
-             const DeviceSet& devices, Communicator& communicator);
+  ProgramRun(const Module& module, const Plan& plan, const RunOptions& options, const DeviceSet& devices,
+             Communicator& communicator);
 
   void set(uint32_t slot, const Shards& shards);
   void execute();
@@ -50,7 +51,6 @@ class ProgramRun {
 
   const Module& module_;
   const Plan& plan_;
-  const std::vector<LocalLayout>& layouts_;
   const RunOptions& options_;
   const DeviceSet& devices_;
   Communicator& communicator_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/variation.h"
 
+#include <unordered_set>
+
 #include "shardwise/base/error.h"
 
 namespace shardwise {
@@ -8,17 +10,24 @@ namespace {
 
 void append(AxisList& all, AxisSpan axes) { all.insert(all.end(), axes.begin(), axes.end()); }
 
-AxisList axes_of(const LocalLayout& layout) {
-  AxisList axes = layout.unreduced;
-  for (const DimLayout& dim : layout.dims) append(axes, dim.axes);
+AxisList axes_of(const Placement& placement) {
+  AxisList axes = placement.unreduced;
+  for (const DimPlacement& dim : placement.dims) append(axes, dim.axes);
   return axes;
 }
 
+std::unordered_set<PlacementId> placements_of(const Module& module) {
+  std::unordered_set<PlacementId> placements;
+  for (uint32_t i = 1; i < module.value_count(); ++i) placements.insert(module.part(ValueId{i}).placement);
+  placements.erase(PlacementId{});
+  return placements;
+}
+
 // Digits and collectives; nothing varies yet.
-Variation cut_digits(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh, AxisSpan pinned) {
+Variation cut_digits(const Module& module, const Mesh& mesh, AxisSpan pinned) {
   Variation variation;
   AxisList used(pinned.begin(), pinned.end());
-  for (const LocalLayout& layout : layouts) append(used, axes_of(layout));
+  for (const PlacementId id : placements_of(module)) append(used, axes_of(module.context().placement(id)));
   for (OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
     if (!is_local_collective(view)) continue;
@@ -34,15 +43,15 @@ Variation cut_digits(const Module& module, const std::vector<LocalLayout>& layou
 
 }  // namespace
 
-Variation find_variation(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
-                         AxisSpan pinned, bool everywhere) {
-  Variation variation = cut_digits(module, layouts, mesh, pinned);
+Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned, bool everywhere) {
+  Variation variation = cut_digits(module, mesh, pinned);
   const Digits& digits = variation.digits;
   std::vector<DigitSet>& varying = variation.varying;
   const Region& body = module.region(module.main().body);
   for (ValueId argument : body.arguments) {
-    const bool known = argument.index < layouts.size();
-    if (known) varying[argument.index] = digits.touched(axes_of(layouts[argument.index]));
+    if (const PlacementId placement = module.part(argument).placement) {
+      varying[argument.index] = digits.touched(axes_of(module.context().placement(placement)));
+    }
     if (everywhere) varying[argument.index] = digits.all();
   }
   for (OpId op : body.ops) {

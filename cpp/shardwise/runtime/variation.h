@@ -23,9 +23,7 @@ struct Variation {
   std::unordered_map<OpId, CollectiveCall> collectives;
 };
 
-// `layouts` is by value index and covers the arguments of the main function. With `everywhere` all values vary along
-// all digits.
-Variation find_variation(const Module& module, const std::vector<LocalLayout>& layouts, const Mesh& mesh,
-                         AxisSpan pinned, bool everywhere);
+// With `everywhere` all values vary along all digits.
+Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned, bool everywhere);
 
 }  // namespace shardwise

@@ -43,12 +43,12 @@ void FunctionParser::parse_empty_type() {
 
 FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
   skip_space();
-  ValueSyntax value{.loc = place(pos), .sharding = {}, .blocks = {}};
+  ValueSyntax value{.loc = place(pos), .sharding = {}, .parts = {}};
   parse_keys([&](std::string_view key) {
     if (key == text_words::kSharding) {
       value.sharding = parse_sharding_id();
-    } else if (key == text_words::kLocalBlocks) {
-      parse_blocks(value);
+    } else if (parse_parts(value.parts, key)) {
+      if (value.parts.size() > 1) fail_here("an argument or result must have one placement");
     } else if (key == text_words::kGspmdSharding) {
       fail_here("shardings must be Shardy's, as sdy.sharding",
                 "lower the program with jax_use_shardy_partitioner=True");
@@ -59,25 +59,11 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
   return value;
 }
 
-void FunctionParser::parse_blocks(ValueSyntax& value) {
-  for (std::string_view token : {"array", "<", "i64"}) expect(token, "of local blocks, array<i64: ...>");
-  value.blocks.emplace();
-  if (take(":")) {
-    do {
-      value.blocks->push_back(take_integer("a block size"));
-    } while (take(","));
-  }
-  expect(">", "behind the block sizes");
-}
-
 void FunctionParser::set_argument(ValueId id, const ValueSyntax& syntax, size_t position) {
-  const Dims& shape = module().type(id).shape;
   if (syntax.sharding)
     located(position, [&] { verify_sharding(context().sharding(syntax.sharding), module().type(id)); });
   module().value(id).sharding = syntax.sharding;
-  if (!syntax.blocks) return;
-  if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
-  module().set_blocks(id, *syntax.blocks);
+  for (const PartSyntax& part : syntax.parts) set_part(id, part, position);
 }
 
 void FunctionParser::parse_function(size_t start) {
@@ -206,6 +192,7 @@ void FunctionParser::add(const FunctionSyntax& syntax) {
     if (sharding)
       located(syntax.start, [&] { verify_sharding(context().sharding(sharding), module().type(results[i])); });
     function.result_shardings[i] = sharding;
+    for (const PartSyntax& part : syntax.results[i].parts) set_part(results[i], part, syntax.start);
     if (syntax.results[i].loc) function.result_locs.resize(results.size());
     if (syntax.results[i].loc) function.result_locs[i] = syntax.results[i].loc;
   }

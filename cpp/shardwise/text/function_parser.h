@@ -49,7 +49,7 @@ class FunctionParser : public OpParser {
   struct ValueSyntax {
     LocId loc;
     ShardingId sharding;
-    std::optional<Dims> blocks;
+    std::vector<PartSyntax> parts;  // one, if any
   };
   struct FunctionSyntax {
     size_t start = 0;
@@ -62,7 +62,6 @@ class FunctionParser : public OpParser {
 
   ValueSyntax parse_value_attributes();
   std::vector<ValueSyntax> parse_value_attribute_list();
-  void parse_blocks(ValueSyntax& value);
   void set_argument(ValueId id, const ValueSyntax& syntax, size_t position);
   void parse_arguments(FunctionSyntax& function);
   void parse_results(FunctionSyntax& function);

@@ -346,14 +346,8 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
   } else if (op.def->flow != nullptr) {
     hand_on_shardings(id);
   }
-  if (op.blocks.size() > count) fail_at(op.start, "there must be blocks for each result at most");
-  for (uint32_t i = 0; i < op.blocks.size(); ++i) {
-    const ValueId result = module().result(id, i);
-    if (!op.blocks[i]) continue;
-    if (op.blocks[i]->size() != module().type(result).shape.size())
-      fail_at(op.start, "there must be one block size per dim");
-    module().set_blocks(result, *op.blocks[i]);
-  }
+  if (op.parts.size() > count) fail_at(op.start, "there must be a placement for each result at most");
+  for (uint32_t i = 0; i < op.parts.size(); ++i) set_part(module().result(id, i), op.parts[i], op.start);
 }
 
 void OpParser::set_shardings(const OpSyntax& op, OpId id) {
@@ -433,33 +427,14 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     op.shardings = parse_shardings_per_value();
     return true;
   }
-  if (name == text_words::kLocalBlocks) {
-    parse_local_blocks(op);
-    return true;
+  if (text_words::is_part_column(name)) {
+    expect("=", str("behind '", name, "'"));
+    return parse_parts(op.parts, name);
   }
   if (name == text_words::kGspmdSharding) {
     fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
   }
   return false;
-}
-
-void OpParser::parse_local_blocks(OpSyntax& op) {
-  expect("=", "behind 'shardwise.local_blocks'");
-  skip_space();
-  const size_t start = pos;
-  const Attribute value = parse_attribute(*this);
-  auto add = [&](const Attribute& item) {
-    const auto* blocks = std::get_if<IntArray>(&item.base());
-    if (blocks == nullptr && !std::holds_alternative<Unit>(item.base())) {
-      fail_at(start, "local blocks must be array<i64: ...>, or unit for the default");
-    }
-    op.blocks.push_back(blocks == nullptr ? std::nullopt : std::optional<Dims>(*blocks));
-  };
-  if (const auto* list = std::get_if<AttrArray>(&value.base())) {
-    for (const Attribute& item : *list) add(item);
-  } else {
-    add(value);
-  }
 }
 
 // ---- types ---------------------------------------------------------------------------------------------------------

@@ -17,6 +17,12 @@
 
 namespace shardwise {
 
+// The parsed attributes of a value's part, before its type is known.
+struct PartSyntax {
+  GlobalPart part;
+  std::optional<Dims> blocks;
+};
+
 // The parsed syntax of one op, before the op is created.
 struct OpSyntax {
   const OpDef* def = nullptr;
@@ -29,7 +35,7 @@ struct OpSyntax {
   std::vector<ShardingId> shardings;
   std::vector<ShardingId> argument_shardings;                  // of the first region
   bool has_shardings = false, has_argument_shardings = false;  // a list of them, also an empty one
-  std::vector<std::optional<Dims>> blocks;
+  std::vector<PartSyntax> parts;                               // of the first results
   std::vector<RegionId> regions;
   std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
 };
@@ -60,6 +66,9 @@ class OpParser : public TextReader {
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
+  // Behind the name of an attribute; false and unmoved unless it is one of parts.
+  bool parse_parts(std::vector<PartSyntax>& parts, std::string_view name);
+  void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // behind its sharding
   bool holds_local_collectives() const;
   void verify_ops();  // by their own hooks, after the whole module is parsed
 
@@ -91,12 +100,13 @@ class OpParser : public TextReader {
   void parse_dictionary_of(OpSyntax& op);
   void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
-  void parse_local_blocks(OpSyntax& op);
   void set_columns(const OpSyntax& op, OpId id);
   void hand_on_shardings(OpId id);
   LocId named(std::string_view names, LocId loc);
   LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);
+
+  void parse_part(PartSyntax& syntax, std::string_view name);  // part_parser.cpp
 
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);

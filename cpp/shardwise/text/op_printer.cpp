@@ -229,9 +229,10 @@ void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
     separate();
     result_shardings(op);
   }
-  if (results_have([&](ValueId id) { return module_.blocks(id) != nullptr; })) {
+  for (const std::string_view column : text_words::kPartColumns) {
+    if (!results_have([&](ValueId id) { return !part_text(column, id, false).empty(); })) continue;
     separate();
-    local_blocks(op);
+    result_parts(op, column);
   }
 }
 
@@ -261,14 +262,27 @@ void OpPrinter::sharding_list(std::span<const ValueId> values) {
   out += ']';
 }
 
-void OpPrinter::local_blocks(const OpView& op) {
-  out.append(text_words::kLocalBlocks).append(" = ");
-  AttrArray all;
+std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_border) const {
+  const GlobalPart& part = module_.part(id);
+  if (!part.placement) return {};
+  const Context& context = module_.context();
+  const Placement& placement = context.placement(part.placement);
+  if (!part.type) return column == text_words::kLocalBlocks ? attribute_text(placement.local_shape()) : "";
+  if (!options_.placements && (!at_border || module_.holds_whole(id))) return {};
+  if (column == text_words::kPlacement) return str(text(placement), " : ", context.type(part.type).text());
+  if (column != text_words::kPadding || part.padding.kind != Padding::Kind::kFill) return {};
+  return attribute_text(DenseAttr{NdArray::full(part.padding.fill.dtype, {}, part.padding.fill)});
+}
+
+// The value of one result, or a list with `unit` for results without one.
+void OpPrinter::result_parts(const OpView& op, std::string_view column) {
+  out.append(column).append(" = ");
+  if (op.result_count() > 1) out += '[';
   for (size_t i = 0; i < op.result_count(); ++i) {
-    const Dims* blocks = module_.blocks(op.result(i));
-    all.push_back(blocks == nullptr ? Attribute(Unit{}) : Attribute(*blocks));
+    const std::string value = part_text(column, op.result(i), false);
+    out.append(i > 0 ? ", " : "").append(value.empty() ? "unit" : value);
   }
-  print_attribute(out, all.size() == 1 ? all[0] : Attribute(all));
+  if (op.result_count() > 1) out += ']';
 }
 
 // ---- generic form --------------------------------------------------------------------------------------------------

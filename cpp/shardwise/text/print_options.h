@@ -6,8 +6,9 @@
 namespace shardwise {
 
 struct PrintOptions {
-  bool locations = false;  // loc(...) behind every op and argument
-  bool generic = false;    // all ops in MLIR's generic form
+  bool locations = false;   // loc(...) behind every op and argument
+  bool generic = false;     // all ops in MLIR's generic form
+  bool placements = false;  // of every value of a local program, not of arguments and results alone
 };
 
 }  // namespace shardwise

@@ -143,15 +143,17 @@ void OpPrinter::region_body(RegionId id) {
 
 // ---- functions -----------------------------------------------------------------------------------------------------
 
-void OpPrinter::argument_attributes(ValueId id) {
-  const ShardingId sharding = module_.value(id).sharding;
-  const Dims* blocks = module_.blocks(id);
-  if (!sharding && blocks == nullptr) return;
-  out += " {";
-  if (sharding) out.append(text_words::kSharding).append(" = ").append(text(module_.context().sharding(sharding)));
-  if (sharding && blocks != nullptr) out += ", ";
-  if (blocks != nullptr) out.append(text_words::kLocalBlocks).append(" = ").append(attribute_text(*blocks));
-  out += '}';
+void OpPrinter::border_attributes(ValueId id, ShardingId sharding, bool with_blocks) {
+  const size_t start = out.size();
+  const auto add = [&](std::string_view name, const std::string& value) {
+    out.append(out.size() == start ? " {" : ", ").append(name).append(" = ").append(value);
+  };
+  if (sharding) add(text_words::kSharding, text(module_.context().sharding(sharding)));
+  for (const std::string_view column : text_words::kPartColumns) {
+    if (column == text_words::kLocalBlocks && !with_blocks) continue;
+    if (const std::string value = part_text(column, id, true); !value.empty()) add(column, value);
+  }
+  if (out.size() != start) out += '}';
 }
 
 void OpPrinter::results(const Function& function) {
@@ -161,19 +163,15 @@ void OpPrinter::results(const Function& function) {
   auto sharding = [&](size_t i) {
     return i < function.result_shardings.size() ? function.result_shardings[i] : ShardingId{};
   };
-  const bool listed = values.size() != 1 || sharding(0);
-  if (listed) out += '(';
+  const size_t start = out.size();
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ", ";
     type(module_.value(values[i]).type);
-    if (sharding(i))
-      out.append(" {")
-          .append(text_words::kSharding)
-          .append(" = ")
-          .append(text(module_.context().sharding(sharding(i))))
-          .append("}");
+    border_attributes(values[i], sharding(i), false);
   }
-  if (listed) out += ')';
+  if (values.size() == 1 && !out.ends_with('}')) return;
+  out.insert(start, 1, '(');
+  out += ')';
 }
 
 void OpPrinter::function(const Function& function) {
@@ -189,7 +187,7 @@ void OpPrinter::function(const Function& function) {
     if (!first) out += ", ";
     first = false;
     argument(id);
-    argument_attributes(id);
+    border_attributes(id, module_.value(id).sharding, true);
     location(module_.value(id).loc);
   }
   out += ')';

@@ -11,9 +11,15 @@
 //     }
 //   }
 //
-// Values are numbered within a function: %0, %1, … and %arg0, …. Their names are in the locations. Local block sizes
-// that differ from the default are the attribute `shardwise.local_blocks` of an op or argument. When only some results
+// Values are numbered within a function: %0, %1, … and %arg0, …. Their names are in the locations. When only some results
 // of an op have shardings, the others print as open shardings, which are equivalent.
+//
+// The part of a global value that a value holds (Module::part) is printed where it is not the default. In a local
+// program, of arguments and results: its placement and global type, and the padding of a result if it is known. In a
+// resharded one, of every value: blocks beside its sharding.
+//
+//   (%arg0: tensor<5xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 5]> : tensor<17xf32>}) -> …
+//   %1 = stablehlo.tanh %0 {sdy.sharding = …, shardwise.local_blocks = array<i64: 6>} : tensor<17xf32>
 #pragma once
 
 #include <string>

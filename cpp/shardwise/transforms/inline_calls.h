@@ -30,7 +30,10 @@ inline constexpr int kMaxCallDepth = 256;
 
 // Throws ShardingError for a recursive function, and beyond these limits.
 Module inline_calls(Module module, PassContext& context);
-inline constexpr Pass kInlineCalls{"inline_calls", "put the ops of functions where they are called", inline_calls};
+inline constexpr Pass kInlineCalls{.name = "inline_calls",
+                                   .doc = "put the ops of functions where they are called",
+                                   .run = inline_calls,
+                                   .checks_input = true};
 
 // The names of the functions that were called.
 std::set<std::string> calls_to_regions(Module& module);

@@ -16,7 +16,10 @@
 namespace shardwise {
 
 Module simplify(Module module, PassContext& context);
-inline constexpr Pass kSimplify{"simplify", "merge equal ops, fold moved splats, remove what is unused", simplify};
+inline constexpr Pass kSimplify{.name = "simplify",
+                                .doc = "merge equal ops, fold moved splats, remove what is unused",
+                                .run = simplify,
+                                .keeps = Snapshot::kGlobal};
 
 // Its own step, over all functions (the others are in ir/rewrite); returns the number of ops folded.
 int64_t fold_splats(Module& module);

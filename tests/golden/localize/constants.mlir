@@ -14,7 +14,7 @@ module @jit_constants attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_constants attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
-  func.func public @main(%arg0: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  func.func public @main(%arg0: tensor<4x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {"y"}: 2]> : tensor<8x6xf32>}) -> (tensor<4x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {"y"}: 2]> : tensor<8x6xf32>}) {
     %0 = stablehlo.constant dense<[[0.000000e+00], [1.000000e+00], [4.000000e+00], [9.000000e+00], [1.600000e+01], [2.500000e+01], [3.600000e+01], [4.900000e+01]]> : tensor<8x1xf32>
     %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh}> : () -> tensor<i32>
     %2 = stablehlo.constant dense<4> : tensor<i32>

@@ -14,7 +14,7 @@ module @jit_cumsum attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_cumsum attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=4]>
-  func.func public @main(%arg0: tensor<5xf32>) -> tensor<5xf32> {
+  func.func public @main(%arg0: tensor<5xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 5]> : tensor<17xf32>}) -> (tensor<5xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 5]> : tensor<17xf32>}) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
     %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh}> : () -> tensor<i32>
     %2 = stablehlo.constant dense<5> : tensor<i32>

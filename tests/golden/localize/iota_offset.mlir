@@ -10,7 +10,7 @@ module @iota_offset attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @iota_offset attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
-  func.func public @main(%arg0: tensor<5x3xi32>) -> tensor<5x3xi32> {
+  func.func public @main(%arg0: tensor<5x3xi32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 5, {}: 3]> : tensor<17x3xi32>}) -> (tensor<5x3xi32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 5, {}: 3]> : tensor<17x3xi32>}) {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"y"}>, mesh = @mesh}> : () -> tensor<i32>
     %1 = stablehlo.constant dense<5> : tensor<i32>
     %2 = stablehlo.multiply %0, %1 : tensor<i32>

@@ -14,7 +14,7 @@ module @jit_uneven_reduce attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_uneven_reduce attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
-  func.func public @main(%arg0: tensor<5x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  func.func public @main(%arg0: tensor<5x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"data"}: 5, {}: 3]> : tensor<17x3xf32>}) -> (tensor<3xf32>, tensor<3xf32>) {
     %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
     %1 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"data"}>, mesh = @mesh}> : () -> tensor<i32>
     %2 = stablehlo.constant dense<5> : tensor<i32>

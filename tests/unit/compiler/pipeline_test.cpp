@@ -55,6 +55,30 @@ TEST(Pipeline, KeepsTheStagesAndTheTimes) {
   }
 }
 
+TEST(Pipeline, OpsAndValuesOfEachStageNameThoseOfTheTracedProgram) {
+  const auto traced = std::make_shared<const Module>(parse_program(kLayer));
+  const CompileUnit unit = compile(traced);
+  const Region& written = traced->region(traced->main().body);
+  for (const SharedModule& stage : {unit.global, unit.propagated, unit.resharded, unit.module}) {
+    const Region& body = stage->region(stage->main().body);
+    std::vector<OpId> products;
+    for (const OpId op : body.ops) {
+      ASSERT_TRUE(stage->op(op).origin) << print(*stage);
+      if (OpView(*stage, op).name() == "stablehlo.dot_general") products.push_back(stage->op(op).origin);
+    }
+    EXPECT_EQ(products, written.ops) << print(*stage);
+    for (size_t i = 0; i < body.arguments.size(); ++i) {
+      EXPECT_EQ(stage->value(body.arguments[i]).origin, written.arguments[i]);
+    }
+    EXPECT_EQ(stage->value(body.results[0]).origin, written.results[0]);
+  }
+  // The operands of the second product are gathered for it.
+  for (const OpId op : unit.module->region(unit.module->main().body).ops) {
+    if (!is_local_collective(OpView(*unit.module, op))) continue;
+    EXPECT_EQ(unit.module->op(op).origin, written.ops[1]);
+  }
+}
+
 TEST(Pipeline, RefusesAPartitionedProgram) {
   const CompileUnit unit = compile(std::make_shared<Module>(parse_program(kLayer)));
   EXPECT_EQ(message_of(print(*unit.module)),

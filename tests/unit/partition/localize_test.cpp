@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/ir/rewrite/structural_equality.h"
+#include "shardwise/ir/verifier.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/partition/optimize_collectives.h"
@@ -102,10 +105,34 @@ TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
 %5 = stablehlo.dynamic_slice %1, %4, sizes = [5] : (tensor<20xf32>, tensor<i32>) -> tensor<5xf32>
 )");
   const ValueId result = sliced.module.region(sliced.module.main().body).results[0];
-  const LocalLayout& layout = sliced.context.layouts[result.index];
-  EXPECT_EQ(layout.dims[0].block, 5);
-  EXPECT_EQ(layout.dims[0].size, 17);
-  EXPECT_EQ(layout.padding.kind, Padding::Kind::kFill);
+  const GlobalPart& part = sliced.module.part(result);
+  EXPECT_EQ(text(sliced.module.context().placement(part.placement)), R"(#shardwise.placement<@mesh, [{"x"}: 5]>)");
+  EXPECT_EQ(sliced.module.global_type(result).shape, Dims{17});
+  EXPECT_EQ(part.padding.kind, Padding::Kind::kFill);
+}
+
+// %arg0 is sliced to blocks of 5 rows behind a padding of zeros; the functions leave garbage there.
+TEST(Localize, ATextHasThePartsOfArgumentsAndResultsAndOthersOnRequest) {
+  const std::string sharded = R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})";
+  const Localized program = localized(
+      R"("x"=4)", R"(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})", sharded + ", " + sharded,
+      R"(%0 = stablehlo.tanh %arg0 : tensor<17xf32>
+         %1 = stablehlo.exponential %0 : tensor<17xf32>
+         return %1, %arg0 : tensor<17xf32>, tensor<17xf32>)");
+  const std::string placement = R"(shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 5]> : tensor<17xf32>)";
+  const std::string text = print(program.module);
+  EXPECT_NE(text.find("@main(%arg0: tensor<17xf32>) -> (tensor<5xf32> {" + placement + "}, tensor<5xf32> {" +
+                      placement + ", shardwise.padding = dense<0.000000e+00> : tensor<f32>}) {\n"),
+            std::string::npos)
+      << text;
+  const std::string all = print(program.module, {.placements = true});
+  EXPECT_NE(all.find("stablehlo.tanh %5 {" + placement + "} : tensor<5xf32>"), std::string::npos) << all;
+  for (const bool placements : {false, true}) {
+    const Module again = parse(placements ? all : text, std::make_shared<Context>());
+    verify(again);
+    EXPECT_TRUE(structurally_equal(again, program.module)) << all;
+    EXPECT_EQ(print(again, {.placements = placements}), placements ? all : text);
+  }
 }
 
 TEST(Localize, MovesAnAxisByOneAllToAll) {

@@ -41,11 +41,13 @@ TEST(OptimizeCollectives, ShardsWithPaddingAreNotMergedWithWholeValues) {
                              R"(%0 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
                                   %1 = stablehlo.reshape %arg0 : (tensor<f32>) -> tensor<1xf32>
                                   return %0, %1 : tensor<1xf32>, tensor<1xf32>)");
-  context.layouts.resize(module.value_count());
   const std::vector<ValueId> results = module.region(module.main().body).results;
-  context.layouts[results[0].index].dims = {{.size = 1, .axes = {{0, 1, 2}}, .shards = 2, .block = 1}};
-  context.layouts[results[0].index].padding.kind = Padding::Kind::kGarbage;
-  context.layouts[results[1].index].dims = {{.size = 1, .axes = {}, .shards = 1, .block = 1}};
+  const TypeId type = module.value(results[0]).type;
+  const Placement whole = replicated_placement(module.meshes[0], Dims{1});
+  Placement sharded = whole;
+  sharded.dims[0].axes = {{0, 1, 2}};
+  module.set_part(results[0], {type, module.context().intern(sharded), {Padding::Kind::kGarbage, {}}});
+  module.set_part(results[1], {type, module.context().intern(whole), {}});
   module = optimize_collectives(std::move(module), context);
   EXPECT_EQ(context.counters.get("optimize_collectives.merged"), 0);
   EXPECT_EQ(module.region(module.main().body).ops.size(), 2u);

@@ -97,7 +97,7 @@ TEST(DeviceSet, PinnedAxesHaveNoShards) {
   const AxisRef x = full_axis(*mesh, 0), y = full_axis(*mesh, 1);
   Layer layer(mesh);
   layer.program.finish(layer.results);
-  const Plan plan = make_plan(layer.program.module(), layer.program.layouts(), *mesh, {.pinned = {x}});
+  const Plan plan = make_plan(layer.program.module(), *mesh, {.pinned = {x}});
   ASSERT_EQ(plan.steps[0].kind, Step::Kind::kKernel);
   EXPECT_EQ(plan.steps[0].axes, AxisList{y});  // the product varies along both
   EXPECT_EQ(plan.digits.axes(plan.free), AxisList{y});

@@ -395,7 +395,7 @@ TEST(Executor, FaithfulRunsAgreeBitForBitOnRandomPrograms) {
         {.fuse = round % 2 == 0});
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < 2; ++i) {
-      arguments.push_back(given(*executable, i, integers(random, DType::kF32, executable->argument(i).type.shape)));
+      arguments.push_back(given(*executable, i, integers(random, DType::kF32, executable->argument_type(i).shape)));
     }
     const auto quick = run_virtual(*executable, arguments);
     const auto faithful = run_virtual(*executable, arguments, {.faithful = true, .poison = true});

@@ -17,16 +17,6 @@
 
 namespace shardwise::testing {
 
-inline LocalLayout layout(DimSpan shape, const std::vector<AxisList>& axes) {
-  LocalLayout result;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const int64_t shards = product(axes[d]);
-    result.dims.push_back({.size = shape[d], .axes = axes[d], .shards = shards, .block = block_size(shape[d], shards)});
-    if (result.dims.back().uneven()) result.padding.kind = Padding::Kind::kGarbage;
-  }
-  return result;
-}
-
 class LocalProgram {
  public:
   explicit LocalProgram(MeshPtr mesh) : mesh_(std::move(mesh)) {
@@ -41,10 +31,10 @@ class LocalProgram {
   void at(std::string file, int32_t line) { loc_ = module_->context().file_location(std::move(file), line, 1); }
 
   ValueId argument(DType dtype, const Dims& shape, const std::vector<AxisList>& axes) {
-    const LocalLayout placed = layout(shape, axes);
-    const ValueId value =
-        module_->add_argument(module_->main().body, module_->context().tensor(dtype, placed.local_shape()));
-    remember(value, placed);
+    Dims block;
+    for (size_t d = 0; d < shape.size(); ++d) block.push_back(block_size(shape[d], product(axes[d])));
+    const ValueId value = module_->add_argument(module_->main().body, module_->context().tensor(dtype, block));
+    place(value, shape, axes);
     return value;
   }
 
@@ -60,30 +50,32 @@ class LocalProgram {
   std::unique_ptr<Executable> finish(const std::vector<Result>& results, ExecutorOptions options = {}) {
     for (const Result& result : results) {
       module_->region(module_->main().body).results.push_back(result.value);
-      remember(result.value, layout(result.shape, result.axes));
+      place(result.value, result.shape, result.axes);
     }
-    layouts_.resize(module_->value_count());
     return executable(std::move(options));
   }
   std::unique_ptr<Executable> executable(ExecutorOptions options) const {  // of a finished program
-    return std::make_unique<Executable>(module_, layouts_, mesh_, std::move(options));
+    return std::make_unique<Executable>(module_, mesh_, std::move(options));
   }
-  const std::vector<LocalLayout>& layouts() const { return layouts_; }
 
-  void remember(ValueId value, const LocalLayout& placed) {
-    if (layouts_.size() <= value.index) layouts_.resize(value.index + 1);
-    layouts_[value.index] = placed;
+  void place(ValueId value, const Dims& shape, const std::vector<AxisList>& axes) {
+    Placement placement = replicated_placement(mesh_, shape);
+    for (size_t d = 0; d < shape.size(); ++d) placement.dims[d] = {axes[d], block_size(shape[d], product(axes[d]))};
+    const TypeId global = module_->context().tensor(module_->type(value).dtype, shape);
+    const bool uneven = layout_of(shape, placement).uneven();
+    module_->set_part(
+        value,
+        {global, module_->context().intern(placement), {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
   }
 
  private:
   MeshPtr mesh_;
   std::shared_ptr<Module> module_;
-  std::vector<LocalLayout> layouts_;
   LocId loc_;
 };
 
 inline ShardedArray given(const Executable& program, size_t i, const NdArray& whole) {
-  return scatter(whole, program.argument(i).placement);
+  return scatter(whole, program.argument_placement(i));
 }
 
 // On all devices of the mesh.

@@ -28,7 +28,7 @@ class Merged : public ::testing::Test {
     Random random(31);
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < executable.argument_count(); ++i) {
-      const NdArray whole = NdArray::empty(DType::kF32, executable.argument(i).type.shape);
+      const NdArray whole = NdArray::empty(DType::kF32, executable.argument_type(i).shape);
       for (int64_t k = 0; k < whole.size(); ++k) store_at(whole, k, Scalar::of_int(DType::kF32, below(random, 9) - 4));
       arguments.push_back(given(executable, i, whole));
     }
@@ -75,9 +75,7 @@ TEST_F(Merged, NotWhereAttributesNameTheLocalShape) {
   Builder builder = program_.builder();
   const ValueId part = build_slice(builder, a, Dims{0, 1}, Dims{4, 3}, Dims{1, 1});
   const auto executable = program_.finish({{part, {8, 2}, {x(), {}}}});
-  std::vector<LocalLayout> layouts(program_.module().value_count());
-  layouts[a.index] = layout(Dims{8, 6}, {x(), {}});
-  const Plan plan = make_plan(program_.module(), layouts, *mesh_, {});
+  const Plan plan = make_plan(program_.module(), *mesh_, {});
   EXPECT_FALSE(plan.steps.back().merge.has_value());
   Random random(32);
   const NdArray whole = random_array(random, DType::kF32, {8, 6});
@@ -90,11 +88,8 @@ TEST_F(Merged, ContractingShardsStayApart) {
   const ValueId rhs = program_.argument(DType::kF32, {8, 4}, {y(), {}});
   Builder builder = program_.builder();
   const ValueId partial = build_dot(builder, lhs, rhs, {{}, {}, {1}, {0}}, DType::kF32);
-  std::vector<LocalLayout> layouts(program_.module().value_count());
-  layouts[lhs.index] = layout(Dims{4, 8}, {{}, y()});
-  layouts[rhs.index] = layout(Dims{8, 4}, {y(), {}});
   program_.module().region(program_.module().main().body).results.push_back(partial);
-  const Plan plan = make_plan(program_.module(), layouts, *mesh_, {});
+  const Plan plan = make_plan(program_.module(), *mesh_, {});
   EXPECT_FALSE(plan.steps.back().merge.has_value());
   EXPECT_EQ(product(plan.steps.back().axes), 4);
 }

@@ -289,13 +289,13 @@ void run_and_compare(unsigned seed) {
     const auto alone = Executable::unpartitioned(global);
     std::vector<ShardedArray> arguments;
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(scatter(whole[i], alone->argument(i).placement));
+      arguments.push_back(scatter(whole[i], alone->argument_placement(i)));
     }
     const std::vector<ShardedArray> right = run_virtual(*alone, arguments);
-    const Executable together(std::make_shared<const Module>(module), context.layouts, mesh);
+    const Executable together(std::make_shared<const Module>(module), mesh);
     arguments.clear();
     for (size_t i = 0; i < whole.size(); ++i) {
-      arguments.push_back(scatter(whole[i], together.argument(i).placement, PaddingFill::kPoison));
+      arguments.push_back(scatter(whole[i], together.argument_placement(i), PaddingFill::kPoison));
     }
     for (const bool faithful : {false, true}) {
       const std::vector<ShardedArray> results =
@@ -307,7 +307,7 @@ void run_and_compare(unsigned seed) {
       }
     }
     const auto make = [&](const DeviceSet& devices) {
-      return std::make_unique<Executable>(std::make_shared<const Module>(module), context.layouts, mesh,
+      return std::make_unique<Executable>(std::make_shared<const Module>(module), mesh,
                                           ExecutorOptions{.devices = devices});
     };
     const AxisList pinned{full_axis(*mesh, static_cast<int>(seed) % mesh->ndim())};

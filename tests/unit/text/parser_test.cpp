@@ -9,6 +9,7 @@
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/verifier.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/module_json.h"
 
 namespace shardwise::testing {
@@ -20,7 +21,7 @@ module @jit_f attributes {mhlo.num_partitions = 8 : i32, "a }" = "}"} {
   // A comment.
   sdy.mesh @mesh = <["x"=4, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 4 : i64}]}} loc(#loc)
   sdy.mesh @"other mesh" = <["z"=2], device_ids=[1, 0]>
-  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}p1], replicated={"y"}>, jax.a = [">"]} loc("w"("train.py":7:0)), %arg1: tensor<f32> {shardwise.local_blocks = array<i64>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@"other mesh", [{"z"}, {}]>}, tensor<8xf32> {jax.result_info = "r"}) {
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}p1], replicated={"y"}>, jax.a = [">"]} loc("w"("train.py":7:0)), %arg1: tensor<2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 2]> : tensor<7xf32>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@"other mesh", [{"z"}, {}]>}, tensor<8xf32> {jax.result_info = "r"}) {
     %0:2 = "test.any"(%arg0) <{ints = array<i64: 1, -2>, none = array<i64>, flag = true, note, text = "a\"\\\0A\C3\A9", f = -0.000000e+00 : f32, n = 0x7FC00000 : f32, t = tensor<2xi1>, list = [1 : i32, [], {a = @g}], e = #stablehlo<precision HIGHEST>, s = #stablehlo.gather<offset_dims = [1], index_vector_dim = 1, x = [], kind = tf32, b = false>, raw = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, "odd name" = 3 : i64, axes = #sdy<axis_ref_list{"x", "y":(1)2}>, dims = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, sh = #sdy.sharding<@mesh, [{}]>, d = dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>}> ({
     ^bb0(%arg2: tensor<f32> loc("x"), %arg3: tensor<f32>):
       %1 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc2)
@@ -80,9 +81,13 @@ TEST(Parser, KeepsWhatTheTextSays) {
   EXPECT_EQ(op.attrs().get<StructAttr>("s").fields.size(), 4u);  // an empty list is left out
   EXPECT_EQ(std::get<std::string>(op.attrs().get<StructAttr>("raw").fields[0].second.base()),
             "[b, 0, f]x[0, i, o]->[b, 0, f]");
-  ASSERT_NE(module.blocks(op.result(0)), nullptr);
-  EXPECT_EQ(*module.blocks(op.result(0)), (Dims{3, 4}));
-  EXPECT_EQ(module.blocks(op.result(1)), nullptr);
+  const auto placement_of = [&](ValueId value) { return module.part(value).placement; };
+  ASSERT_TRUE(placement_of(op.result(0)));
+  EXPECT_EQ(shardwise::text(module.context().placement(placement_of(op.result(0)))),
+            R"(#shardwise.placement<@mesh, [{"x"}: 3, {}: 4]>)");
+  EXPECT_FALSE(placement_of(op.result(1)));
+  EXPECT_EQ(module.global_type(body.arguments[1]).shape, Dims{7});
+  EXPECT_EQ(module.part(body.arguments[1]).padding.kind, Padding::Kind::kGarbage);
   EXPECT_TRUE(module.value(op.result(1)).sharding);
 }
 

@@ -17,8 +17,7 @@ namespace {
 
 class EqualOps {
  public:
-  EqualOps(Module& module, const SameMeaning& same_meaning)
-      : module_(module), replacement_(module.value_count()), same_regions_(module), same_meaning_(same_meaning) {}
+  explicit EqualOps(Module& module) : module_(module), replacement_(module.value_count()), same_regions_(module) {}
 
   // Equal ops are looked for in the same region only: a value of a body is not visible outside.
   int64_t merge_region(RegionId region) {
@@ -129,23 +128,18 @@ class EqualOps {
   bool equal_values(ValueId a, ValueId b) const {
     const Value& u = module_.value(a);
     const Value& v = module_.value(b);
-    if (u.type != v.type || u.sharding != v.sharding) return false;
-    const Dims* u_blocks = module_.blocks(a);
-    const Dims* v_blocks = module_.blocks(b);
-    if (u_blocks == nullptr || v_blocks == nullptr ? u_blocks != v_blocks : *u_blocks != *v_blocks) return false;
-    return !same_meaning_ || same_meaning_(a, b);
+    return u.type == v.type && u.sharding == v.sharding && module_.part(a) == module_.part(b);
   }
 
   Module& module_;
   std::vector<ValueId> replacement_;  // by value; none for a value that stays
   SameRegions same_regions_;
-  const SameMeaning& same_meaning_;
 };
 
 }  // namespace
 
-int64_t cse(Module& module, const SameMeaning& same_meaning) {
-  EqualOps equal_ops(module, same_meaning);
+int64_t cse(Module& module) {
+  EqualOps equal_ops(module);
   int64_t merged = 0;
   for (const Function& function : module.functions) merged += equal_ops.merge_region(function.body);
   return merged;

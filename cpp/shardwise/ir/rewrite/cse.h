@@ -7,21 +7,18 @@
 //   %3 = multiply %1, %2
 //
 // Equal ops have the same definition, attributes and operands (in any order, of a commutative op), and results of equal
-// types, shardings and block sizes; their regions are equal by structure. The cause of a collective does not count: the
-// first one stays. Ops with a side effect, constraints, reshards, and ops with one of these inside are never merged.
+// types and shardings, and hold equal parts of global values: the same bits may be padding in one of two values. Their
+// regions are equal by structure. The cause of a collective does not count: the first one stays. Ops with a side
+// effect, constraints, reshards, and ops with one of these inside are never merged.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
-// Whether a value may stand for another one that holds the same bits, by what the module does not know about them.
-using SameMeaning = std::function<bool(ValueId kept, ValueId merged)>;
-
 // Returns the number of ops that went.
-int64_t cse(Module& module, const SameMeaning& same_meaning = {});
+int64_t cse(Module& module);
 
 }  // namespace shardwise

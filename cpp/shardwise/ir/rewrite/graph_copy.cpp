@@ -39,7 +39,7 @@ void GraphCopy::columns(ValueId from, ValueId to) {
   const Value& value = from_->value(from);
   to_->value(to).sharding = value.sharding;
   to_->value(to).origin = value.origin;
-  if (const Dims* blocks = from_->blocks(from)) to_->set_blocks(to, Dims(*blocks));
+  if (const GlobalPart& part = from_->part(from); part.type || part.placement) to_->set_part(to, part);
 }
 
 std::vector<OpId> GraphCopy::ops(RegionId from, RegionId into) {

@@ -7,7 +7,7 @@
 //   copy.ops(from.main().body, body);        // every op of the region, appended to `body`
 //   copy(result)                             // its image
 //
-// Locations, origins, shardings and block sizes come along. A value without an image stands for itself when both
+// Locations, origins, shardings and parts come along. A value without an image stands for itself when both
 // modules are one, so a body may use values from around it.
 #pragma once
 

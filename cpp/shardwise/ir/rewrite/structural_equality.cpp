@@ -50,7 +50,17 @@ class Comparison {
     for (size_t i = 0; i < results; ++i) {
       if (!shardings(sharding_of(a, i), sharding_of(b, i))) return false;
     }
-    return true;
+    const auto same_part = [&](ValueId a_value, ValueId b_value) { return equal_parts(a_value, b_value); };
+    return std::ranges::equal(a_.region(a.body).arguments, b_.region(b.body).arguments, same_part) &&
+           std::ranges::equal(a_.region(a.body).results, b_.region(b.body).results, same_part);
+  }
+
+  bool equal_parts(ValueId a, ValueId b) const {
+    if (a_.holds_whole(a) || b_.holds_whole(b)) return a_.holds_whole(a) && b_.holds_whole(b);
+    const GlobalPart& x = a_.part(a);
+    const GlobalPart& y = b_.part(b);
+    return a_.global_type(a) == b_.global_type(b) && x.padding == y.padding &&
+           a_.context().placement(x.placement) == b_.context().placement(y.placement);
   }
 
   bool shardings(ShardingId a, ShardingId b) const {
@@ -62,10 +72,8 @@ class Comparison {
   bool values(ValueId a, ValueId b) {
     partner_[a.index] = b;
     if (is_one_module()) paired_.push_back(a);
-    const Dims* a_blocks = a_.blocks(a);
-    const Dims* b_blocks = b_.blocks(b);
-    const bool same_blocks = a_blocks == nullptr || b_blocks == nullptr ? a_blocks == b_blocks : *a_blocks == *b_blocks;
-    return a_.type(a) == b_.type(b) && same_blocks;
+    // Parts of global values inside a local program are not compared: its text does not have them.
+    return a_.type(a) == b_.type(b) && (a_.part(a).type || b_.part(b).type || equal_parts(a, b));
   }
 
   bool is_one_module() const { return &a_ == &b_; }

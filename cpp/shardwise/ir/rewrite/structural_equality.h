@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether two modules are the same program: the same functions, ops in the same order, corresponding operands, and
-// equal types, attributes (in any order), shardings, block sizes and meshes. Ids, contexts and locations may differ.
+// equal types, attributes (in any order), shardings, block sizes and meshes, and arguments and results that hold equal
+// parts of global values. Ids, contexts and locations may differ.
 //
 //   structurally_equal(module, parse(print(module), context))   // always
 //

@@ -196,7 +196,7 @@ void partition_barrier(PartitionContext& context) {
   const OpId local = context.builder().create_op(op.def(), operands);
   for (size_t i = 0; i < operands.size(); ++i) {
     const ValueId result = context.builder().module().result(local, static_cast<uint32_t>(i));
-    context.set_result(i, result, context.operand_layout(i).padding);
+    context.set_result(i, result, context.operand_padding(i));
   }
 }
 

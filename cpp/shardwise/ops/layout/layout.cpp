@@ -198,7 +198,7 @@ void partition_broadcast_in_dim(PartitionContext& context) {
       context.builder().create(op.def(), {context.operand(0)}, op.attrs(), {context.local_result_type(0)});
   Padding padding = result_padding(context.result_layout(0));
   const std::optional<Scalar> fill = splat_value(op.module(), op.operand(0));
-  const Padding& given = context.operand_layout(0).padding;
+  const Padding& given = context.operand_padding(0);
   const bool same = given.kind == Padding::Kind::kNone || (given.kind == Padding::Kind::kFill && given.fill == fill);
   if (padding.kind != Padding::Kind::kNone && fill && same) padding = {Padding::Kind::kFill, *fill};
   context.set_result(0, local, padding);

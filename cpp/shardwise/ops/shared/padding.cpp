@@ -4,15 +4,12 @@
 namespace shardwise {
 
 Padding result_padding(const LocalLayout& layout) {
-  for (const DimLayout& dim : layout.dims) {
-    if (dim.uneven()) return {Padding::Kind::kGarbage, {}};
-  }
-  return {};
+  return {layout.uneven() ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}};
 }
 
 Padding moved_padding(const PartitionContext& context) {
   const Padding padding = result_padding(context.result_layout(0));
-  const Padding& given = context.operand_layout(0).padding;
+  const Padding& given = context.operand_padding(0);
   return padding.kind != Padding::Kind::kNone && given.kind == Padding::Kind::kFill ? given : padding;
 }
 

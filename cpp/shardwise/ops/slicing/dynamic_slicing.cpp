@@ -187,7 +187,7 @@ ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
 
 Padding updated_padding(const PartitionContext& context) {
   const Padding padding = moved_padding(context);
-  if (padding.kind != Padding::Kind::kFill || context.operand_layout(1).padding == padding) return padding;
+  if (padding.kind != Padding::Kind::kFill || context.operand_padding(1) == padding) return padding;
   return {Padding::Kind::kGarbage, {}};
 }
 

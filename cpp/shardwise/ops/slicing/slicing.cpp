@@ -263,7 +263,7 @@ void partition_concatenate(PartitionContext& context) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     operands.push_back(context.operand(i));
     // The fill of the result's padding is known only if all operands agree.
-    if (padding.kind == Padding::Kind::kFill && !(context.operand_layout(i).padding == padding)) {
+    if (padding.kind == Padding::Kind::kFill && !(context.operand_padding(i) == padding)) {
       padding = {Padding::Kind::kGarbage, {}};
     }
   }

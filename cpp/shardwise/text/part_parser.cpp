@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/text_words.h"
+#include "shardwise/text/attribute_parser.h"
+#include "shardwise/text/op_parser.h"
+
+namespace shardwise {
+namespace {
+
+Placement with_blocks(const TensorSharding& sharding, const Dims& shape, const Dims& blocks) {
+  Placement placement = placement_of(sharding, shape);
+  for (size_t d = 0; d < blocks.size(); ++d) placement.dims[d].block = blocks[d];
+  return placement;
+}
+
+}  // namespace
+
+bool OpParser::parse_parts(std::vector<PartSyntax>& parts, std::string_view name) {
+  if (!text_words::is_part_column(name)) return false;
+  size_t count = 0;
+  const auto parse_item = [&] {
+    if (parts.size() <= count) parts.emplace_back();
+    if (!take_keyword("unit")) parse_part(parts[count], name);
+    ++count;
+  };
+  if (!take("[")) {
+    parse_item();
+    return true;
+  }
+  do {
+    parse_item();
+  } while (take(","));
+  expect("]", str("behind the items of '", name, "'"));
+  return true;
+}
+
+void OpParser::parse_part(PartSyntax& syntax, std::string_view name) {
+  skip_space();
+  const size_t start = pos;
+  if (name == text_words::kPlacement) {
+    syntax.part.placement = located(start, [&] { return context().intern(parse_placement(*this, mesh_lookup())); });
+    expect(":", "between a placement and its global type");
+    syntax.part.type = parse_type();
+    return;
+  }
+  const Attribute value = parse_attribute(*this);
+  if (name == text_words::kLocalBlocks) {
+    const auto* blocks = std::get_if<IntArray>(&value.base());
+    if (blocks == nullptr) fail_at(start, "local blocks must be array<i64: ...>, or unit for the default");
+    syntax.blocks = *blocks;
+    return;
+  }
+  const auto* fill = std::get_if<DenseAttr>(&value.base());
+  if (fill == nullptr || !fill->data.shape().empty()) fail_at(start, "padding must be dense<...> of one element");
+  const Scalar element = located(start, [&] { return load(fill->data.dtype(), fill->data.data()); });
+  syntax.part.padding = {Padding::Kind::kFill, element};
+}
+
+void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position) {
+  GlobalPart part = syntax.part;
+  const Dims& shape = module().type(value).shape;
+  const bool is_filled = part.padding.kind == Padding::Kind::kFill;
+  if (syntax.blocks ? is_filled || part.placement : is_filled && !part.placement) {
+    fail_at(position, "a value must have local blocks, or a placement and its padding");
+  }
+  if (is_filled && part.padding.fill.dtype != module().type(value).dtype) {
+    fail_at(position, "padding must be of the value's dtype");
+  }
+  if (syntax.blocks) {
+    const ShardingId sharding = module().value(value).sharding;
+    if (!sharding) fail_at(position, "local blocks must stand beside a sharding");
+    if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
+    const Placement placement = with_blocks(context().sharding(sharding), shape, *syntax.blocks);
+    if (!placement.has_default_blocks(shape))
+      part = {.type = {}, .placement = context().intern(placement), .padding = {}};
+  }
+  if (!part.placement) return;
+  const GlobalPart known = module().part(value);
+  module().set_part(value, part);
+  located(position, [&] { verify_part(module(), value); });
+  if (part.type && !is_filled &&
+      layout_of(module().global_type(value).shape, context().placement(part.placement)).uneven()) {
+    part.padding.kind = Padding::Kind::kGarbage;
+    module().set_part(value, part);
+  }
+  if (known.placement && known != part) fail_at(position, "a value must have one placement and one padding");
+}
+
+}  // namespace shardwise
