@@ -78,7 +78,7 @@ TEST_F(Merged, NotWhereAttributesNameTheLocalShape) {
   std::vector<LocalLayout> layouts(program_.module().value_count());
   layouts[a.index] = layout(Dims{8, 6}, {x(), {}});
   const Plan plan = make_plan(program_.module(), layouts, *mesh_, {});
-  EXPECT_FALSE(plan.steps.back().merge.has_value());
+  EXPECT_FALSE(plan.main.steps.back().merge.has_value());
   Random random(32);
   const NdArray whole = random_array(random, DType::kF32, {8, 6});
   const auto results = run_virtual(*executable, std::vector{given(*executable, 0, whole)});
@@ -95,8 +95,8 @@ TEST_F(Merged, ContractingShardsStayApart) {
   layouts[rhs.index] = layout(Dims{8, 4}, {y(), {}});
   program_.module().region(program_.module().main().body).results.push_back(partial);
   const Plan plan = make_plan(program_.module(), layouts, *mesh_, {});
-  EXPECT_FALSE(plan.steps.back().merge.has_value());
-  EXPECT_EQ(product(plan.steps.back().axes), 4);
+  EXPECT_FALSE(plan.main.steps.back().merge.has_value());
+  EXPECT_EQ(product(plan.main.steps.back().axes), 4);
 }
 
 }  // namespace

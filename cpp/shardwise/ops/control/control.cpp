@@ -262,6 +262,10 @@ static_assert(all_complete(kControlOps));
 
 std::span<const OpDef> control_ops() { return kControlOps; }
 
+bool is_loop(const OpView& op) { return op.def().flow == flow_while; }
+
+bool is_branching(const OpView& op) { return op.def().flow == flow_branches; }
+
 bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
 
 const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }

@@ -19,6 +19,10 @@ namespace shardwise {
 
 std::span<const OpDef> control_ops();
 
+// Ops whose regions run as parts of a program, one step after the other, rather than inside of a kernel.
+bool is_loop(const OpView& op);       // while: regions {condition, body}, whose arguments are the carries
+bool is_branching(const OpView& op);  // case, if: a region without arguments per branch
+
 bool is_call(const Module& module, OpId id);
 inline constexpr std::string_view kCallName = "func.call";
 const std::string& callee_of(const Module& module, OpId call);  // the name of the function
