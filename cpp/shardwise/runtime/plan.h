@@ -56,6 +56,7 @@ struct Step {
   int64_t fused_ops = 1;
   double work = 0;                       // flops and bytes of one shard, about
   TileProgram program = {};              // kFused
+  std::optional<uint32_t> scalar = {};   // kFused: a number among the chains of one element that is the same everywhere
   CollectiveCall collective = {};        // kCollective
   Kernel kernel = {};                    // kKernel
   std::vector<TensorType> results = {};  // kKernel: of one shard
@@ -74,6 +75,7 @@ struct Plan {
   std::vector<DigitSet> slot_varying;
   std::vector<AxisList> slot_axes;  // the same as axes
   std::vector<uint32_t> arguments;  // slots, in order
+  uint32_t scalars = 0;             // one more than the largest Step::scalar
 };
 
 struct PlanOptions {

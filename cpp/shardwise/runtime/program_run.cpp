@@ -90,6 +90,7 @@ ProgramRun::ProgramRun(const Module& module, const Plan& plan, const std::vector
       devices_(devices),
       communicator_(communicator),
       slots_(plan.slots.size()),
+      runners_(plan.scalars),
       start_(std::chrono::steady_clock::now()) {}
 
 void ProgramRun::set(uint32_t slot, const Shards& shards) {
@@ -128,11 +129,12 @@ void ProgramRun::run_loop(const Step& step) {
   const Block& condition = step.blocks[0];
   const Block& body = step.blocks[1];
   const uint32_t goes_on = condition.results[0];
+  const bool is_empty = condition.steps.empty() && body.steps.empty();
   move(step.enter);
   while (true) {
     run_block(condition);
     if (predicate(step, goes_on) == 0) break;
-    if (options_.between_ops) options_.between_ops();  // a loop without steps never ends, too
+    if (is_empty && options_.between_ops) options_.between_ops();
     run_block(body);
   }
   free(step.dead);
@@ -279,7 +281,28 @@ Shards ProgramRun::read(const Step& step, size_t input) {
   return slots_[slot].along(step.axes);
 }
 
+// Without arrays of shapes and strides: in a small loop they would take longer than the rest of the trip.
+void ProgramRun::run_scalar(const Step& step) {
+  std::unique_ptr<TileRunner>& runner = runners_[*step.scalar];
+  if (runner == nullptr) runner = std::make_unique<TileRunner>(step.program, 1);
+  scalars_.clear();
+  for (uint32_t slot : step.inputs) scalars_.push_back(slots_[slot].stacked().data());
+  const DType dtype = step.program.output_dtype(0);
+  const auto is_free = [&](const Shards& shards) {
+    return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
+  };
+  Shards& result = slots_[step.outputs[0]];
+  for (uint32_t slot : step.inputs) {
+    if (is_free(result)) break;  // what the last trip left here
+    if (is_dead(step, slot) && is_free(slots_[slot])) result = std::move(slots_[slot]);
+  }
+  if (!is_free(result)) result = Shards(pooled_empty(dtype, {}));
+  const std::array<void*, 1> output{result.stacked().data()};
+  runner->run(scalars_, output, 1);
+}
+
 void ProgramRun::run_fused(const Step& step) {
+  if (step.scalar) return run_scalar(step);
   std::vector<Shards> inputs;
   inputs.reserve(step.inputs.size());
   bool is_stacked = true;

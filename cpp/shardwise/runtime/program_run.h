@@ -40,6 +40,7 @@ class ProgramRun {
   void run_kernel(const Step& step);
   bool run_merged(const Step& step);
   void run_fused(const Step& step);
+  void run_scalar(const Step& step);
   void run_collective(const Step& step);
   Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
@@ -61,6 +62,8 @@ class ProgramRun {
   Communicator& communicator_;
   std::vector<Shards> slots_;
   std::vector<Shards> moving_;
+  std::vector<const void*> scalars_;
+  std::vector<std::unique_ptr<TileRunner>> runners_;  // by Step::scalar: a loop's counter is counted in each trip
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -13,7 +13,7 @@ using Slots = std::span<const uint32_t>;
 class SlotNumbering {
  public:
   SlotNumbering(const Module& module, const Variation& variation, Plan& plan)
-      : variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
+      : module_(module), variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
 
   void number(std::vector<uint32_t>& values) {
     for (uint32_t& value : values) value = slot_of(value);
@@ -24,6 +24,9 @@ class SlotNumbering {
       number(step.inputs);
       number(step.outputs);
       for (Block& inner : step.blocks) number(inner);
+      const bool is_scalar = step.kind == Step::Kind::kFused && step.axes.empty() &&
+                             module_.type(plan_.slots[step.outputs[0]]).ndim() == 0;
+      if (is_scalar) step.scalar = plan_.scalars++;
     }
     number(block.results);
   }
@@ -124,6 +127,7 @@ class SlotNumbering {
     return moves;
   }
 
+  const Module& module_;
   const Variation& variation_;
   Plan& plan_;
   std::vector<uint32_t> slot_by_value_;
