@@ -5,6 +5,7 @@
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {
@@ -87,10 +88,11 @@ void read_collective(const OpView& op, LedgerRow& row) {
   }
 }
 
-void add_rows(const Module& local, RegionId region, std::vector<LedgerRow>& rows) {
+void add_rows(const Module& local, RegionId region, int64_t count, std::vector<LedgerRow>& rows) {
   for (const OpId id : local.region(region).ops) {
     const OpView op(local, id);
-    for (const RegionId nested : op.regions()) add_rows(local, nested, rows);
+    const int64_t trips = trip_count(op).value_or(1);
+    for (const RegionId nested : op.regions()) add_rows(local, nested, count * trips, rows);
     const CollectiveKind kind = op.def().traits.collective;
     if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex)
       continue;
@@ -99,6 +101,7 @@ void add_rows(const Module& local, RegionId region, std::vector<LedgerRow>& rows
                   .axes = {},
                   .operand = op.operand_type(0),
                   .result = op.result_type(),
+                  .count = count,
                   .loc = op.loc(),
                   .cause = {},
                   .op = id};
@@ -112,7 +115,7 @@ void add_rows(const Module& local, RegionId region, std::vector<LedgerRow>& rows
 
 std::vector<LedgerRow> collective_ledger(const Module& local) {
   std::vector<LedgerRow> rows;
-  add_rows(local, local.main().body, rows);
+  add_rows(local, local.main().body, 1, rows);
   return rows;
 }
 

@@ -24,7 +24,7 @@ struct LedgerRow {
   int64_t group_size = 1;  // devices that take part
   TensorType operand;      // on one device
   TensorType result;
-  int64_t count = 1;  // executions
+  int64_t count = 1;  // executions in one run, times the trips of loops around it; 1 per trip where they are unknown
   LocId loc;          // the op that needed it
   std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
   OpId op;            // of the local program

@@ -147,6 +147,7 @@ class Localization {
 
   void add_op(const OpView& op) {
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+    if (op.def().is_control_flow()) return add_control_flow(op);
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       LocalValue result = expected(op.result());
@@ -169,6 +170,71 @@ class Localization {
     }
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
+  }
+
+  // ---- regions ----
+
+  // Every carry, and every result of branches, is placed like the result of the op.
+  void add_control_flow(const OpView& op) {
+    const bool is_loop = op.def().regions == Regions::kLoop;
+    std::vector<LocalValue> results;
+    std::vector<TypeId> types;
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      results.push_back(expected(op.result(i)));
+      types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
+    }
+    std::vector<ValueId> operands;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const LocalValue& operand = values_[op.operand(i).index];
+      if (is_loop) expect_placed(op, operand, results[i], str("operand ", i));
+      operands.push_back(operand.value);
+    }
+    std::vector<RegionId> regions;
+    for (const RegionId region : op.regions()) {
+      const bool is_condition = is_loop && region == op.regions()[0];
+      regions.push_back(add_region(op, source_.region(region), results, is_condition));
+    }
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+    const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i].value = target_.result(made, static_cast<uint32_t>(i));
+      keep(op.result(i), results[i]);
+    }
+  }
+
+  RegionId add_region(const OpView& op, const Region& region, const std::vector<LocalValue>& carries,
+                      bool is_condition) {
+    const Builder outside = builder_;
+    builder_ = Builder(target_, target_.add_region());
+    for (size_t i = 0; i < region.arguments.size(); ++i) {
+      LocalValue argument = carries[i];
+      const ValueId global = region.arguments[i];
+      argument.value = target_.add_argument(
+          builder_.region(), context().tensor(source_.type(global).dtype, argument.layout->local_shape()),
+          source_.value(global).loc);
+      keep(global, argument);
+    }
+    for (const OpId id : region.ops) add_op(OpView(source_, id));
+    for (size_t i = 0; i < region.results.size(); ++i) {
+      const LocalValue& result = values_[region.results[i].index];
+      if (!is_condition) expect_placed(op, result, carries[i], str("result ", i, " of a region"));
+      target_.region(builder_.region()).results.push_back(result.value);
+    }
+    const RegionId made = builder_.region();
+    builder_ = outside;
+    return made;
+  }
+
+  // A text may claim that it has been assigned.
+  void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& what) {
+    if (found.part.placement == wanted.part.placement) return;
+    const auto text = [&](const LocalValue& value) {
+      return value.part.placement ? shardwise::text(context().placement(value.part.placement)) : std::string("whole");
+    };
+    ShardingError error(error_message(op.name(), str(what, " must be placed like the result, ", text(wanted)),
+                                      text(found), "run assign on the program before"));
+    error.at(context().location_text(op.loc()));
+    throw error;
   }
 
   void keep(ValueId global, const LocalValue& local) {

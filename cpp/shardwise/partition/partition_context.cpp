@@ -11,11 +11,16 @@
 
 namespace shardwise {
 
+Builder& LocalEmitter::in_main() {
+  in_main_.set_loc(builder_.loc(), builder_.origin());
+  return in_main_;
+}
+
 ValueId LocalEmitter::axis_index(const AxisList& axes) {
   ValueId& index = axis_indices_[axes];
   if (!index) {
     check_internal(mesh_ != nullptr, "axes without a mesh");
-    index = create_axis_index(builder_, *mesh_, axes);
+    index = create_axis_index(in_main(), *mesh_, axes);
   }
   return index;
 }
@@ -25,8 +30,9 @@ ValueId LocalEmitter::shard_offset(const DimLayout& dim) {
   if (offset) return offset;
   const bool fits = dim.block * dim.shards <= std::numeric_limits<int32_t>::max();
   const DType dtype = fits ? DType::kI32 : DType::kI64;
-  const ValueId index = build_convert(builder_, axis_index(dim.axes), dtype);
-  offset = builder_.create("stablehlo.multiply", {index, build_scalar(builder_, Scalar::of_int(dtype, dim.block))});
+  Builder& builder = in_main();
+  const ValueId index = build_convert(builder, axis_index(dim.axes), dtype);
+  offset = builder.create("stablehlo.multiply", {index, build_scalar(builder, Scalar::of_int(dtype, dim.block))});
   return offset;
 }
 
@@ -35,12 +41,13 @@ ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
   ValueId& inside = insides_[{layout.axes, layout.block, layout.size}];
   if (inside) return inside;
   const ValueId offset = shard_offset(layout);
-  const DType dtype = builder_.module().type(offset).dtype;
-  const ValueId size = build_scalar(builder_, Scalar::of_int(dtype, layout.size));
-  const ValueId rows = builder_.create("stablehlo.subtract", {size, offset});
+  Builder& builder = in_main();
+  const DType dtype = builder.module().type(offset).dtype;
+  const ValueId size = build_scalar(builder, Scalar::of_int(dtype, layout.size));
+  const ValueId rows = builder.create("stablehlo.subtract", {size, offset});
   const Dims shape{layout.block};
-  const ValueId row = build_iota(builder_, dtype, shape, 0);
-  inside = build_compare(builder_, "LT", row, build_broadcast(builder_, rows, shape, {}));
+  const ValueId row = build_iota(builder, dtype, shape, 0);
+  inside = build_compare(builder, "LT", row, build_broadcast(builder, rows, shape, {}));
   return inside;
 }
 

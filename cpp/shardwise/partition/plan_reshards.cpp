@@ -109,10 +109,12 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
 Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
   Rewrite rewrite(module);
-  const std::vector<OpId> ops = module.region(module.main().body).ops;
-  for (const OpId id : ops) {
+  std::vector<OpId> reshards;
+  walk(module, module.main().body, [&](OpId id) {
+    if (module.op(id).def->traits.reshard) reshards.push_back(id);
+  });
+  for (const OpId id : reshards) {
     const OpView op(module, id);
-    if (!op.def().traits.reshard) continue;
     const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
       builder.set_loc(op.loc(), module.op(id).origin);
       return emit(builder, planner, op);

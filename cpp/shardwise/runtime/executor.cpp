@@ -104,7 +104,7 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<
     TensorSharding sharding = sharding_of(placement);
     const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
     results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
-                         run.take(chosen.results[i]).along(axes), devices);
+                         run.take(chosen.main.results[i]).along(axes), devices);
   }
   return results;
 }

@@ -26,48 +26,48 @@ bool is_fusable(const Module& module, OpId op) {
   });
 }
 
-std::vector<uint32_t> count_uses(const Module& module, const Region& region) {
-  std::vector<uint32_t> uses(module.value_count(), 0);
-  for (ValueId result : region.results) ++uses[result.index];
-  for (OpId op : region.ops) {
-    for (ValueId operand : module.operands(op)) ++uses[operand.index];
-    for (RegionId inner : module.regions(op)) {  // regions may use captured values often: these never join
-      for (OpId inner_op : module.region(inner).ops) {
-        for (ValueId operand : module.operands(inner_op)) uses[operand.index] += 2;
-      }
-      for (ValueId result : module.region(inner).results) uses[result.index] += 2;
-    }
-  }
-  return uses;
-}
-
 class Grouping {
  public:
-  Grouping(const Module& module, RegionId region, const std::vector<DigitSet>& varying)
-      : module_(module), region_(module.region(region)), varying_(varying), uses_(count_uses(module, region_)) {}
+  Grouping(const Module& module, const std::vector<DigitSet>& varying)
+      : module_(module),
+        varying_(varying),
+        uses_(module.value_count(), 0),
+        taken_(module.op_count(), false),
+        places_(module.op_count(), 0) {}
 
-  std::vector<FusedGroup> run() {
-    std::vector<FusedGroup> groups;
-    // From the last op to the first: a group grows from its root to its producers.
-    for (size_t i = region_.ops.size(); i-- > 0;) {
-      const OpId op = region_.ops[i];
-      if (!is_fusable(module_, op) || taken(op)) continue;
-      groups.push_back(grow(op));
-    }
-    std::reverse(groups.begin(), groups.end());
-    return groups;
+  std::unordered_map<OpId, FusedGroup> run() {
+    count_uses(module_.main().body);
+    group(module_.main().body);
+    return std::move(groups_);
   }
 
  private:
-  bool taken(OpId op) const { return op.index < taken_.size() && taken_[op.index]; }
-  void take(OpId op) {
-    if (taken_.empty()) taken_.resize(module_.op_count(), false);
-    taken_[op.index] = true;
+  void count_uses(RegionId id) {
+    const Region& region = module_.region(id);
+    for (ValueId result : region.results) ++uses_[result.index];
+    for (OpId op : region.ops) {
+      for (ValueId operand : module_.operands(op)) ++uses_[operand.index];
+      for (RegionId inner : module_.regions(op)) count_uses(inner);
+    }
   }
 
+  void group(RegionId id) {
+    const std::vector<OpId>& ops = module_.region(id).ops;
+    for (size_t i = 0; i < ops.size(); ++i) places_[ops[i].index] = i;
+    // From the last op to the first: a group grows from its root to its producers.
+    for (size_t i = ops.size(); i-- > 0;) {
+      const OpView op(module_, ops[i]);
+      if (is_fusable(module_, op.id()) && !taken_[op.id().index]) groups_.emplace(op.id(), grow(op.id()));
+      if (!op.def().is_control_flow()) continue;
+      for (RegionId inner : op.regions()) group(inner);
+    }
+  }
+
+  // A use in a region inside of the one of `root` is never seen by the group.
   bool joins(ValueId value, ValueId root) const {
     const Value& produced = module_.value(value);
-    return produced.op && is_fusable(module_, produced.op) && !taken(produced.op) &&
+    return produced.op && is_fusable(module_, produced.op) && !taken_[produced.op.index] &&
+           module_.op(produced.op).parent == module_.op(module_.value(root).op).parent &&
            module_.type(value).shape == module_.type(root).shape && varying_[value.index] == varying_[root.index];
   }
 
@@ -75,7 +75,7 @@ class Grouping {
     FusedGroup group;
     const ValueId root = module_.result(root_op);
     std::vector<OpId> pending{root_op};
-    take(root_op);
+    taken_[root_op.index] = true;
     size_t inputs = 0;                           // distinct inputs; splats are scalars of the program
     std::unordered_map<ValueId, uint32_t> seen;  // uses inside the group: a producer joins when it has no others
     while (!pending.empty()) {
@@ -88,24 +88,16 @@ class Grouping {
         // A producer with a use outside the group would have to be computed twice.
         if (seen_uses == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
-          take(pending.back());
+          taken_[pending.back().index] = true;
           if (seen_uses > 1) --inputs;
         } else if (seen_uses == 1 && !splat_value(module_, operand)) {
           ++inputs;
         }
       }
     }
-    std::sort(group.ops.begin(), group.ops.end(), [&](OpId a, OpId b) { return place(a) < place(b); });
+    std::sort(group.ops.begin(), group.ops.end(), [&](OpId a, OpId b) { return places_[a.index] < places_[b.index]; });
     write_program(group);
     return group;
-  }
-
-  size_t place(OpId op) {
-    if (places_.empty()) {
-      places_.resize(module_.op_count(), 0);
-      for (size_t i = 0; i < region_.ops.size(); ++i) places_[region_.ops[i].index] = i;
-    }
-    return places_[op.index];
   }
 
   void write_program(FusedGroup& group) const {
@@ -135,17 +127,17 @@ class Grouping {
   }
 
   const Module& module_;
-  const Region& region_;
   const std::vector<DigitSet>& varying_;
-  std::vector<uint32_t> uses_;
-  std::vector<bool> taken_;
-  std::vector<size_t> places_;
+  std::vector<uint32_t> uses_;  // by value, in all regions
+  std::vector<bool> taken_;     // by op
+  std::vector<size_t> places_;  // by op: in its region
+  std::unordered_map<OpId, FusedGroup> groups_;
 };
 
 }  // namespace
 
-std::vector<FusedGroup> fuse_elementwise(const Module& module, RegionId region, const std::vector<DigitSet>& varying) {
-  return Grouping(module, region, varying).run();
+std::unordered_map<OpId, FusedGroup> fuse_elementwise(const Module& module, const std::vector<DigitSet>& varying) {
+  return Grouping(module, varying).run();
 }
 
 }  // namespace shardwise

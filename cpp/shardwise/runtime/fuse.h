@@ -8,9 +8,10 @@
 //
 // A producer joins its consumer when it has no other user, has the consumer's shape, and varies along the same digits
 // (otherwise every shard would compute it again). Splat constants become scalars of the program. The result equals that
-// of the separate ops bit for bit.
+// of the separate ops bit for bit. A group is in one region: what a loop captures is not computed again in each trip.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/module.h"
@@ -25,8 +26,8 @@ struct FusedGroup {
   TileProgram program;
 };
 
-// The groups of `region`, by the index of their root op. Every elementwise op of the region is in exactly one group.
-// `varying` is indexed by value.
-std::vector<FusedGroup> fuse_elementwise(const Module& module, RegionId region, const std::vector<DigitSet>& varying);
+// The groups of main and of the regions of its loops and branches, by their root op. Every elementwise op of them is in
+// exactly one group. `varying` is indexed by value.
+std::unordered_map<OpId, FusedGroup> fuse_elementwise(const Module& module, const std::vector<DigitSet>& varying);
 
 }  // namespace shardwise

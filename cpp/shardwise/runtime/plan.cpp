@@ -2,49 +2,84 @@
 #include "shardwise/runtime/plan.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/runtime/fuse.h"
+#include "shardwise/runtime/slot_numbering.h"
 #include "shardwise/runtime/variation.h"
 
 namespace shardwise {
 namespace {
 
-constexpr uint32_t kNoSlot = UINT32_MAX;
-
-// Step::inputs and outputs are values here; SlotNumbering makes slots of them.
-class StepMaker {
+// Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
+// several values, are of the loop's result.
+class BlockMaker {
  public:
-  StepMaker(const Module& module, const Variation& variation, const PlanOptions& options)
-      : module_(module), variation_(variation), options_(options), body_(module.region(module.main().body)) {
+  BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options)
+      : module_(module), variation_(variation), options_(options), needed_in_(module.value_count(), 0) {
     find_argument_homes();
+    if (!options_.fuse) return;
+    groups_ = fuse_elementwise(module_, variation_.varying);
+    in_chain_.resize(module_.op_count(), false);
+    for (const auto& [root, group] : groups_) {
+      for (OpId op : group.ops) in_chain_[op.index] = true;
+    }
   }
 
-  std::vector<Step> run() {
-    if (options_.fuse) {
-      for (FusedGroup& group : fuse_elementwise(module_, module_.main().body, variation_.varying)) {
-        for (OpId op : group.ops) in_chain_[op] = true;
-        const OpId root = group.ops.back();
-        groups_.emplace(root, std::move(group));
-      }
-    }
-    std::vector<Step> steps;
-    for (OpId op : body_.ops) {
-      // A chain runs where its last op is: by then all its inputs exist.
-      if (groups_.contains(op) || !in_chain_.contains(op)) steps.push_back(make_step(op));
-    }
-    return steps;
-  }
+  Block run() { return make_block(module_.main().body); }
 
  private:
-  Step make_step(OpId op) {
-    const OpView view(module_, op);
-    Step step{.op = op};
-    const auto group = groups_.find(op);
-    const auto call = variation_.collectives.find(op);
-    std::vector<ValueId> inputs(view.operands().begin(), view.operands().end());
+  Block make_block(RegionId id) {
+    const Region& region = module_.region(id);
+    Block block;
+    for (OpId op : region.ops) {
+      // A chain runs where its last op is: by then all its inputs exist.
+      if (!options_.fuse || !in_chain_[op.index] || groups_.contains(op)) block.steps.push_back(make_step(op));
+    }
+    for (ValueId result : region.results) block.results.push_back(index_of(result));
+    drop_unneeded(block);
+    for (Step& step : block.steps) {
+      if (step.kind == Step::Kind::kKernel) prepare_kernel(step);
+    }
+    return block;
+  }
+
+  // Without the steps that nobody needs, such as constants that went into chains.
+  void drop_unneeded(Block& block) {
+    std::vector<Step> kept;
+    const uint32_t number = ++blocks_;
+    for (uint32_t result : block.results) needed_in_[result] = number;
+    for (size_t i = block.steps.size(); i-- > 0;) {
+      Step& step = block.steps[i];
+      const bool is_needed = std::ranges::any_of(step.outputs, [&](uint32_t v) { return needed_in_[v] == number; });
+      if (!is_needed && !has_effect(step)) continue;
+      for (uint32_t input : step.inputs) needed_in_[input] = number;
+      kept.push_back(std::move(step));
+    }
+    std::ranges::reverse(kept);
+    block.steps = std::move(kept);
+  }
+
+  bool has_effect(const Step& step) const {
+    return module_.op(step.op).def->has_side_effect(OpView(module_, step.op)) ||
+           std::ranges::any_of(step.blocks, [&](const Block& block) {
+             return std::ranges::any_of(block.steps, [&](const Step& inner) { return has_effect(inner); });
+           });
+  }
+
+  Step make_step(OpId id) {
+    const OpView op(module_, id);
+    if (op.def().regions == Regions::kLoop) return make_loop(op);
+    if (op.def().regions == Regions::kBranches) return make_branches(op);
+    Step step{.op = id};
+    const auto group = groups_.find(id);
+    const auto call = variation_.collectives.find(id);
+    std::vector<ValueId> inputs(op.operands().begin(), op.operands().end());
     if (group != groups_.end()) {
       step.kind = Step::Kind::kFused;
       step.fused_ops = static_cast<int64_t>(group->second.ops.size());
@@ -54,22 +89,78 @@ class StepMaker {
       step.kind = Step::Kind::kCollective;
       step.collective = call->second;
     } else {
-      const OpCost cost = view.def().cost(view);
+      const OpCost cost = op.def().cost(op);
       step.work = cost.flops + cost.bytes;
-      if (!options_.faithful) step.merge = find_merge(view, variation_.digits, variation_.varying, homes_);
+      if (!options_.faithful) step.merge = find_merge(op, variation_.digits, variation_.varying, homes_);
     }
-    find_home(view, step, inputs);
-    for (ValueId input : inputs) step.inputs.push_back(input.index);
-    for (size_t i = 0; i < view.result_count(); ++i) step.outputs.push_back(view.result(i).index);
-    if (view.result_count() > 0) step.axes = variation_.digits.axes(varying(view.result()));
+    find_home(op, step, inputs);
+    for (ValueId input : inputs) step.inputs.push_back(index_of(input));
+    add_outputs(op, step);
+    if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
     return step;
+  }
+
+  Step make_loop(const OpView& op) {
+    Step step{.kind = Step::Kind::kLoop, .op = op.id()};
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const ValueId init = op.operand(i);
+      step.inputs.push_back(index_of(init));
+      for (RegionId region : op.regions()) {
+        const ValueId carry = module_.region(region).arguments[i];
+        carries_[carry] = index_of(op.result(i));
+        homes_[carry.index] = homes_[init.index];
+      }
+    }
+    add_outputs(op, step);
+    add_blocks(op, step);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      homes_[op.result(i).index] = homes_[module_.region(op.regions()[1]).results[i].index];
+    }
+    return step;
+  }
+
+  Step make_branches(const OpView& op) {
+    Step step{.kind = Step::Kind::kBranch, .op = op.id(), .inputs = {index_of(op.operand(0))}};
+    add_outputs(op, step);
+    add_blocks(op, step);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      homes_[op.result(i).index] = homes_[module_.region(op.regions()[0]).results[i].index];
+    }
+    return step;
+  }
+
+  void add_outputs(const OpView& op, Step& step) const {
+    for (size_t i = 0; i < op.result_count(); ++i) step.outputs.push_back(index_of(op.result(i)));
+  }
+
+  // With what they capture as inputs of the step.
+  void add_blocks(const OpView& op, Step& step) {
+    for (RegionId region : op.regions()) step.blocks.push_back(make_block(region));
+    std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
+    const auto read = [&](std::span<const uint32_t> values) {
+      for (uint32_t value : values) {
+        if (known.insert(value).second) step.inputs.push_back(value);
+      }
+    };
+    for (const Block& block : step.blocks) {
+      for (const Step& inner : block.steps) {
+        read(inner.inputs);
+        known.insert(inner.outputs.begin(), inner.outputs.end());
+      }
+      read(block.results);
+    }
+  }
+
+  uint32_t index_of(ValueId value) const {
+    const auto carry = carries_.find(value);
+    return carry == carries_.end() ? value.index : carry->second;
   }
 
   DigitSet varying(ValueId value) const { return variation_.varying[value.index]; }
 
   void find_argument_homes() {
     homes_.resize(module_.value_count());
-    for (ValueId argument : body_.arguments) {
+    for (ValueId argument : module_.region(module_.main().body).arguments) {
       Homes home(variation_.digits.size(), 0);
       const std::vector<DimPlacement>& dims = module_.context().placement(module_.part(argument).placement).dims;
       for (size_t d = 0; d < dims.size(); ++d) {
@@ -99,88 +190,30 @@ class StepMaker {
     }
   }
 
+  void prepare_kernel(Step& step) const {
+    const OpView op(module_, step.op);
+    try {
+      std::vector<TensorType> operands;
+      for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
+      for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
+      std::optional<Kernel> kernel = op.def().prepare(op, {operands, step.results});
+      check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
+      step.kernel = std::move(*kernel);
+    } catch (Error& error) {
+      error.at(module_.context().location_text(op.loc()));
+      throw;
+    }
+  }
+
   const Module& module_;
   const Variation& variation_;
   const PlanOptions& options_;
-  const Region& body_;
   std::vector<Homes> homes_;
-  std::unordered_map<OpId, FusedGroup> groups_;  // by root
-  std::unordered_map<OpId, bool> in_chain_;
-};
-
-// Without the steps that nobody needs, such as constants that went into chains.
-std::vector<Step> needed_steps(const Module& module, std::vector<Step> steps) {
-  std::vector<Step> kept;
-  std::vector<bool> needed(module.value_count(), false);
-  for (ValueId result : module.region(module.main().body).results) needed[result.index] = true;
-  for (size_t i = steps.size(); i-- > 0;) {
-    Step& step = steps[i];
-    const bool is_needed = std::any_of(step.outputs.begin(), step.outputs.end(), [&](uint32_t v) { return needed[v]; });
-    if (!is_needed && !module.op(step.op).def->has_side_effect(OpView(module, step.op))) continue;
-    for (uint32_t input : step.inputs) needed[input] = true;
-    kept.push_back(std::move(step));
-  }
-  std::reverse(kept.begin(), kept.end());
-  return kept;
-}
-
-void prepare_kernel(const OpView& op, Step& step) {
-  std::vector<TensorType> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
-  for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
-  std::optional<Kernel> kernel = op.def().prepare(op, {operands, step.results});
-  check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
-  step.kernel = std::move(*kernel);
-}
-
-class SlotNumbering {
- public:
-  SlotNumbering(const Module& module, const Variation& variation, Plan& plan)
-      : body_(module.region(module.main().body)),
-        variation_(variation),
-        plan_(plan),
-        slot_by_value_(module.value_count(), kNoSlot) {}
-
-  void run() {
-    for (ValueId argument : body_.arguments) plan_.arguments.push_back(slot_of(argument.index));
-    for (Step& step : plan_.steps) {
-      for (uint32_t& input : step.inputs) input = slot_of(input);
-      for (uint32_t& output : step.outputs) output = slot_of(output);
-    }
-    for (ValueId result : body_.results) plan_.results.push_back(slot_of(result.index));
-    find_dead();
-  }
-
- private:
-  uint32_t slot_of(uint32_t value) {
-    uint32_t& slot = slot_by_value_[value];
-    if (slot == kNoSlot) {
-      slot = static_cast<uint32_t>(plan_.slots.size());
-      plan_.slots.push_back(ValueId{value});
-      plan_.slot_varying.push_back(variation_.varying[value]);
-    }
-    return slot;
-  }
-
-  void find_dead() {
-    std::vector<bool> used_later(plan_.slots.size(), false);
-    for (uint32_t result : plan_.results) used_later[result] = true;
-    // Backward, so that the first use found is the last use in the run, after which the slot is dead.
-    for (size_t i = plan_.steps.size(); i-- > 0;) {
-      Step& step = plan_.steps[i];
-      for (const auto* slots : {&step.outputs, &step.inputs}) {
-        for (uint32_t slot : *slots) {
-          if (!used_later[slot]) step.dead.push_back(slot);
-          used_later[slot] = true;
-        }
-      }
-    }
-  }
-
-  const Region& body_;
-  const Variation& variation_;
-  Plan& plan_;
-  std::vector<uint32_t> slot_by_value_;
+  std::unordered_map<OpId, FusedGroup> groups_;    // by root
+  std::vector<bool> in_chain_;                     // by op
+  std::unordered_map<ValueId, uint32_t> carries_;  // arguments of loops' regions
+  std::vector<uint32_t> needed_in_;                // by value: the block that was the last to need it
+  uint32_t blocks_ = 0;
 };
 
 }  // namespace
@@ -188,17 +221,8 @@ class SlotNumbering {
 Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options) {
   Variation variation = find_variation(module, mesh, options.pinned, options.faithful);
   Plan plan;
-  plan.steps = needed_steps(module, StepMaker(module, variation, options).run());
-  for (Step& step : plan.steps) {
-    if (step.kind != Step::Kind::kKernel) continue;
-    try {
-      prepare_kernel(OpView(module, step.op), step);
-    } catch (Error& error) {
-      error.at(module.context().location_text(module.op(step.op).loc));
-      throw;
-    }
-  }
-  SlotNumbering(module, variation, plan).run();
+  plan.main = BlockMaker(module, variation, options).run();
+  number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);
   return plan;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 
 #include "shardwise/base/text.h"
@@ -88,17 +89,27 @@ ProgramRun::ProgramRun(const Module& module, const Plan& plan, const RunOptions&
       devices_(devices),
       communicator_(communicator),
       slots_(plan.slots.size()),
+      runners_(plan.scalars),
       start_(std::chrono::steady_clock::now()) {}
 
 void ProgramRun::set(uint32_t slot, const Shards& shards) {
-  slots_[slot] = shards.along(plan_.digits.axes(plan_.slot_varying[slot]));
+  slots_[slot] = shards.along(plan_.slot_axes[slot]);
   if (options_.poison) poison_padding(slot);
 }
 
 void ProgramRun::execute() {
   const InterruptScope interrupt(options_.between_ops);
-  for (const Step& step : plan_.steps) {
+  run_block(plan_.main);
+}
+
+void ProgramRun::run_block(const Block& block) {
+  free(block.dead);
+  for (const Step& step : block.steps) {
     if (options_.between_ops) options_.between_ops();
+    if (step.has_blocks()) {  // an error in it is of the step inside
+      step.kind == Step::Kind::kLoop ? run_loop(step) : run_branch(step);
+      continue;
+    }
     try {
       run_step(step);
     } catch (const OutOfMemoryError& error) {
@@ -109,6 +120,65 @@ void ProgramRun::execute() {
       error.at(module_.context().location_text(module_.op(step.op).loc));
       throw;
     }
+  }
+  move(block.moves);
+}
+
+void ProgramRun::run_loop(const Step& step) {
+  const Block& condition = step.blocks[0];
+  const Block& body = step.blocks[1];
+  const uint32_t goes_on = condition.results[0];
+  const bool is_empty = condition.steps.empty() && body.steps.empty();
+  move(step.enter);
+  while (true) {
+    run_block(condition);
+    if (predicate(step, goes_on) == 0) break;
+    if (is_empty && options_.between_ops) options_.between_ops();
+    run_block(body);
+  }
+  free(step.dead);
+}
+
+void ProgramRun::run_branch(const Step& step) {
+  const int64_t count = std::ssize(step.blocks);
+  int64_t branch = predicate(step, step.inputs[0]);
+  if (slots_[step.inputs[0]].dtype() == DType::kBool) branch = branch != 0 ? 0 : 1;  // if: the first one is for true
+  if (branch < 0 || branch >= count) branch = count - 1;
+  run_block(step.blocks[static_cast<size_t>(branch)]);
+  free(step.dead);
+}
+
+int64_t ProgramRun::predicate(const Step& step, uint32_t slot) const {
+  const Shards& shards = slots_[slot];
+  const auto value_of = [](const NdArray& scalar) -> int64_t {
+    if (scalar.dtype() == DType::kBool) return scalar.data()[0] != std::byte{0} ? 1 : 0;
+    int32_t index = 0;
+    std::memcpy(&index, scalar.data(), sizeof(index));
+    return index;
+  };
+  const int64_t value = value_of(shards[0]);
+  for (int64_t k = 1; k < shards.count(); ++k) {  // of a faithful run
+    const std::string_view name = module_.op(step.op).def->name;
+    check_internal(value_of(shards[k]) == value, str(name, ": all devices take the same way"));
+  }
+  return value;
+}
+
+void ProgramRun::move(const std::vector<Move>& moves) {
+  moving_.clear();
+  for (const Move& move : moves) {
+    const AxisList& axes = plan_.slot_axes[move.to];
+    Shards& from = slots_[move.from];
+    if (move.is_last && from.axes() == axes) {
+      moving_.push_back(std::move(from));
+    } else {
+      moving_.push_back(from.along(axes));
+      if (move.is_last) from = Shards();
+    }
+  }
+  for (size_t i = 0; i < moves.size(); ++i) {
+    slots_[moves[i].to] = std::move(moving_[i]);
+    if (options_.poison) poison_padding(moves[i].to);
   }
 }
 
@@ -129,12 +199,14 @@ void ProgramRun::run_step(const Step& step) {
     case Step::Kind::kKernel: run_kernel(step); break;
     case Step::Kind::kFused: run_fused(step); break;
     case Step::Kind::kCollective: run_collective(step); break;
+    case Step::Kind::kLoop:
+    case Step::Kind::kBranch: break;  // run_block
   }
   if (options_.poison) {
     for (uint32_t slot : step.outputs) poison_padding(slot);
   }
   if (options_.trace != nullptr) trace(step, begin);
-  free_dead(step);
+  free(step.dead);
 }
 
 void ProgramRun::run_kernel(const Step& step) {
@@ -208,7 +280,28 @@ Shards ProgramRun::read(const Step& step, size_t input) {
   return slots_[slot].along(step.axes);
 }
 
+// Without arrays of shapes and strides: in a small loop they would take longer than the rest of the trip.
+void ProgramRun::run_scalar(const Step& step) {
+  std::unique_ptr<TileRunner>& runner = runners_[*step.scalar];
+  if (runner == nullptr) runner = std::make_unique<TileRunner>(step.program, 1);
+  scalars_.clear();
+  for (uint32_t slot : step.inputs) scalars_.push_back(slots_[slot].stacked().data());
+  const DType dtype = step.program.output_dtype(0);
+  const auto is_free = [&](const Shards& shards) {
+    return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
+  };
+  Shards& result = slots_[step.outputs[0]];
+  for (uint32_t slot : step.inputs) {
+    if (is_free(result)) break;  // what the last trip left here
+    if (is_dead(step, slot) && is_free(slots_[slot])) result = std::move(slots_[slot]);
+  }
+  if (!is_free(result)) result = Shards(pooled_empty(dtype, {}));
+  const std::array<void*, 1> output{result.stacked().data()};
+  runner->run(scalars_, output, 1);
+}
+
 void ProgramRun::run_fused(const Step& step) {
+  if (step.scalar) return run_scalar(step);
   std::vector<Shards> inputs;
   inputs.reserve(step.inputs.size());
   bool is_stacked = true;
@@ -291,8 +384,8 @@ void ProgramRun::poison_padding(uint32_t slot) {
   slots_[slot] = Shards(shards.axes(), std::move(poisoned));
 }
 
-void ProgramRun::free_dead(const Step& step) {
-  for (uint32_t slot : step.dead) slots_[slot] = Shards();
+void ProgramRun::free(const std::vector<uint32_t>& dead) {
+  for (uint32_t slot : dead) slots_[slot] = Shards();
 }
 
 void ProgramRun::trace(const Step& step, std::chrono::steady_clock::time_point begin) {

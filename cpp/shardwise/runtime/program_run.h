@@ -5,11 +5,11 @@
 //   ProgramRun run(module, plan, options, devices, communicator);
 //   run.set(plan.arguments[0], shards);
 //   run.execute();
-//   run.take(plan.results[0]);          // Shards
+//   run.take(plan.main.results[0]);     // Shards
 //
 // A fused chain over stacked shards is one pass over all shards. A kernel is called once per distinct shard, or once
 // for all shards that merge (merge.h). Calls run in parallel when there are at least as many as threads; otherwise they
-// run one after another, and each uses all threads.
+// run one after another, and each uses all threads. A loop or a branch is run for all devices at once.
 #pragma once
 
 #include <chrono>
@@ -31,11 +31,17 @@ class ProgramRun {
   const Shards& take(uint32_t slot) const { return slots_[slot]; }
 
  private:
+  void run_block(const Block& block);
   void run_step(const Step& step);
+  void run_loop(const Step& step);
+  void run_branch(const Step& step);
+  int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices
+  void move(const std::vector<Move>& moves);
   [[noreturn]] void fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const;
   void run_kernel(const Step& step);
   bool run_merged(const Step& step);
   void run_fused(const Step& step);
+  void run_scalar(const Step& step);
   void run_collective(const Step& step);
   Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
@@ -46,7 +52,7 @@ class ProgramRun {
   };
   std::vector<Shards> call_kernel(const Step& step, KernelCall call, std::vector<Shards> shards, const AxisList& axes);
   void poison_padding(uint32_t slot);
-  void free_dead(const Step& step);
+  void free(const std::vector<uint32_t>& dead);
   void trace(const Step& step, std::chrono::steady_clock::time_point begin);
 
   const Module& module_;
@@ -55,6 +61,9 @@ class ProgramRun {
   const DeviceSet& devices_;
   Communicator& communicator_;
   std::vector<Shards> slots_;
+  std::vector<Shards> moving_;
+  std::vector<const void*> scalars_;
+  std::vector<std::unique_ptr<TileRunner>> runners_;  // by Step::scalar: a loop's counter is counted in each trip
   std::chrono::steady_clock::time_point start_;
 };
 

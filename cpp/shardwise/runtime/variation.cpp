@@ -4,6 +4,8 @@
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 namespace {
@@ -24,45 +26,122 @@ std::unordered_set<PlacementId> placements_of(const Module& module) {
 }
 
 // Digits and collectives; nothing varies yet.
-Variation cut_digits(const Module& module, const Mesh& mesh, AxisSpan pinned) {
-  Variation variation;
-  AxisList used(pinned.begin(), pinned.end());
-  for (const PlacementId id : placements_of(module)) append(used, axes_of(module.context().placement(id)));
-  for (OpId op : module.region(module.main().body).ops) {
-    const OpView view(module, op);
-    if (!is_local_collective(view)) continue;
-    append(used, variation.collectives.emplace(op, read_collective(view)).first->second.axes_used());
+class VariationFinder {
+ public:
+  VariationFinder(const Module& module, const Mesh& mesh, bool everywhere, Variation& variation)
+      : module_(module), mesh_(mesh), everywhere_(everywhere), variation_(variation), varying_(variation.varying) {}
+
+  void cut_digits(AxisSpan pinned) {
+    AxisList used(pinned.begin(), pinned.end());
+    for (const PlacementId id : placements_of(module_)) append(used, axes_of(module_.context().placement(id)));
+    read_collectives(module_.main().body, used);
+    variation_.digits = Digits(mesh_, used);
+    const DigitSet fixed = digits().covered(pinned);
+    check_internal(fixed == digits().touched(pinned), "run: pinned axes are digits of the program");
+    variation_.free = digits().all() & ~fixed;
+    varying_.resize(module_.value_count(), 0);
   }
-  variation.digits = Digits(mesh, used);
-  const DigitSet fixed = variation.digits.covered(pinned);
-  check_internal(fixed == variation.digits.touched(pinned), "run: pinned axes are digits of the program");
-  variation.free = variation.digits.all() & ~fixed;
-  variation.varying.resize(module.value_count(), 0);
-  return variation;
-}
+
+  void visit_region(RegionId region) {
+    for (OpId op : module_.region(region).ops) visit(OpView(module_, op));
+  }
+
+ private:
+  const Digits& digits() const { return variation_.digits; }
+
+  void read_collectives(RegionId region, AxisList& used) {
+    for (OpId id : module_.region(region).ops) {
+      const OpView op(module_, id);
+      if (is_local_collective(op)) {
+        append(used, variation_.collectives.emplace(id, read_collective(op)).first->second.axes_used());
+      }
+      if (op.def().is_control_flow()) {
+        for (RegionId inner : op.regions()) read_collectives(inner, used);
+      }
+    }
+  }
+
+  void visit(const OpView& op) {
+    if (op.def().regions == Regions::kLoop) return visit_loop(op);
+    if (op.def().regions == Regions::kBranches) return visit_branches(op);
+    DigitSet after = 0;
+    for (ValueId operand : op.operands()) after |= varying_[operand.index];
+    const auto call = variation_.collectives.find(op.id());
+    if (call != variation_.collectives.end()) after = call->second.varying_after(digits(), after);
+    for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
+  }
+
+  // The sets only grow from one round to the next, so there are at most as many rounds as carries and digits.
+  void visit_loop(const OpView& op) {
+    const Region& condition = module_.region(op.regions()[0]);
+    const Region& body = module_.region(op.regions()[1]);
+    for (size_t i = 0; i < op.result_count(); ++i) add(op.result(i), varying_[op.operand(i).index]);
+    for (bool is_stable = false; !is_stable;) {
+      for (size_t i = 0; i < op.result_count(); ++i) {
+        for (ValueId argument : {condition.arguments[i], body.arguments[i]}) {
+          set(argument, varying_[op.result(i).index]);
+        }
+      }
+      visit_region(op.regions()[1]);
+      is_stable = true;
+      for (size_t i = 0; i < op.result_count(); ++i) {
+        is_stable = !add(op.result(i), varying_[body.results[i].index]) && is_stable;
+      }
+    }
+    visit_region(op.regions()[0]);
+    expect_same_everywhere(op, condition.results[0], "the condition");
+  }
+
+  void visit_branches(const OpView& op) {
+    expect_same_everywhere(op, op.operand(0), "the operand");
+    for (RegionId branch : op.regions()) {
+      visit_region(branch);
+      const std::vector<ValueId>& results = module_.region(branch).results;
+      for (size_t i = 0; i < results.size(); ++i) add(op.result(i), varying_[results[i].index]);
+    }
+  }
+
+  void set(ValueId value, DigitSet digits_of_value) {
+    varying_[value.index] = everywhere_ ? digits().all() : digits_of_value;
+  }
+  bool add(ValueId value, DigitSet more) {
+    const DigitSet before = varying_[value.index];
+    set(value, before | more);
+    return varying_[value.index] != before;
+  }
+
+  void expect_same_everywhere(const OpView& op, ValueId predicate, std::string_view what) const {
+    const AxisList axes = digits().axes(varying_[predicate.index]);
+    if (everywhere_ || axes.empty()) return;
+    UnsupportedError error(error_message(op.name(), str(what, " must be the same on all devices"),
+                                         str("a value that varies along ", axis_list_text(mesh_, axes)),
+                                         "reduce it over these axes"));
+    error.at(module_.context().location_text(op.loc()));
+    throw error;
+  }
+
+  const Module& module_;
+  const Mesh& mesh_;
+  const bool everywhere_;
+  Variation& variation_;
+  std::vector<DigitSet>& varying_;
+};
 
 }  // namespace
 
 Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned, bool everywhere) {
-  Variation variation = cut_digits(module, mesh, pinned);
-  const Digits& digits = variation.digits;
-  std::vector<DigitSet>& varying = variation.varying;
+  Variation variation;
+  VariationFinder finder(module, mesh, everywhere, variation);
+  finder.cut_digits(pinned);
   const Region& body = module.region(module.main().body);
   for (ValueId argument : body.arguments) {
     if (const PlacementId placement = module.part(argument).placement) {
-      varying[argument.index] = digits.touched(axes_of(module.context().placement(placement)));
+      variation.varying[argument.index] = variation.digits.touched(axes_of(module.context().placement(placement)));
     }
-    if (everywhere) varying[argument.index] = digits.all();
+    if (everywhere) variation.varying[argument.index] = variation.digits.all();
   }
-  for (OpId op : body.ops) {
-    DigitSet after = 0;
-    for (ValueId operand : module.operands(op)) after |= varying[operand.index];
-    const auto call = variation.collectives.find(op);
-    if (call != variation.collectives.end()) after = call->second.varying_after(digits, after);
-    if (everywhere) after = digits.all();
-    for (uint32_t i = 0; i < module.op(op).result_count; ++i) varying[module.result(op, i).index] = after;
-  }
-  for (DigitSet& digits_of_value : varying) digits_of_value &= variation.free;
+  finder.visit_region(module.main().body);
+  for (DigitSet& digits_of_value : variation.varying) digits_of_value &= variation.free;
   return variation;
 }
 

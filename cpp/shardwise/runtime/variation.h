@@ -6,6 +6,10 @@
 //   %2 = add %1, %arg0                   {x, y}     %arg0 is sharded along y
 //   %3 = all_reduce {x} %2               {y}
 //
+// A carry of a loop varies along the axes of its initial value and of what the body returns for it, which may depend on
+// other carries: their axes are a fixed point. The regions of loops and branches are walked like main. Whether a region
+// runs must be the same on all devices, so a predicate that varies is an error.
+//
 // A process that owns some devices only (DeviceSet) has one shard for all positions along a pinned axis.
 #pragma once
 

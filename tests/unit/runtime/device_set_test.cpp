@@ -98,8 +98,8 @@ TEST(DeviceSet, PinnedAxesHaveNoShards) {
   Layer layer(mesh);
   layer.program.finish(layer.results);
   const Plan plan = make_plan(layer.program.module(), *mesh, {.pinned = {x}});
-  ASSERT_EQ(plan.steps[0].kind, Step::Kind::kKernel);
-  EXPECT_EQ(plan.steps[0].axes, AxisList{y});  // the product varies along both
+  ASSERT_EQ(plan.main.steps[0].kind, Step::Kind::kKernel);
+  EXPECT_EQ(plan.main.steps[0].axes, AxisList{y});  // the product varies along both
   EXPECT_EQ(plan.digits.axes(plan.free), AxisList{y});
 }
 

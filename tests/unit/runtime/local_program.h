@@ -17,6 +17,18 @@
 
 namespace shardwise::testing {
 
+// The value holds the shard of a global array of this shape.
+inline void set_part(Module& module, const MeshPtr& mesh, ValueId value, const Dims& shape,
+                     const std::vector<AxisList>& axes) {
+  Placement placement = replicated_placement(mesh, shape);
+  for (size_t d = 0; d < shape.size(); ++d) placement.dims[d] = {axes[d], block_size(shape[d], product(axes[d]))};
+  const TypeId global = module.context().tensor(module.type(value).dtype, shape);
+  const bool uneven = layout_of(shape, placement).uneven();
+  module.set_part(
+      value,
+      {global, module.context().intern(placement), {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
+}
+
 class LocalProgram {
  public:
   explicit LocalProgram(MeshPtr mesh) : mesh_(std::move(mesh)) {
@@ -59,13 +71,7 @@ class LocalProgram {
   }
 
   void place(ValueId value, const Dims& shape, const std::vector<AxisList>& axes) {
-    Placement placement = replicated_placement(mesh_, shape);
-    for (size_t d = 0; d < shape.size(); ++d) placement.dims[d] = {axes[d], block_size(shape[d], product(axes[d]))};
-    const TypeId global = module_->context().tensor(module_->type(value).dtype, shape);
-    const bool uneven = layout_of(shape, placement).uneven();
-    module_->set_part(
-        value,
-        {global, module_->context().intern(placement), {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
+    set_part(*module_, mesh_, value, shape, axes);
   }
 
  private:

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/slot_numbering.h"
+
+#include <algorithm>
+
+namespace shardwise {
+namespace {
+
+constexpr uint32_t kNoSlot = UINT32_MAX;
+
+using Slots = std::span<const uint32_t>;
+
+class SlotNumbering {
+ public:
+  SlotNumbering(const Module& module, const Variation& variation, Plan& plan)
+      : module_(module), variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
+
+  void number(std::vector<uint32_t>& values) {
+    for (uint32_t& value : values) value = slot_of(value);
+  }
+
+  void number(Block& block) {
+    for (Step& step : block.steps) {
+      number(step.inputs);
+      number(step.outputs);
+      for (Block& inner : step.blocks) number(inner);
+      const bool is_scalar = step.kind == Step::Kind::kFused && step.axes.empty() &&
+                             module_.type(plan_.slots[step.outputs[0]]).ndim() == 0;
+      if (is_scalar) step.scalar = plan_.scalars++;
+    }
+    number(block.results);
+  }
+
+  void find_dead(Block& main) {
+    owner_.resize(plan_.slots.size(), 0);
+    used_later_.resize(plan_.slots.size(), false);
+    find_dead(main, plan_.arguments);
+    main.dead.clear();  // the caller holds its arguments anyway
+  }
+
+ private:
+  uint32_t slot_of(uint32_t value) {
+    uint32_t& slot = slot_by_value_[value];
+    if (slot == kNoSlot) {
+      slot = static_cast<uint32_t>(plan_.slots.size());
+      plan_.slots.push_back(ValueId{value});
+      plan_.slot_varying.push_back(variation_.varying[value]);
+      plan_.slot_axes.push_back(variation_.digits.axes(variation_.varying[value]));
+    }
+    return slot;
+  }
+
+  // Blocks inside first: a carry is made by the body, and also by the block around the loop.
+  void find_dead(Block& block, Slots arguments) {
+    for (Step& step : block.steps) {
+      const bool is_loop = step.kind == Step::Kind::kLoop;
+      for (size_t i = 0; i < step.blocks.size(); ++i) {
+        // The body reads the carries after the condition.
+        find_dead(step.blocks[i], is_loop && i == 1 ? Slots(step.outputs) : Slots());
+      }
+    }
+    ++block_;
+    own(arguments);
+    for (const Step& step : block.steps) own(step.outputs);
+    for (uint32_t result : block.results) used_later_[result] = true;
+    // Backward, so that the first use found is the last use in the run, after which the slot is dead.
+    for (size_t i = block.steps.size(); i-- > 0;) {
+      Step& step = block.steps[i];
+      for (const auto* slots : {&step.outputs, &step.inputs}) {
+        for (uint32_t slot : *slots) use(slot, step.dead);
+      }
+      if (step.kind == Step::Kind::kLoop) step.enter = moves_into(step);
+    }
+    for (uint32_t argument : arguments) use(argument, block.dead);
+    for (Step& step : block.steps) add_moves_out(step);
+  }
+
+  void own(Slots slots) {
+    for (uint32_t slot : slots) {
+      owner_[slot] = block_;
+      used_later_[slot] = false;
+    }
+  }
+
+  void use(uint32_t slot, std::vector<uint32_t>& dead) {
+    if (owner_[slot] == block_ && !used_later_[slot]) dead.push_back(slot);
+    used_later_[slot] = true;
+  }
+
+  static bool contains(Slots slots, uint32_t slot) { return std::ranges::find(slots, slot) != slots.end(); }
+
+  static std::vector<Move> moves_into(const Step& loop) {
+    std::vector<Move> moves;
+    const Slots inputs(loop.inputs);
+    for (size_t i = 0; i < loop.outputs.size(); ++i) {
+      const bool is_last = contains(loop.dead, inputs[i]) && !contains(inputs.subspan(i + 1), inputs[i]);
+      moves.push_back({inputs[i], loop.outputs[i], is_last});
+    }
+    return moves;
+  }
+
+  void add_moves_out(Step& step) {
+    const size_t first = step.kind == Step::Kind::kLoop ? 1 : 0;  // nothing moves out of a condition
+    for (size_t i = first; i < step.blocks.size(); ++i) {
+      Block& block = step.blocks[i];
+      block.moves = moves_between(block, step.outputs);
+    }
+  }
+
+  // What the block made, or was given as a carry, moves. The rest is a capture.
+  static std::vector<Move> moves_between(const Block& block, Slots to) {
+    const Slots from(block.results);
+    const auto is_made = [&](uint32_t slot) {
+      return std::ranges::any_of(block.steps, [&](const Step& step) { return contains(step.outputs, slot); });
+    };
+    const auto stays = [&](uint32_t slot) {  // a carry that is returned as it is
+      const auto i = static_cast<size_t>(std::ranges::find(to, slot) - to.begin());
+      return i < to.size() && from[i] == slot;
+    };
+    std::vector<Move> moves;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (from[i] == to[i]) continue;
+      const bool is_own = contains(to, from[i]) || is_made(from[i]);
+      const bool is_last = is_own && !stays(from[i]) && !contains(from.subspan(i + 1), from[i]);
+      moves.push_back({from[i], to[i], is_last});
+    }
+    return moves;
+  }
+
+  const Module& module_;
+  const Variation& variation_;
+  Plan& plan_;
+  std::vector<uint32_t> slot_by_value_;
+  std::vector<uint32_t> owner_;   // by slot: the block that was the last to be looked at and makes it
+  std::vector<bool> used_later_;  // by slot, in that block
+  uint32_t block_ = 0;
+};
+
+}  // namespace
+
+void number_slots(const Module& module, const Variation& variation, Plan& plan) {
+  SlotNumbering numbering(module, variation, plan);
+  for (ValueId argument : module.region(module.main().body).arguments) plan.arguments.push_back(argument.index);
+  numbering.number(plan.arguments);
+  numbering.number(plan.main);
+  numbering.find_dead(plan.main);
+}
+
+}  // namespace shardwise
