@@ -14,7 +14,6 @@ CIRCLES = {
     ("ir/builder", "ir/context", "ir/module", "ir/op_def", "ir/rule_attribute", "ir/sharding_rule", "ir/use_lists"): (
         "the graph finds the OpDef of its ops, whose hooks take the graph and a Builder"
     ),
-    ("runtime/executor", "runtime/program_run"): "an executable starts runs, and a run reads its executable",
 }
 # A family that uses another one's code beyond what builds ops.
 FAMILIES = {

@@ -48,7 +48,9 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
     if (key == text_words::kSharding) {
       value.sharding = parse_sharding_id();
     } else if (parse_parts(value.parts, key)) {
-      if (value.parts.size() > 1) fail_here("an argument or result must have one placement");
+      if (value.parts.size() > 1) {
+        fail_at(pos, "an argument or result must have one placement", std::to_string(value.parts.size()));
+      }
     } else if (key == text_words::kGspmdSharding) {
       fail_here("shardings must be Shardy's, as sdy.sharding",
                 "lower the program with jax_use_shardy_partitioner=True");

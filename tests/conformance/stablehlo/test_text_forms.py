@@ -284,6 +284,108 @@ def test_a_program_that_only_claims_to_be_assigned_is_not_localized(old: str, ne
     assert str(caught.value) == f"stablehlo.add: its {message}"
 
 
+# ---- placements -----------------------------------------------------------------------------------------------------
+
+ROWS = '#shardwise.placement<@m, [{"x"}: 5, {}: 3]> : tensor<17x3xf32>'
+ZEROS = "dense<0.000000e+00> : tensor<f32>"
+PLACED = f"""module @m attributes {{shardwise.stage = "local"}} {{
+  sdy.mesh @m = <["x"=4, "y"=2]>
+  func.func @main(%arg0: tensor<5x3xf32> {{shardwise.placement = {ROWS}}}, %arg1: tensor<3xf32>) -> \
+(tensor<5x3xf32> {{shardwise.placement = {ROWS}, shardwise.padding = {ZEROS}}}, tensor<3xf32>) {{
+    %0:2 = stablehlo.optimization_barrier %arg0, %arg1 : tensor<5x3xf32>, tensor<3xf32>
+    return %0#0, %0#1 : tensor<5x3xf32>, tensor<3xf32>
+  }}
+}}
+"""
+# 17 rows in blocks of 3 over x=4, y=2: the gather of the minor axis leaves blocks of 6, not of 5.
+BLOCKS = """module @m attributes {shardwise.stage = "resharded"} {
+  sdy.mesh @m = <["x"=4, "y"=2]>
+  func.func @main(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "y"}]>}) -> tensor<17xf32> {
+    %0 = sdy.all_gather [{"y"}] %arg0 out_sharding=<@m, [{"x"}]> {shardwise.local_blocks = array<i64: 6>} : \
+tensor<17xf32>
+    return %0 : tensor<17xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [PLACED, BLOCKS], ids=["local", "resharded"])
+def test_placements_are_read_in_every_form(shardy: ShardyOracle, text: str) -> None:
+    module = sw.parse(text)
+    module.verify()
+    assert str(module) == text
+    assert str(sw.parse(module.as_text(generic=True))) == text
+    assert str(sw.parse(shardy.parse(text, unregistered="local" in text.splitlines()[0]))) == text
+    assert sw.Module.from_json(module.to_json()) == module
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (ROWS, ROWS.replace("17", "18")),
+        (ROWS, ROWS.replace("x", "y", 1).replace("17x", "9x")),
+        (ZEROS, ZEROS.replace("0.", "1.")),
+    ],
+    ids=["global type", "axes", "padding"],
+)
+def test_the_placement_of_an_argument_or_result_is_part_of_the_program(old: str, new: str) -> None:
+    assert sw.parse(PLACED.replace(old, new)) != sw.parse(PLACED)
+
+
+def test_placements_inside_a_local_program_are_printed_on_request() -> None:
+    columns = (
+        f"{{shardwise.placement = [{ROWS}, #shardwise.placement<@m, [{{}}: 3]> : tensor<3xf32>], "
+        f"shardwise.padding = [{ZEROS}, unit]}}"
+    )
+    module = sw.parse(PLACED.replace("barrier", f"barrier {columns}"))
+    assert module == sw.parse(PLACED)
+    assert str(module) == PLACED
+    shown = module._core.text(placements=True)
+    assert columns in shown
+    assert sw.parse(shown)._core.text(placements=True) == shown
+
+
+WHOLE_ROWS = f"{{shardwise.placement = {ROWS}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "message"),
+    [
+        (PLACED, "17x3xf32>}, ", "21x3xf32>}, ",
+         "3:19: sharding: 4 blocks must cover dim 0 of size 21, got blocks of 5; use at least 6"),
+        (PLACED, "17x3xf32>}, ", "17x3xf64>}, ",
+         "3:19: placement: a local value must have the type of a block, tensor<5x3xf64>, got tensor<5x3xf32>"),
+        (PLACED, " : tensor<17x3xf32>}, ", "}, ",
+         "3:108: program text: expected ':' between a placement and its global type, got \"}\""),
+        (PLACED, f"placement = {ROWS}, shardwise.", "",
+         "3:3: program text: a value must have local blocks, or a placement and its padding"),
+        (PLACED, ZEROS, "dense<0> : tensor<i32>", "3:3: program text: padding must be of the value's dtype"),
+        (PLACED, ZEROS, "dense<0.0> : tensor<1xf32>",
+         "3:279: program text: padding must be dense<...> of one element"),
+        (PLACED, WHOLE_ROWS, f"{{shardwise.placement = [{ROWS}, {ROWS}]}}",
+         "3:193: program text: an argument or result must have one placement, got 2"),
+        (PLACED, "return %0#0", "return %arg0",
+         "3:3: program text: a value must have one placement and one padding"),
+        (PLACED, "barrier", f"barrier {{shardwise.placement = [{ROWS}, unit, unit]}}",
+         "4:12: program text: there must be a placement for each result at most"),
+        (BLOCKS, "6>", "4>", "4:10: sharding: 4 blocks must cover dim 0 of size 17, got blocks of 4; use at least 5"),
+        (BLOCKS, "6>", "6, 6>", "4:10: program text: there must be one block size per dim"),
+        (BLOCKS, "array<i64: 6>", "6 : i64",
+         "4:92: program text: local blocks must be array<i64: ...>, or unit for the default"),
+        (BLOCKS, 'y"}]>}', 'y"}]>, shardwise.local_blocks = array<i64: 3>, shardwise.placement = #shardwise.placement'
+         '<@m, [{"x", "y"}: 3]> : tensor<17xf32>}',
+         "3:19: program text: a value must have local blocks, or a placement and its padding"),
+        (BLOCKS, 'sdy.sharding = #sdy.sharding<@m, [{"x", "y"}]>', "shardwise.local_blocks = array<i64: 3>",
+         "3:19: program text: local blocks must stand beside a sharding"),
+    ],
+)  # fmt: skip
+def test_a_placement_that_does_not_fit_is_refused_with_its_place(text: str, old: str, new: str, message: str) -> None:
+    assert old in text
+    with pytest.raises(sw.ParseError) as caught:
+        sw.parse(text.replace(old, new, 1), "t.mlir")
+    assert str(caught.value).startswith(f"{message} (at ")
+
+
 # ---- manual axes ----------------------------------------------------------------------------------------------------
 
 MANUAL = """module {
