@@ -194,8 +194,8 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
-        "propagation", "refused", "user_call",
+        "_hoisted_ids", "arguments", "control_flow", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh",
+        "prints", "propagation", "refused", "user_call",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:
@@ -212,6 +212,7 @@ class Trace:
         self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
         self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
         self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
+        self.control_flow = ""  # the innermost loop or branch whose body is recorded now: "scan"
         self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
         self.prints: list[DebugPrint] = []  # what each run prints, in program order
 
