@@ -194,8 +194,8 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "control_flow", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh",
-        "prints", "propagation", "refused", "user_call",
+        "_hoisted_ids", "arguments", "control_flow", "core", "groups", "hoisted", "implied", "limits", "manual_axes",
+        "mesh", "prints", "propagation", "refused", "user_call",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:

@@ -253,9 +253,9 @@ def map_of_rows(m: Any, lax: Any, xs: Any) -> Any:
     return lax.map(lambda x: {"sum": x.sum(), "x": x * 2}, xs)
 
 
-@program(X, N)
-def map_in_batches(m: Any, lax: Any, xs: Any, n: Any) -> Any:
-    return lax.map(lambda row: (row[0] * row[1], row[0].sum()), (xs, n), batch_size=4)
+@program(X, floats(6))
+def map_in_batches(m: Any, lax: Any, xs: Any, scales: Any) -> Any:
+    return lax.map(lambda row: (row[0] * row[1], row[0].sum()), (xs, scales), batch_size=4)
 
 
 @program(X)

@@ -22,9 +22,7 @@ each_program = pytest.mark.parametrize("program", PROGRAMS, ids=[program.name fo
 
 
 def traced(program: Program) -> Any:
-    function = sw.jit(lambda *arrays: program.function(np, sw, *arrays), mesh=MESH)
-    # No array may be a constant of the program: XLA gets them as arguments.
-    return function.trace(*program.inputs)
+    return sw.jit(lambda *arrays: program.function(np, sw, *arrays), mesh=MESH).trace(*program.inputs)
 
 
 @pytest.fixture(scope="module")
