@@ -68,8 +68,8 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         raise UnsupportedError(
             message("debug.print", rule, None, "return the value from the region and print it outside")
         )
-    if trace.control_flow:
-        rule = f"is not supported in the body of {trace.control_flow}"
+    if trace.prints.refused_in:
+        rule = f"is not supported in the body of {trace.prints.refused_in}"
         raise UnsupportedError(
             message("debug.print", rule, None, "return the value from the body and print it outside")
         )

@@ -18,7 +18,7 @@ import numpy as np
 from . import _core
 from .advice import bool_error, conversion_error, restored
 from .call_sites import Instruction
-from .debug_prints import DebugPrint
+from .debug_prints import DebugPrints
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
@@ -194,8 +194,8 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "control_flow", "core", "groups", "hoisted", "implied", "limits", "manual_axes",
-        "mesh", "prints", "propagation", "refused", "user_call",
+        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "propagation", "refused", "user_call",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:
@@ -212,9 +212,8 @@ class Trace:
         self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
         self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
         self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
-        self.control_flow = ""  # the innermost loop or branch whose body is recorded now: "scan"
         self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
-        self.prints: list[DebugPrint] = []  # what each run prints, in program order
+        self.prints = DebugPrints()  # what each run prints, in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
         """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""

@@ -13,7 +13,7 @@ from ..numpy._primitives import normalize_axis
 from ..traceback_filtering import entry_point
 from ..tracing import Tracer, current_trace, refuse_escaped
 from ..trees import unflatten
-from .leaf_types import Leaves, check_trees, expect_function, mismatch, types_of
+from .leaf_types import Leaves, check_trees, expect_bool, expect_function, mismatch, types_of
 
 __all__ = ["associative_scan"]
 
@@ -60,10 +60,11 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         shown = ", ".join(f"{size} for {place}" for size, place in zip(sizes, parts.places))
         raise ShapeError(message("associative_scan", f"elems must have one size along dim {dim}", shown))
     arrays: list[Any] = [_array(leaf) if trace is None else trace.lift(leaf) for leaf in parts.leaves]
-    if reverse:
+    backwards = expect_bool("associative_scan", "reverse", reverse)
+    if backwards:
         arrays = [np.flip(x, dim) for x in arrays]
     results = _Scan(fn, parts, dim).scanned(arrays)
-    return unflatten(parts.structure, [np.flip(x, dim) for x in results] if reverse else results)
+    return unflatten(parts.structure, [np.flip(x, dim) for x in results] if backwards else results)
 
 
 def _array(leaf: Any) -> Any:

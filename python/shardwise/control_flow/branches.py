@@ -82,7 +82,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> switch(7, [lambda x: x, lambda x: -x], np.arange(3))
     array([ 0, -1, -2])
     """
-    functions = tuple(branches)
+    functions = _listed(branches)
     for i, function in enumerate(functions):
         expect_function("switch", f"branches[{i}]", function)
     leaf = _scalar("switch", "index", index)
@@ -98,10 +98,17 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     last = len(functions) - 1
     if trace is None:
         return choice.run(max(0, min(int(_concrete(index)), last)))
-    i = trace.lift(index)
-    last = min(last, int(np.iinfo(i.dtype).max))
-    bounds = [splat(trace, bound, (), i.dtype) for bound in (0, last)]
-    return choice.record(trace, convert(trace.emit("stablehlo.clamp", (bounds[0], i, bounds[1])), _INDEX))
+    traced = trace.lift(index)
+    last = min(last, int(np.iinfo(traced.dtype).max))
+    first, final = (splat(trace, bound, (), traced.dtype) for bound in (0, last))
+    return choice.record(trace, convert(trace.emit("stablehlo.clamp", (first, traced, final)), _INDEX))
+
+
+def _listed(branches: Any) -> tuple[Callable[..., Any], ...]:
+    try:
+        return tuple(branches)
+    except TypeError:
+        raise TypeError(message("switch", "branches must be a sequence of functions", described(branches))) from None
 
 
 def _scalar(what: str, name: str, value: Any) -> LeafType:

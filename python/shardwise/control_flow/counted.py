@@ -17,7 +17,7 @@ import numpy as np
 
 from ..numpy._primitives import compare, convert, splat
 from ..tracing import Trace, Tracer, WeakTracer, current_trace
-from ..trees import unflatten
+from ..trees import flatten, unflatten
 from .carry import Carry, Rows
 from .host_values import host_row, host_values, probe
 from .leaf_types import LeafType, types_of
@@ -63,17 +63,17 @@ class CountedLoop:
         """The loop in Python, on NumPy arrays and Arrays."""
         if self.length == 0:  # the body decides the types of the results even so
             carry, ys = probe(lambda init, xs: _Recording(self, _trace(), init, xs).record(), (init, list(self.xs)))
-            last, rows = types_of(self.what, "carry", carry), types_of(self.what, "y", ys)
-            empty = [np.zeros(leaf.shape, leaf.dtype) for leaf in rows.types]
-            values = host_values(types_of(self.what, "carry", init).leaves, last.types)
-            return unflatten(last.structure, values), unflatten(rows.structure, empty)
+            last, none = types_of(self.what, "carry", carry), types_of(self.what, "y", ys)
+            values = host_values(flatten(init)[0], last.types)
+            empty = [np.zeros(leaf.shape, leaf.dtype) for leaf in none.types]
+            return unflatten(last.structure, values), unflatten(none.structure, empty)
         carry = Carry(self.what, init)
         while True:
             rows = Rows(self.what)
             done = self._attempt(carry, rows)
             if done is not None:
-                values, ys = done
-                return carry.tree(host_values(values, carry.types, keeps_weak=False)), rows.tree(ys)
+                values = host_values(done[0], carry.types, keeps_weak=False)
+                return carry.tree(values), rows.tree(done[1])
 
     def _attempt(self, carry: Carry, rows: Rows) -> tuple[list[Any], list[Any]] | None:
         """The last carry and the stacked rows; None if the types of the carry have changed."""
@@ -166,7 +166,7 @@ class _Recording:
             stacks.append(ys)
         if self._loop.reverse:
             stacks.reverse()
-        return values, [np.stack(column) for column in zip(*stacks)]  # type: ignore[arg-type]
+        return values, [_stacked(column) for column in zip(*stacks)]
 
     def _constant(self, first: int) -> Callable[[int], Tracer]:
         return lambda i: self._trace.constant(np.asarray(self._loop.start + first + i, _INDEX))
@@ -233,6 +233,10 @@ def _weak(x: Tracer, leaf: LeafType) -> Tracer:
 
 def _rows(x: Any, rows: slice) -> Any:
     return x if rows == slice(0, x.shape[0]) else x[rows]
+
+
+def _stacked(rows: Sequence[Any]) -> Any:
+    return np.stack(rows)
 
 
 def _row(x: Any, i: int) -> Any:

@@ -17,13 +17,24 @@ import numpy as np
 from ..array import Array
 from ..array_leaves import numbers_of
 from ..dtypes import is_float
-from ..errors import DTypeError, Error, ShapeError, described, message
+from ..errors import DTypeError, Error, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
 from ..tracing import Tracer
 from ..tree_differences import difference
 from ..trees import flatten, leaf_names
 
-__all__ = ["LeafType", "Leaves", "check_trees", "expect_function", "fits", "mismatch", "settled", "type_of", "types_of"]
+__all__ = [
+    "LeafType",
+    "Leaves",
+    "check_trees",
+    "expect_bool",
+    "expect_function",
+    "fits",
+    "mismatch",
+    "settled",
+    "type_of",
+    "types_of",
+]
 
 _MAX_LISTED = 3  # differences in one message
 
@@ -120,3 +131,10 @@ def expect_function(what: str, name: str, value: Any) -> None:
     """TypeError unless it can be called."""
     if not callable(value):
         raise TypeError(message(what, f"{name} must be a function", described(value)))
+
+
+def expect_bool(what: str, name: str, value: Any) -> bool:
+    """The option as a bool; TypeError if it is none."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(message(what, f"{name} must be a bool", shown(value)))
+    return bool(value)

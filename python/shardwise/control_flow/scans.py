@@ -16,7 +16,7 @@ from ..tracing import Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from ..vmap import vmap
 from .counted import CountedLoop
-from .leaf_types import Leaves, expect_function, types_of
+from .leaf_types import Leaves, expect_bool, expect_function, types_of
 
 __all__ = ["MAX_LENGTH", "map", "scan", "unroll_factor"]
 
@@ -154,7 +154,7 @@ def _scanned(
         xs=parts.leaves,
         start=0,
         length=count,
-        reverse=bool(reverse),
+        reverse=expect_bool(what, "reverse", reverse),
         unroll=unroll_factor(what, unroll),
     )
     return loop.run(init)
