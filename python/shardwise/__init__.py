@@ -49,6 +49,7 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
+from .control_flow import associative_scan, cond, fori_loop, map as map, scan, switch, while_loop
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
@@ -114,13 +115,16 @@ __all__ = [
     "TracerConversionError",
     "TracingWarning",
     "UnsupportedError",
+    "associative_scan",
     "axis_rules",
     "bfloat16",
     "block_until_ready",
+    "cond",
     "device_get",
     "device_put",
     "dtensor",
     "eval_shape",
+    "fori_loop",
     "get_mesh",
     "grad",
     "jit",
@@ -134,13 +138,16 @@ __all__ = [
     "register_pytree_node_class",
     "replicate",
     "reshard",
+    "scan",
     "set_mesh",
     "shard",
     "shard_map",
     "sharding_group",
     "sharding_rule",
     "stop_gradient",
+    "switch",
     "value_and_grad",
     "vmap",
+    "while_loop",
     "with_sharding_constraint",
 ]

@@ -34,7 +34,7 @@ _UNKNOWN_VALUE = "this needs the value of a traced array, which is unknown durin
 _UNKNOWN_SIZE = "a shape must be known during tracing, and must not depend on data"
 _OF_A_SIZE = "use a static upper bound, and mask with np.where"
 _UNKNOWN_CONDITION = "a condition of Python's if, while, and, or must be known during tracing"
-_CHOICE = "use np.where(condition, a, b)"
+_CHOICE = "use np.where(condition, a, b), or sw.cond(condition, f, g)"
 _AS_ARRAY = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 _OF_SIZES = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.linspace, np.indices)
 _TO_SIZES = ("array_split", "broadcast_to", "repeat", "reshape", "resize", "split", "tile")  # of np, or methods
@@ -99,7 +99,7 @@ def bool_error(x: Tracer) -> TracerConversionError:
     function = site.value(node.func) if site is not None and isinstance(node, ast.Call) else UNKNOWN
     instead = next((f"use {instead}" for known, instead in _OF_BOOLS.items() if function is known), "")
     if not instead and site is not None and not isinstance(node, ast.Call) and _ends_a_loop(site):
-        instead = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
+        instead = "use sw.while_loop(condition, body, x), or a fixed number of steps with np.where(condition, a, b)"
     static = None if x._trace.user_call.eager or instead else static_argument(x, site)
     if static is None:
         return TracerBoolConversionError(message(subject, _UNKNOWN_CONDITION, repr(x), instead or _CHOICE))

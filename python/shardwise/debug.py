@@ -39,7 +39,7 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     Raises:
         TypeError: ``fmt`` is not a string, or has a format spec for an array that is not a scalar. ValueError: ``fmt``
         does not use an argument. IndexError, KeyError: a field of ``fmt`` has no argument. UnsupportedError:
-        inside a manual region.
+        inside a manual region, a loop or a branch.
 
     >>> import shardwise as sw
     >>> @sw.jit(mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
@@ -67,6 +67,11 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         rule = "is not supported in a manual region"
         raise UnsupportedError(
             message("debug.print", rule, None, "return the value from the region and print it outside")
+        )
+    if trace.prints.refused_in:
+        rule = f"is not supported in the body of {trace.prints.refused_in}"
+        raise UnsupportedError(
+            message("debug.print", rule, None, "return the value from the body and print it outside")
         )
     traced = [trace.lift(leaf)._value if isinstance(leaf, Tracer) else None for leaf in leaves]
     # An array may be written before the run.

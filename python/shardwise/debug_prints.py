@@ -11,7 +11,13 @@ import numpy as np
 
 from .trees import unflatten
 
-__all__ = ["DebugPrint"]
+__all__ = ["DebugPrint", "DebugPrints"]
+
+
+class DebugPrints(list["DebugPrint"]):
+    """The calls in a program, in program order."""
+
+    refused_in = ""  # the loop or branch whose body is recorded now: "scan"
 
 
 class DebugPrint:

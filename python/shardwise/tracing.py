@@ -18,7 +18,7 @@ import numpy as np
 from . import _core
 from .advice import bool_error, conversion_error, restored
 from .call_sites import Instruction
-from .debug_prints import DebugPrint
+from .debug_prints import DebugPrints
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
@@ -213,7 +213,7 @@ class Trace:
         self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
         self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
         self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
-        self.prints: list[DebugPrint] = []  # what each run prints, in program order
+        self.prints = DebugPrints()  # what each run prints, in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
         """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""

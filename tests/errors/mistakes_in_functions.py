@@ -75,7 +75,7 @@ def spectral_norm() -> None:
     on_mesh(lambda x: np.linalg.norm(x, 2)).trace(X)
 
 
-LOOP = "run the loop outside jit, or a fixed number of steps with np.where(condition, a, b)"
+LOOP = "use sw.while_loop(condition, body, x), or a fixed number of steps with np.where(condition, a, b)"
 
 
 @says(

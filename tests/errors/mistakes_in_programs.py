@@ -223,7 +223,7 @@ def arguments_on_two_meshes() -> None:
 @row(
     sw.TracerBoolConversionError,
     r"bool: a condition of Python's if, while, and, or must be known during tracing, got Tracer<bool\[\]>; "
-    r"use np.where\(condition, a, b\) \(at",
+    r"use np.where\(condition, a, b\), or sw.cond\(condition, f, g\) \(at",
 )
 def python_if_on_a_tracer() -> None:
     on_mesh(lambda x: x if x.sum() > 0 else -x).trace(X)

@@ -20,6 +20,7 @@ def must_be_static(subject: str, name: str = "n") -> Callable[[Callable[[], Any]
 
 
 CONDITION = "a condition of Python's if, while, and, or must be known during tracing"
+CHOICE = "use np.where(condition, a, b), or sw.cond(condition, f, g)"
 
 SCALES = {1: 2.0}
 
@@ -211,7 +212,7 @@ def size_that_is_not_mapped() -> None:
 
 @says(
     sw.TracerBoolConversionError,
-    "bool: argument training must be static: sw.jit(f, static_argnames='training'), or use np.where(condition, a, b)",
+    f"bool: argument training must be static: sw.jit(f, static_argnames='training'), or {CHOICE}",
 )
 def condition_that_is_an_argument() -> None:
     on_mesh(lambda x, training: x * 2 if training else x)(X, True)
@@ -219,7 +220,7 @@ def condition_that_is_an_argument() -> None:
 
 @says(
     sw.TracerBoolConversionError,
-    "bool: argument n must be static: sw.jit(f, static_argnames='n'), or use np.where(condition, a, b)",
+    f"bool: argument n must be static: sw.jit(f, static_argnames='n'), or {CHOICE}",
 )
 def condition_on_an_argument() -> None:
     on_mesh(lambda x, n: x * 2 if n > 3 else x)(X, 4)
@@ -227,14 +228,13 @@ def condition_on_an_argument() -> None:
 
 @says(
     sw.TracerBoolConversionError,
-    f"bool: {CONDITION}, got Tracer<bool[]>; use np.where(condition, a, b), "
-    "or make argument s static: sw.jit(f, static_argnames='s')",
+    f"bool: {CONDITION}, got Tracer<bool[]>; {CHOICE}, or make argument s static: sw.jit(f, static_argnames='s')",
 )
 def condition_on_a_float() -> None:
     on_mesh(lambda x, s: x * 2 if s > 0 else x)(X, 4.0)
 
 
-@says(sw.TracerBoolConversionError, f"bool: {CONDITION}, got Tracer<bool[]>; use np.where(condition, a, b)")
+@says(sw.TracerBoolConversionError, f"bool: {CONDITION}, got Tracer<bool[]>; {CHOICE}")
 def condition_on_data() -> None:
     on_mesh(lambda x: x * 2 if x.sum() > 0 else x)(X)
 

@@ -16,6 +16,7 @@ from tests.errors import (
     mistakes_in_arrays,  # noqa: F401 - adds its rows
     mistakes_in_calls,  # noqa: F401
     mistakes_in_compositions,  # noqa: F401
+    mistakes_in_control_flow,  # noqa: F401
     mistakes_in_functions,  # noqa: F401
     mistakes_in_indexing,  # noqa: F401
     mistakes_in_models,  # noqa: F401

@@ -22,7 +22,7 @@ using ShardingPtr = std::optional<TensorSharding>;
 
 std::vector<ValueId> values_from_python(const Trace& trace, py::handle list) {
   std::vector<ValueId> values;
-  for (py::handle item : list) values.push_back(trace.checked(item.cast<uint32_t>()));
+  for (py::handle item : list) values.push_back(trace.operand(item.cast<uint32_t>()));
   return values;
 }
 
@@ -73,7 +73,7 @@ py::list emit_op(Trace& trace, const std::string& name, py::handle operands, py:
   return results;
 }
 
-// Constraint results that no op uses and that are not among `live`: (value, file, line).
+// Constraint results that no op and no region uses and that are not among `live`: (value, file, line).
 py::list unused_constraints(const Trace& trace, py::handle live) {
   const Module& module = trace.module();
   std::vector<bool> used(module.value_count(), false);
@@ -81,12 +81,18 @@ py::list unused_constraints(const Trace& trace, py::handle live) {
   for (uint32_t op = 1; op < module.op_count(); ++op) {
     for (ValueId operand : module.operands(OpId{op})) used[operand.index] = true;
   }
+  for (uint32_t region = 1; region < module.region_count(); ++region) {
+    for (ValueId result : module.region(RegionId{region}).results) used[result.index] = true;
+  }
   py::list unused;
-  for (OpId op : module.region(trace.body()).ops) {
-    const ValueId result = module.result(op);
-    if (!module.op(op).def->traits.constraint || used[result.index]) continue;
-    const ResolvedSource source = module.context().resolve(module.op(op).loc);
-    unused.append(py::make_tuple(result.index, source.file, source.line));
+  std::vector<RegionId> reached{trace.body()};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    for (OpId op : module.region(reached[i]).ops) {
+      reached.insert(reached.end(), module.regions(op).begin(), module.regions(op).end());
+      if (!module.op(op).def->traits.constraint || used[module.result(op).index]) continue;
+      const ResolvedSource source = module.context().resolve(module.op(op).loc);
+      unused.append(py::make_tuple(module.result(op).index, source.file, source.line));
+    }
   }
   return unused;
 }
@@ -104,6 +110,18 @@ py::list batch(Trace& trace, uint32_t region, py::handle arguments, const std::v
     list.append(py::make_tuple(results.values[i].index, static_cast<bool>(results.batched[i])));
   }
   return list;
+}
+
+// The region ends even where a result is refused: the caller may go on recording around it.
+void end_region(Trace& trace, py::handle results) {
+  std::vector<ValueId> values;
+  try {
+    values = values_from_python(trace, results);
+  } catch (...) {
+    trace.end_region({});
+    throw;
+  }
+  trace.end_region(values);
 }
 
 std::shared_ptr<Module> finish(Trace& trace, py::handle outputs, const std::vector<ShardingPtr>& shardings) {
@@ -174,7 +192,7 @@ void bind_trace(py::module_& module) {
              return trace.region_argument(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape)))
                  .index;
            })
-      .def("end_region", [](Trace& trace, py::handle results) { trace.end_region(values_from_python(trace, results)); })
+      .def("end_region", &end_region)
       .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute", [](Trace& trace, uint32_t variable,

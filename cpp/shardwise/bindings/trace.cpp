@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/sharding/constraints.h"
@@ -157,7 +158,9 @@ void Trace::set_name(ValueId id, const std::string& name) {
 
 ValueId Trace::variable(ValueId value) {
   const ValueId stand_in = module_->add_argument(current(), module_->value(value).type, builder_here().loc());
-  variables_[stand_in] = {static_cast<uint32_t>(module_->op_count()), current()};
+  variables_[stand_in] = {.first_op = static_cast<uint32_t>(module_->op_count()),
+                          .first_region = static_cast<uint32_t>(module_->region_count()),
+                          .region = current()};
   return stand_in;
 }
 
@@ -168,6 +171,12 @@ void Trace::substitute(ValueId variable, ValueId value) {
   for (uint32_t op = found->second.first_op; op < module_->op_count(); ++op) {
     for (uint32_t o = 0; o < module_->op(OpId{op}).operand_count; ++o) {
       if (module_->operands(OpId{op})[o] == variable) module_->set_operand(OpId{op}, o, value);
+    }
+  }
+  for (uint32_t region = found->second.first_region; region < module_->region_count(); ++region) {
+    const std::vector<ValueId>& results = module_->region(RegionId{region}).results;
+    for (uint32_t r = 0; r < results.size(); ++r) {
+      if (results[r] == variable) module_->set_region_result(RegionId{region}, r, value);
     }
   }
   std::vector<ValueId>& arguments = module_->region(found->second.region).arguments;
@@ -184,6 +193,17 @@ ValueId Trace::checked(uint32_t index) const {
   ValueId value{index};
   for (auto it = substituted_.find(value); it != substituted_.end(); it = substituted_.find(value)) value = it->second;
   return value;
+}
+
+ValueId Trace::operand(uint32_t index) const {
+  const ValueId value = checked(index);
+  const Value& known = module_->value(value);
+  const RegionId at = known.op ? module_->op(known.op).parent : known.region;
+  if (at == body_ || std::ranges::find(regions_, at) != regions_.end()) return value;
+  const TensorType& type = module_->type(value);
+  const std::string sizes = join(type.shape, ",", [](int64_t size) { return std::to_string(size); });
+  fail<UnsupportedError>("trace", "a traced value must not leave the function that recorded it",
+                         str("Tracer<", numpy_name(type.dtype), "[", sizes, "]>"), "return it instead");
 }
 
 std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings) {

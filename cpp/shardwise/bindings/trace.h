@@ -54,6 +54,8 @@ class Trace {
   void substitute(ValueId variable, ValueId value);
   // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
   ValueId checked(uint32_t value) const;
+  // The same, for an operand of what is recorded now; UnsupportedError for a value of a region that has ended.
+  ValueId operand(uint32_t value) const;
   Builder builder_here();  // appends ops located at the user's line; ShapeError when the trace is finished
 
   std::shared_ptr<Module> finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings);
@@ -69,7 +71,8 @@ class Trace {
   bool finished_ = false;
   int64_t loose_regions_ = 0;  // that belong to no op
   struct Variable {
-    uint32_t first_op = 0;  // number of ops before it
+    uint32_t first_op = 0;      // number of ops before it
+    uint32_t first_region = 0;  // number of regions before it
     RegionId region;
   };
   std::unordered_map<ValueId, Variable> variables_;

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the steps of a loop return: the carry, which the next step gets, and the rows that a scan stacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..trees import unflatten
+from .leaf_types import LeafType, Leaves, check_trees, mismatch, settled, types_of
+
+__all__ = ["Carry", "Rows"]
+
+_CHANGE = "{0} -> {1} at {place}"
+
+
+class Carry:
+    """The initial carry of a loop, and the types that its leaves have at every step."""
+
+    def __init__(self, what: str, init: Any) -> None:
+        self._what = what
+        self._init = init
+        self._parts: Leaves = types_of(what, "carry", init)
+        self.types = self._parts.types
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The initial leaves, as the user gave them."""
+        return self._parts.leaves
+
+    def tree(self, leaves: list[Any]) -> Any:
+        """A carry with these leaves."""
+        return unflatten(self._parts.structure, leaves)
+
+    def returned(self, result: Any) -> list[Any] | None:
+        """The leaves of the carry that a step returned; None if they changed ``types``, and the loop must start anew.
+
+        Raises:
+            TypeError: the result is another tree. DTypeError, ShapeError: a leaf has another type.
+        """
+        names = ("the initial carry", "the result of the body")
+        check_trees(self._what, "the carry must be the same tree after the body", (self._init, result), names)
+        after = types_of(self._what, "carry", result)
+        before, self.types = self.types, [settled(*row) for row in zip(self.types, after.types)]
+        if self.types != before:
+            return None
+        rows = list(zip(self.types, after.types, self._parts.places))
+        error = mismatch(self._what, "the carry must have the same type after the body", rows, _CHANGE)
+        if error is not None:
+            raise error
+        return after.leaves
+
+
+class Rows:
+    """The second results of the steps of a scan."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._first: tuple[Any, Leaves] | None = None  # the tree of the first step, and its parts
+        self.types: list[LeafType] = []
+
+    def tree(self, leaves: list[Any]) -> Any:
+        """The rows' tree with these leaves."""
+        assert self._first is not None
+        return unflatten(self._first[1].structure, leaves)
+
+    def returned(self, result: Any) -> list[Any]:
+        """The leaves of a step's row.
+
+        Raises:
+            TypeError, DTypeError, ShapeError: the row is not like that of the first step.
+        """
+        parts = types_of(self._what, "y", result)
+        if self._first is None:
+            self._first = result, parts
+            self.types = [LeafType(leaf.shape, leaf.dtype) for leaf in parts.types]
+            return parts.leaves
+        names = ("the first row", "a later one")
+        check_trees(self._what, "y must be the same tree at every step", (self._first[0], result), names)
+        rows = list(zip(self.types, parts.types, parts.places))
+        error = mismatch(self._what, "y must have the same type at every step", rows, _CHANGE)
+        if error is not None:
+            raise error
+        return parts.leaves
