@@ -78,7 +78,7 @@ from .partition_spec import P, PartitionSpec, open as open, priority as priority
 from .placement import device_put, reshard
 from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
-from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class
+from .trees.registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
 
 # After the imports, so that it runs before what they registered: optree then forgets how to flatten a list.

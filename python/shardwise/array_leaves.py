@@ -12,9 +12,9 @@ import numpy as np
 from .array import Array, ShapeDtypeStruct
 from .dtypes import is_dtype, refuse_subclass, way_to_numbers
 from .errors import DTypeError, described, message
-from .static_arguments import STATIC_FIELD
 from .tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from .trees import flatten, leaf_names
+from .user_code.static_arguments import STATIC_FIELD
 
 __all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of"]
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .argument_names import names_of_leaves
 from .array import Array
 from .array_leaves import numbers_of
 from .dtypes import is_float, way_to_numbers
@@ -19,11 +18,12 @@ from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, run_as_program
 from .jit.options import parameter_positions
-from .static_arguments import STATIC_FIELD
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
+from .trees.argument_names import names_of_leaves
 from .unpartitioned import as_numpy, unpartitioned_mesh
+from .user_code.static_arguments import STATIC_FIELD
 
 __all__ = ["grad", "stop_gradient", "value_and_grad"]
 

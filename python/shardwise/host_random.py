@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import random as own_random
-from .draw_sites import DrawSite, draw_sites, function_of, generators, makers
 from .errors import TracingWarning, warn
+from .user_code.draw_sites import DrawSite, draw_sites, function_of, generators, makers
 
 __all__ = ["warning_of_draws"]
 

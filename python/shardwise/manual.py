@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Any
 
 from . import _core
-from .argument_names import names_of_leaves
 from .array_leaves import lifted_results
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
@@ -22,6 +21,7 @@ from .sharding import UNSPECIFIED, sharding_on
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
+from .trees.argument_names import names_of_leaves
 
 __all__ = ["manual", "shard_map"]
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import ShardingError, expect_text, message
-from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
-from .promotions import Promotions, promotions_of
 from .propagation_options import (
     DEFAULTS,
     PropagationOptions,
@@ -22,6 +20,8 @@ from .propagation_options import (
     options_of_passes,
     switch,
 )
+from .reports.explanations import Explanation, explanation_of
+from .reports.promotions import Promotions, promotions_of
 from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
 from .debug_prints import DebugPrint
 from .errors import DTypeError, ShapeError, is_one_of, message, shown
-from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .promotions import Promotions
 from .propagation_options import PropagationOptions, switch
-from .reports import Ledger, ledger_of
+from .reports.explanations import Explanation, explanation_of
+from .reports.ledger import Ledger, ledger_of
+from .reports.promotions import Promotions
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
-from .tree_registry import path_of
 from .trees import flatten, unflatten
+from .trees.registry import path_of
 from .viz import program_html
 
 __all__ = ["Lowered", "Program", "Traced"]

@@ -13,11 +13,11 @@ import ml_dtypes
 import numpy as np
 
 from . import _core
-from .collective_rows import COLLECTIVE_KINDS
 from .dtypes import is_float, numpy_dtype
 from .errors import Error, UnsupportedError, message, shown
 from .jit import JitFunction, jitted_with
 from .mesh import Mesh
+from .reports.collective_rows import COLLECTIVE_KINDS
 from .sharding import UNSPECIFIED
 from .stages import Lowered, Program
 from .traceback_filtering import entry_point

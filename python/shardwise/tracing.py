@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import _core
-from .advice import bool_error, conversion_error, restored
-from .call_sites import Instruction
 from .debug_prints import DebugPrint
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
@@ -32,6 +30,8 @@ from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh, begin_trace, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
+from .user_code.advice import bool_error, conversion_error, restored
+from .user_code.call_sites import Instruction
 
 __all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
@@ -190,11 +190,39 @@ class UserCall:
     transform: tuple[str, ...] | None = None
 
 
+class Hoisted(NamedTuple):
+    """An array that a program closes over, as a hidden argument of the program."""
+
+    source: Any  # kept alive, because its id is the key
+    held: Any  # the elements at the first use, read-only; the Array itself
+    tracer: Tracer
+
+
+class HoistedArrays:
+    """The larger arrays that a program closes over. Each becomes one hidden argument."""
+
+    __slots__ = ("_by_id", "arrays")
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []  # in the order of the hidden arguments
+        self._by_id: dict[int, Hoisted] = {}
+
+    def find(self, source: Any) -> Hoisted | None:
+        """The entry of an array that was added before."""
+        return self._by_id.get(id(source))
+
+    def add(self, source: Any, held: Any, tracer: Tracer) -> Tracer:
+        """Add ``source``, or its new elements after a write. Returns ``tracer``."""
+        self._by_id[id(source)] = Hoisted(source, held, tracer)
+        self.arrays.append(held)
+        return tracer
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
         "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -202,18 +230,16 @@ class Trace:
         self.core = _core.ir.Trace(name)
         self.user_call = user_call
         self.mesh = mesh
-        self.arguments: dict[int, str] = {}  # the names of arguments by their values
-        # the last error of a tracer whose value was needed, and the user's instruction that asked for it
+        self.arguments: dict[int, str] = {}  # value → argument name
+        # the last conversion error, and the user's instruction that caused it
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None
-        self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
-        # id → (the array, kept alive; what it held when it was read; its tracer)
-        self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
-        self.limits: dict[Limit, None] = {}  # what each call must look at
-        self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
-        self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
-        self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
-        self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
-        self.prints: list[DebugPrint] = []  # what each run prints, in program order
+        self.hoisted = HoistedArrays()
+        self.limits: dict[Limit, None] = {}  # checked by each call, in order
+        self.implied: set[int] = set()  # constraints from jit's own options: an unused one is no mistake
+        self.groups: dict[int, tuple[int, ...]] = {}  # sharding group → the shape of its values
+        self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
+        self.propagation: dict[str, Any] = {}  # jit's options of propagation
+        self.prints: list[DebugPrint] = []  # in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
         """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""
@@ -286,32 +312,30 @@ class Trace:
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)
-        known = self._hoisted_ids.get(id(x))
-        if known is None or not _same_bytes(known[1], array):  # an array written between two uses has two values
-            snapshot = array.copy()
-            snapshot.flags.writeable = False
-            known = self._hoisted_ids[id(x)] = (x, snapshot, self.argument(array.shape, array.dtype))
-            self.hoisted.append(snapshot)
-        return known[2]
+        known = self.hoisted.find(x)
+        if known is not None and _same_bytes(known.held, array):  # False after a write between two uses
+            return known.tracer
+        snapshot = array.copy()
+        snapshot.flags.writeable = False
+        return self.hoisted.add(x, snapshot, self.argument(array.shape, array.dtype))
 
     def _lift_sharded(self, x: Any) -> Tracer:
         """A closed-over Array: a hidden argument that keeps its sharding."""
         if x.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(np.asarray(x))
-        known = self._hoisted_ids.get(id(x))
-        if known is None:
-            if x.sharding.mesh != self.mesh:
-                raise MeshError(
-                    message(
-                        "jit",
-                        f"all arrays of a program must be on its mesh, {self.mesh!r}",
-                        f"a closed-over Array on {x.sharding.mesh!r}",
-                        "move it with device_put",
-                    )
+        known = self.hoisted.find(x)
+        if known is not None:
+            return known.tracer
+        if x.sharding.mesh != self.mesh:
+            raise MeshError(
+                message(
+                    "jit",
+                    f"all arrays of a program must be on its mesh, {self.mesh!r}",
+                    f"a closed-over Array on {x.sharding.mesh!r}",
+                    "move it with device_put",
                 )
-            known = self._hoisted_ids[id(x)] = (x, None, self.argument(x.shape, x.dtype, "", x._data.sharding))
-            self.hoisted.append(x)
-        return known[2]
+            )
+        return self.hoisted.add(x, x, self.argument(x.shape, x.dtype, "", x._data.sharding))
 
     def limit(
         self, x: WeakTracer, limits: tuple[int, int], error: type[Exception], must_hold: str, way_out: str

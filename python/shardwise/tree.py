@@ -24,8 +24,8 @@ import optree
 
 from . import trees
 from .errors import message, shown
-from .tree_differences import difference
-from .tree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
+from .trees.differences import difference
+from .trees.registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 __all__ = [
     "DictKey",

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .argument_names import names_of_leaves
 from .array_leaves import lifted_results
 from .dtypes import dtype_name
 from .errors import ShapeError, message, shown
 from .jit import JitFunction, run_as_program
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
-from .tree_differences import difference
 from .trees import broadcast, flatten, unflatten
+from .trees.argument_names import names_of_leaves
+from .trees.differences import difference
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]

@@ -15,7 +15,7 @@ from ..layouts import current_layout
 from ..mesh import Mesh
 from ..stages import Program
 from ..tracing import Tracer, refuse_escaped
-from ..tree_registry import typed
+from ..trees.registry import typed
 from .call import NO_STATIC, Call
 
 __all__ = ["ProgramCache", "static_leaf_key"]

@@ -8,10 +8,10 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from ..argument_names import names_of_leaves
 from ..mesh import Mesh
 from ..tracing import UserCall
 from ..trees import flatten, leaf_names, unflatten
+from ..trees.argument_names import names_of_leaves
 from ..unpartitioned import unpartitioned_mesh
 from .cache import static_leaf_key
 from .function import JitFunction

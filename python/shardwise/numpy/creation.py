@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import conversion_error
 from ..dtypes import as_dtype
 from ..tracing import Tracer, current_trace
+from ..user_code.advice import conversion_error
 from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
 from ._registry import implements
 

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..advice import in_place_error
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer, WeakTracer
+from ..user_code.advice import in_place_error
 from ._primitives import (
     bitcast,
     broadcast_shape,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..static_arguments import static_error
 from ..tracing import Tracer, current_trace
+from ..user_code.static_arguments import static_error
 from . import masks
 from ._primitives import reverse, slice_
 from ._promote import is_integer

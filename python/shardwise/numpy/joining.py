@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import conversion_error
 from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
+from ..user_code.advice import conversion_error
 from ._primitives import (
     broadcast,
     broadcast_dims,

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
-from ._core import ir as _ir
-from .traceback_filtering import HIDDEN
+from .._core import ir as _ir
+from ..traceback_filtering import HIDDEN
 
 __all__ = [
     "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",

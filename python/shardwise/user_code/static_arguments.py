@@ -12,11 +12,11 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import TracerConversionError, message
 from .call_sites import CallSite, call_site, local_of
-from .errors import TracerConversionError, message
 
 if TYPE_CHECKING:
-    from .tracing import Trace, Tracer
+    from ..tracing import Trace, Tracer
 
 __all__ = ["STATIC_FIELD", "Static", "is_traced", "static_argument", "static_error"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, TypeVar, overload
 
-from ._core import ir as _ir
-from .errors import message
+from .._core import ir as _ir
+from ..errors import message
 
 __all__ = ["Report", "aligned", "format_bytes", "place", "short_location"]
 

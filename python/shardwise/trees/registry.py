@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import optree
 
-from .errors import message, shown
-from .foreign import native, node_of
-from .partition_spec import PartitionSpec
-from .sharding import NamedSharding
+from ..errors import message, shown
+from ..foreign import native, node_of
+from ..partition_spec import PartitionSpec
+from ..sharding import NamedSharding
 
 __all__ = [
     "NAMESPACE",

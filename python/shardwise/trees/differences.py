@@ -11,8 +11,8 @@ from typing import Any
 
 import optree
 
-from .errors import described
-from .tree_registry import NAMESPACE, path_of
+from ..errors import described
+from .registry import NAMESPACE, path_of
 
 __all__ = ["difference"]
 

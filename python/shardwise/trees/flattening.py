@@ -8,12 +8,12 @@ from typing import Any
 
 import optree
 
-from .errors import ShardingError, message
-from .foreign import native
-from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding
-from .tree_differences import difference
-from .tree_registry import NAMESPACE, adopt, path_of
+from ..errors import ShardingError, message
+from ..foreign import native
+from ..partition_spec import PartitionSpec
+from ..sharding import UNSPECIFIED, NamedSharding
+from .differences import difference
+from .registry import NAMESPACE, adopt, path_of
 
 __all__ = [
     "broadcast",

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .trees import leaf_names
+from .flattening import leaf_names
 
 __all__ = ["display_name", "names_of_leaves", "parameter_names"]
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dtypes import is_float
+from ..errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
+from ..traceback_filtering import HIDDEN
 from .call_sites import UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
-from .dtypes import is_float
-from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 from .library_calls import library_error
 from .static_arguments import is_traced, static_argument, static_error
-from .traceback_filtering import HIDDEN
 
 if TYPE_CHECKING:
-    from .tracing import Trace, Tracer
+    from ..tracing import Trace, Tracer
 
 __all__ = ["bool_error", "conversion_error", "in_place_error", "restored"]
 

@@ -16,12 +16,12 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ._sources import shown_file
+from ..errors import composed
 from .call_sites import CallSite, site_of
-from .errors import composed
+from .sources import shown_file
 
 if TYPE_CHECKING:
-    from .tracing import Tracer
+    from ..tracing import Tracer
 
 __all__ = ["library_error"]
 

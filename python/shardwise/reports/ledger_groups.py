@@ -12,8 +12,8 @@ from operator import attrgetter
 from os.path import basename
 from typing import Any
 
+from ..errors import message
 from .collective_rows import CollectiveRow
-from .errors import message
 from .tables import Report, format_bytes, short_location
 
 __all__ = ["CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups"]
