@@ -23,9 +23,8 @@ from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 with _coretype_for_this_cpu():
     from . import _core
 
-# The names imported here without an underscore are public, and __all__ has those that `from shardwise import *` brings.
-# The others are imported `as` themselves: they would replace builtins, modules, or names that a program is likely to
-# have.
+# Names imported here without an underscore are public. `from shardwise import *` imports those in __all__.
+# The others are imported `as` themselves: they would replace builtins, modules, or common names of a program.
 from . import (
     debug as debug,
     dtensor,

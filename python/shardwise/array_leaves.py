@@ -42,7 +42,7 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
 
 
 def _way_out(leaf: Any, name: str, function: str) -> str:
-    """How an argument that is no array gets into a program."""
+    """The error's advice for a non-array argument: how to pass it to a program."""
     convert = way_to_numbers(leaf)
     if convert is not None:
         return convert

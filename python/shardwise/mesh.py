@@ -217,7 +217,7 @@ class _Ambient(threading.local):
     def __init__(self) -> None:
         self.mesh: Mesh | None = None
         self.entered: list[AbstractContextManager[Mesh | None]] = []  # one for each block of `with mesh:`
-        self.traces = 0  # programs that this thread is recording: their mesh is fixed
+        self.traces = 0  # number of programs that this thread is recording: their mesh is fixed
 
 
 _ambient = _Ambient()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recording: NumPy calls on tracers become ops of a graph.
 
-A :class:`Tracer` has a shape, a dtype and a place in a graph, but no numbers. ``np.*`` functions and operators reach it
-through NumPy's own protocols (``__array_ufunc__``, ``__array_function__``), so unmodified NumPy code is recorded. The
-meaning of each NumPy function is in :mod:`shardwise.numpy`.
+A :class:`Tracer` has a shape, a dtype and a value of a graph, but no numbers. NumPy's own protocols
+(``__array_ufunc__``, ``__array_function__``) dispatch ``np.*`` functions and operators to it, so unmodified NumPy code
+is recorded. :mod:`shardwise.numpy` implements each NumPy function.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .user_code.call_sites import Instruction
 
 __all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
-# A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
+# A closed-over array with more elements becomes a hidden argument; others become constants.
 _MAX_CONSTANT_ELEMENTS = 16
 
 
 class Tracer(ArrayMethods):
     """A value of a program that is being recorded: shape and dtype are known, elements are not.
 
-    NumPy functions, operators, indexing and the usual array methods work on it and give tracers. What needs a number
-    (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
+    NumPy functions, operators, indexing and the usual array methods take tracers and return tracers. Code that needs
+    a number (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
     """
 
     __slots__ = ("_trace", "_value", "dtype", "shape")
@@ -135,7 +135,7 @@ class Tracer(ArrayMethods):
 
 
 class WeakTracer(Tracer):
-    """A Python number that was an argument: as in NumPy, the dtype of an array beside it wins."""
+    """A traced Python number. As in NumPy, it takes the dtype of the other operand."""
 
     __slots__ = ("weak",)
 
@@ -149,7 +149,7 @@ class WeakTracer(Tracer):
         return tracer
 
     def strong(self) -> Tracer:
-        """The same scalar, which keeps its dtype beside any array."""
+        """The same scalar with a fixed dtype."""
         return Tracer(self._trace, self._value, self.shape, self.dtype)
 
 
@@ -160,9 +160,9 @@ def refuse_escaped(x: Tracer) -> NoReturn:
 
 
 class Limit(NamedTuple):
-    """What a Python int among the arguments must hold, by what the program does with it."""
+    """A range that a Python int argument must be in, because of an op that uses it."""
 
-    value: int  # of the program, which a call replaces by the number
+    value: int  # the argument, as a value of the program
     low: int
     high: int
     error: type[Exception]
@@ -177,11 +177,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class UserCall:
-    """The call in the user's code that a program is recorded for; errors describe it.
+    """The call in the user's code that a program implements; errors describe it.
 
     Attributes:
         function: the user's function.
-        eager: one NumPy call on Arrays outside jit, where the user knows of no tracer.
+        eager: one NumPy call on Arrays outside jit, where errors must not mention tracers.
         transform: the argument names of a transform, such as ``grad``, that is called outside jit.
     """
 
@@ -242,7 +242,7 @@ class Trace:
         self.prints: list[DebugPrint] = []  # in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
-        """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""
+        """The program's mesh; ``own``, the mesh of an annotation, becomes it if there is none. Raises ShardingError."""
         if self.mesh is None:
             self.mesh = own
         if self.mesh is None:
@@ -340,7 +340,7 @@ class Trace:
     def limit(
         self, x: WeakTracer, limits: tuple[int, int], error: type[Exception], must_hold: str, way_out: str
     ) -> None:
-        """Let each call check ``x`` if it is a Python int that the caller gives; what is computed has no such check."""
+        """Make each call check ``x`` if it is a Python int argument. Computed values are not checked."""
         self.limits[Limit(x._value, *limits, error, must_hold, way_out)] = None
 
     def constrain(self, x: Tracer, sharding: Any) -> Tracer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Python function to a recorded program: one call of a jitted function is traced."""
+"""Traces one call of a jitted function into a program."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Recorder:
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
-        mesh = trace.mesh  # one that was not known before is that of the first annotation
+        mesh = trace.mesh  # by now, the mesh of the first annotation if none was given
         if mesh is None:
             raise self._no_mesh()
         printed = [value for call in trace.prints for value in call.values]

@@ -297,7 +297,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     return _joined(a._trace, parts, dim)
 
 
-_MOST_REPEATS = 2**56 - 1  # the most elements of an array in a program
+_MOST_REPEATS = 2**56 - 1  # the maximum number of elements of an array in a program
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

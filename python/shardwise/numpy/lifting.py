@@ -4,8 +4,8 @@
     np.asarray(table, like=ids)[ids]      gather of a constant, or of a hidden argument where the table is large
     snp.eye(4)[ids]                       gather of select(iota 0 == iota 1, 1, 0)
 
-A traced function may close over NumPy arrays. Only an array that a traced one indexes must be traced itself, because
-``ndarray.__getitem__`` has no protocol for its index. Outside a traced function, both forms give NumPy arrays.
+A traced function may close over NumPy arrays. Only an array with a traced index must be traced itself, because
+``ndarray.__getitem__`` does not dispatch on its index. Outside a traced function, both forms return NumPy arrays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _lifting(name: str, traced: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lifts(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the decorated function the traced form of these constructors, with ``like=`` and in shardwise.numpy."""
+    """Register the implementation of these constructors, for ``like=`` and for shardwise.numpy."""
 
     def register(traced: Callable[..., Any]) -> Callable[..., Any]:
         LIFTING.update({name: _lifting(name, traced) for name in names})

@@ -53,10 +53,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @implements("digitize")
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """``numpy.digitize``. The bins may increase or decrease; traced ones are not checked to do either.
+    """``numpy.digitize``. Bins must increase or decrease; traced bins are not checked.
 
     Raises:
-        ValueError: known bins that do neither.
+        ValueError: known bins that are not monotonic.
     """
     if not holds_traced(bins):
         _check_digitize(x, bins)

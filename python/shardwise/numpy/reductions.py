@@ -191,7 +191,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 
 
 def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """The dtype that a mean is computed in, and the one it has."""
+    """The dtype in which a mean is computed, and the dtype of the result."""
     if dtype is not None:
         asked = as_dtype("np.mean", dtype)
         return (np.dtype(np.float32), asked) if is_float(asked) and asked.itemsize < 4 else (asked, asked)

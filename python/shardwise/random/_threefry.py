@@ -69,7 +69,7 @@ def words_of(key: Any) -> tuple[Any, Any]:
 
 
 def check_key(function: str, key: Any) -> Any:
-    """``key`` as an array or tracer of two words. Raises DTypeError, ShapeError for what is no key."""
+    """``key`` as an array or tracer of two words. Raises DTypeError or ShapeError if it is not a key."""
     if not isinstance(key, Tracer):
         key = np.asarray(key)
     elif key._trace is not current_trace():
@@ -131,7 +131,7 @@ def elements(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], finish: Cal
 
 
 def _traced_counter(trace: Trace, shape: tuple[int, ...]) -> Any:
-    # One iota for each dim, and no reshape: a sharding of any dim goes through, with the offset that iota gets.
+    # One iota per dim and no reshape, so a sharding of any dim propagates, and iota gets the shard offset.
     dims = [dim for dim, size in enumerate(shape) if size != 1]
     if not dims or 0 in shape:
         return splat(trace, 0, shape, _UINT32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops on the way of an axis, from the annotation that it comes from to a value.
+"""Paths of axes: the ops that carry an axis from its annotation to a value.
 
 The path of a value is that of the value before it and one step. It is held so: the paths of all values of a chain of
 ops are as many steps as the chain has.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For errors: the first place where one tree is not a prefix of another, and the nodes of both trees there.
+"""Describes the first place where one tree is not a prefix of another, for errors.
 
 {"w": [1]} of {"w": [1, 2]}      a list of 1 where the tree has a list of 2, at ['w']
 """
@@ -85,7 +85,7 @@ def _text(tree: Any, children: _Children | None, other: Any) -> str:
 
 
 def _dict_text(tree: dict[Any, Any], other: dict[Any, Any]) -> str:
-    """The keys of a dict, those first that the other one does not have."""
+    """The keys of a dict; keys that the other one lacks come first."""
     keys = [repr(key) for key in sorted(tree, key=lambda key: key in other)]
     more = ["…"] * (len(keys) > _MOST_KEYS)
     noun = {0: "no keys", 1: "key "}.get(len(keys), "keys ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which argument must be static, where Python needs an integer, a size or a flag that is a traced array.
+"""Finds the argument that must be static if Python needs a traced integer, size or flag.
 
 x.reshape(n, -1)             argument n must be static: sw.jit(f, static_argnames='n')
 x.reshape(shape)             argument shape must be static: sw.jit(f, static_argnames='shape')
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["STATIC_FIELD", "Static", "is_traced", "static_argument", "static_error"]
 
 STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
-_MOST_LINES = 8  # that are followed from a value to the argument it comes from
+_MOST_LINES = 8  # followed from a value to the argument that it depends on
 
 
 class Static(NamedTuple):
-    """An argument that a traced number is, or is computed from."""
+    """The argument that a traced number is, or depends on."""
 
     what: str  # "argument n"
     rule: str
@@ -39,7 +39,7 @@ def is_traced(value: Any) -> bool:
 
 
 def static_error(x: Tracer, subject: str, site: CallSite | None = None) -> TracerConversionError | None:
-    """The error of a number that must be static; None where ``x`` is no argument and comes from none."""
+    """The error of a number that must be static; None if ``x`` depends on no argument."""
     found = static_argument(x, site or call_site())
     if found is None:
         return None
@@ -47,7 +47,7 @@ def static_error(x: Tracer, subject: str, site: CallSite | None = None) -> Trace
 
 
 def static_argument(x: Tracer, site: CallSite | None) -> Static | None:
-    """The scalar argument that ``x`` is, or that the line which made it names."""
+    """The scalar argument that ``x`` is, or that its source line names."""
     argument = _argument_behind(x, site, _MOST_LINES)
     if argument is None:
         return None
