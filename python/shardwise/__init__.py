@@ -80,7 +80,7 @@ from .stages import Lowered, Program, Traced
 from .trees.registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
 
-# After the imports, so that it runs before what they registered: optree then forgets how to flatten a list.
+# Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.
 _atexit.register(_core.runtime.wait_for_threads)
 
 __version__ = "0.1.0"

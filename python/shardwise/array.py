@@ -230,7 +230,7 @@ class Array(ArrayMethods):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(
-            message("indexing", "an Array is never written", None, "x.at[index].set(value) gives a new one")
+            message("indexing", "an Array cannot be written in place", None, "x.at[index].set(value) gives a new one")
         )
 
     def __bool__(self) -> bool:

@@ -142,7 +142,7 @@ def _write_output(text: str) -> None:
         rule = f"its encoding, {error.encoding}, has no {error.object[error.start]!r}"
         raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {rule}; set PYTHONIOENCODING=utf-8") from None
     except OSError as error:
-        # The interpreter must not flush again what is left.
+        # The interpreter must not flush the rest again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             raise
@@ -152,14 +152,14 @@ def _write_output(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardwise",
-        description="Partition tensor programs: run passes on StableHLO text, or ask where a sharding comes from.",
+        description="Partition tensor programs: run passes on StableHLO text, or explain a sharding.",
     )
     parser.add_argument("--version", action="version", version=f"shardwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     opt = commands.add_parser(
         "opt",
         help="run passes on a program and print it",
-        description="Run passes on a StableHLO program with Shardy's attributes, and print what they leave.",
+        description="Run passes on a StableHLO program with Shardy's attributes, and print the result.",
         epilog=_pass_table(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -167,12 +167,12 @@ def _parser() -> argparse.ArgumentParser:
         "--passes", type=_passes, default="parse", metavar="P1,P2", help="what to run, in order (default: parse)"
     )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
-    opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")
+    opt.add_argument("--locations", action="store_true", help="print loc(...) after every op")
     opt.set_defaults(run=_opt)
     why = commands.add_parser(
         "why",
-        help="say where the sharding of a value comes from",
-        description="Propagate shardings, and say where the sharding of a value comes from and what lost.",
+        help="explain the sharding of a value",
+        description="Propagate shardings, and explain the sharding of a value.",
     )
     why.set_defaults(run=_why)
     for command in (opt, why):
@@ -191,7 +191,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a name in the text: %%h, %%arg0, %%r#1, or @f %%h for that of a function; or a given one: h; an op: "
         "dot_general, dot_general[0] for the first one; or a line: train.py:12",
     )
-    why.add_argument("--counterfactual", action="store_true", help="say what would happen without each annotation, too")
+    why.add_argument(
+        "--counterfactual", action="store_true", help="also propagate without each annotation, and show the difference"
+    )
     why.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

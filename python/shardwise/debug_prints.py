@@ -30,7 +30,7 @@ class DebugPrint:
         self._maps: list[tuple[int, list[bool]]] = []
 
     def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
-        """Replace the values by those of all examples of a vmap, each with whether it depends on the example."""
+        """Replace the values by the batched ones of a vmap, each with a flag: whether it depends on the example."""
         self.values = [value for value, _ in values]
         self._maps.insert(0, (size, [batched for _, batched in values]))
 

@@ -42,7 +42,7 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The extension's name of a NumPy dtype. Raises DTypeError for one that programs cannot hold."""
+    """The extension's name of a NumPy dtype. Raises DTypeError if programs do not support it."""
     name = _NAMES.get(dtype)
     if name is not None:
         return name
@@ -64,7 +64,7 @@ def refuse_subclass(x: Any) -> None:
     """Raise DTypeError for a masked array, whose mask would be lost, and for a matrix, whose ``*`` is a product."""
     if isinstance(x, np.matrix):
         way_out = "pass np.asarray(x), and write @ for products"
-        raise DTypeError(message("array", "must not be a np.matrix, whose * means another thing", None, way_out))
+        raise DTypeError(message("array", "must not be a np.matrix, whose * is a matrix product", None, way_out))
     if isinstance(x, np.ma.MaskedArray):
         raise DTypeError(
             message("array", "must not be masked", type(x).__name__, "pass x.data and the mask, and use np.where")

@@ -138,7 +138,7 @@ def _widened(leaf: Any) -> Any:
 
 
 def _derivative(at: Callable[[float], float]) -> float | None:
-    """The derivative at 0 of a function that is smooth there; None where it is not."""
+    """The derivative at 0; None if the function is not smooth there."""
     with np.errstate(all="ignore"):
         middle = at(0.0)
         low, lower, high, higher = (at(k * _STEP) for k in (-1, -2, 1, 2))

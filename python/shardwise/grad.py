@@ -210,7 +210,7 @@ def _check_form(out: Any, has_aux: bool) -> None:
                 "grad",
                 "the function must return a scalar",
                 type(value).__name__,
-                "return (value, aux) and say has_aux=True for further results",
+                "return (value, aux) and pass has_aux=True for further results",
             )
         )
 

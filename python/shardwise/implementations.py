@@ -30,7 +30,7 @@ class _Unset:
 
 
 class Implementations:
-    """One function per operation, each set once. Calling one that is not set is an error."""
+    """One function per operation, each set once. Calling an unset function is an error."""
 
     apply_ufunc: Callable[..., Any]  # (ufunc, method, inputs, kwargs): the __array_ufunc__ of tracers
     apply_function: Callable[..., Any]  # (function, args, kwargs): the __array_function__ of tracers
@@ -47,7 +47,7 @@ class Implementations:
     def provide(self, operation: str, function: Callable[..., Any]) -> None:
         """Set an operation. Raises RuntimeError if there is none of this name, or if it is set already."""
         if not isinstance(getattr(self, operation, None), _Unset):
-            rule = "is set already" if hasattr(self, operation) else "is no operation of arrays"
+            rule = "is set already" if hasattr(self, operation) else "is not an operation of arrays"
             raise RuntimeError(f"implementations: {operation} {rule}")
         setattr(self, operation, function)
 

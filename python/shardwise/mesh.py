@@ -257,7 +257,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
         raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
     if _ambient.traces:
         way_out = "give the mesh to jit, or set it before the call"
-        raise MeshError(message("set_mesh", "must not be called in a function that is recorded", None, way_out))
+        raise MeshError(message("set_mesh", "must not be called in a traced function", None, way_out))
     before = _ambient.mesh
     _ambient.mesh = mesh
     return _SetMesh(mesh, before)

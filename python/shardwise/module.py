@@ -131,7 +131,7 @@ class Module:
     def promotions(self) -> Promotions:
         """Every op with a floating operand that is converted to a wider dtype, the first cause first.
 
-        A float64 scalar promotes a float32 program; this is the line where it came in:
+        A float64 scalar promotes a float32 program. The first row names its line:
 
         >>> import numpy as np, shardwise as sw
         >>> f = sw.jit(lambda x, rate: x * rate, mesh=sw.Mesh({"x": 2}))
@@ -198,7 +198,7 @@ class Module:
 
         Raises:
             KeyError: nothing has this name, or values of several functions have it.
-            ShardingError: an unknown strategy, or not the one that the module was propagated with.
+            ShardingError: an unknown strategy, or another one than that of the module's propagation.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {

@@ -48,10 +48,10 @@ class PropagationOptions:
 
     # The command line's help, and the values of an option that is not a switch.
     strategy: Strategy = field(
-        default="aggressive", metadata={"help": "how propagation settles conflicts", "choices": STRATEGIES}
+        default="aggressive", metadata={"help": "how propagation resolves conflicts", "choices": STRATEGIES}
     )
     conservative: bool = field(
-        default=False, metadata={"help": "propagate only what asks for no exchange and no part of an axis"}
+        default=False, metadata={"help": "propagate whole axes only, and nothing along dims whose elements move"}
     )
     strict_divisible: bool = field(
         default=False, metadata={"help": "shrink uneven shardings of arguments and results, as Shardy"}

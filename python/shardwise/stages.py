@@ -74,7 +74,7 @@ class Traced(Module):
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
         self._donation = donation  # to which function, and which leaves
-        self._prints = prints  # of the results behind those of out_tree
+        self._prints = prints  # their results follow those of out_tree
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
@@ -204,7 +204,7 @@ class Program:
         return stage.text(**text_options(locations, generic))
 
     def collectives(self) -> Ledger:
-        """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
+        """Every collective: kind, axes, bytes received per device, count, source line and cause."""
         return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
 
     def _cause(self, cause: str) -> str:
@@ -221,7 +221,7 @@ class Program:
         return self._traced.promotions()
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
-        """Explain where shardings come from: each axis with its annotation and the ops in between, and what lost.
+        """Explain where shardings come from: each axis with its annotation and the ops in between, and lost axes.
 
         Args:
             name: one of: a name given by :func:`shardwise.name`; an argument; the variable that a result was assigned

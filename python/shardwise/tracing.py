@@ -40,7 +40,7 @@ _MAX_CONSTANT_ELEMENTS = 16
 
 
 class Tracer(ArrayMethods):
-    """A value of a program that is being recorded: shape and dtype are known, elements are not.
+    """A value of a program during tracing: its shape and dtype are known, its elements are not.
 
     NumPy functions, operators, indexing and the usual array methods take tracers and return tracers. Code that needs
     a number (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
@@ -252,7 +252,7 @@ class Trace:
         return self.mesh
 
     def argument(self, shape: Sequence[int], dtype: Any, name: str = "", sharding: Any = None) -> Tracer:
-        """A new argument of the program."""
+        """Add an argument to the program."""
         dtype = np.dtype(dtype)
         value = self.core.argument(tuple(shape), dtype_name(dtype), name, sharding)
         if name:
@@ -268,7 +268,7 @@ class Trace:
         dtype: np.dtype[Any] | None = None,
         region_op: str | None = None,
     ) -> Tracer:
-        """Record one op. ``shape`` and ``dtype`` declare the result where the operands do not imply it."""
+        """Record one op. ``shape`` and ``dtype`` declare the result if the operands do not determine it."""
         value, shape, name = self.core.emit(
             op,
             [x._value for x in operands],
@@ -287,17 +287,17 @@ class Trace:
         types: Sequence[tuple[tuple[int, ...], str]] = (),
         regions: Sequence[int] = (),
     ) -> list[Tracer]:
-        """Record one op with any number of results. ``types`` declare them where the op does not imply them."""
+        """Record one op with any number of results. ``types`` declares them if the op does not determine them."""
         rows = self.core.emit_op(op, [x._value for x in operands], attrs, types, list(regions))
         return [Tracer(self, value, shape, numpy_dtype(name)) for value, shape, name in rows]
 
     def constant(self, array: np.ndarray) -> Tracer:
-        """A constant of the program; a splat (all strides 0) is stored as one element."""
+        """Record a constant. A splat (all strides 0) is stored as one element."""
         value, shape, name = self.core.constant(array)
         return Tracer(self, value, shape, numpy_dtype(name))
 
     def lift(self, x: Any) -> Tracer:
-        """``x`` as a tracer of this program: small arrays become constants, larger ones hidden arguments."""
+        """Convert ``x`` to a tracer of this program. Small arrays become constants, larger ones hidden arguments."""
         if isinstance(x, Tracer):
             if x._trace is not self:
                 refuse_escaped(x)

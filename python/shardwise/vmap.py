@@ -151,7 +151,7 @@ def _checked_axis(what: str, axis: int, ndim: int, whose: str) -> int:
 def _record(
     trace: Trace, fun: Callable[..., Any], tree: Any, mapped: list[Tracer], is_mapped: list[bool]
 ) -> tuple[int, list[Tracer], Any, Any]:
-    """Record ``fun`` for one example into a region of its own."""
+    """Record ``fun`` for one example into a new region."""
     region = trace.core.begin_region()
     results: list[Tracer] = []
     first, recorded = len(trace.prints), len(trace.prints)

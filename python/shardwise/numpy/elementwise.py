@@ -98,7 +98,7 @@ _WEAK = frozenset(
 
 
 def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
-    """The ``dtype`` among a ufunc's options. Raises UnsupportedError for one that has no traced form."""
+    """The ``dtype`` among a ufunc's options. Raises UnsupportedError for an option that is not supported."""
     dtype = None
     defaults = {"out": None, "where": True, "order": "K", "casting": "same_kind", "subok": True}
     for name, value in kwargs.items():

@@ -54,7 +54,7 @@ class Box:
         return Box(tuple(start), tuple(limit), tuple(strides), tuple(reversed_dims), numbers)
 
     def read(self, x: Tracer) -> Tracer:
-        """The box of ``x``; dims with a number keep one element, or all where the number is traced."""
+        """The box of ``x``. A dim with a number keeps one element, or all elements if the number is traced."""
         return reverse(slice_(x, self.start, self.limit, self.strides), self.reversed_dims)
 
     @staticmethod

@@ -326,7 +326,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 def _pad_constant(x: Tracer, widths: list[tuple[int, int]], values: Any) -> Tracer:
     if isinstance(values, Tracer):
         return _padded(x, widths, convert(reshape(values, ()), x.dtype))
-    if type(values) is int:  # one that the dtype cannot hold is an error
+    if type(values) is int:  # raises if the dtype cannot hold it
         return _padded(x, widths, operand(x._trace, values, x.dtype))
     table = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     if table.size and np.all(table == table.flat[0]):

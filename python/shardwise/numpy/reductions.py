@@ -128,7 +128,7 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
     found = reduce(x, op, axes, neutral, bool(_default(keepdims, False))) if axes else x
     if not given:
         return found
-    # Where the initial value ties with the elements, it has half of the gradient, as in JAX.
+    # If the initial value equals the extremum, it gets half of the gradient, as in JAX.
     start = splat(x._trace, initial, found.shape, x.dtype)
     return np.maximum(found, start) if op == "maximum" else np.minimum(found, start)
 

@@ -2,7 +2,7 @@
 """Threefry-2x32: two words of a key and two of a counter become two random words.
 
 The counter of an element is its row-major index in the whole array, high and low word, so a device computes its block
-without asking others, and every mesh gives the same bits. The functions are integer arithmetic in NumPy's words: on
+without communication, and every mesh gives the same bits. The functions are integer arithmetic in NumPy's words: on
 NumPy arrays they compute, on tracers they record.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Threefry-2x32, 20 rounds).
@@ -61,7 +61,7 @@ def _sum(word: Any, number: int) -> Any:
 
 
 def words_of(key: Any) -> tuple[Any, Any]:
-    """The two words of a key: Python ints where they are known, else traced scalars."""
+    """The two words of a key: Python ints if they are known, else traced scalars."""
     if not isinstance(key, Tracer):
         return int(key[0]), int(key[1])
     first, second = (reshape(slice_(key, (i,), (i + 1,)), ()) for i in range(2))
@@ -98,7 +98,7 @@ def row_major_index(shape: tuple[int, ...], indices: list[Any]) -> Any:
 
 
 def counter_dtype(shape: tuple[int, ...]) -> np.dtype[Any]:
-    """The unsigned dtype that holds every index into ``shape``: high words cost only where they are needed."""
+    """The unsigned dtype that holds every index into ``shape``: high words are computed only if needed."""
     return _UINT32 if math.prod(shape) <= 1 << 32 else np.dtype(np.uint64)
 
 

@@ -52,11 +52,11 @@ class Promotion:
 
     @property
     def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" where no source line is known."""
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
         return place(self.file, self.line)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as JSON can hold them."""
+        """The fields by name, with values that JSON supports."""
         return {**asdict(self), "operands": list(self.operands)}
 
 
@@ -64,7 +64,7 @@ class Promotions(Report[Promotion]):
     """Every promotion to a wider float, in program order: the first row is the first cause."""
 
     def summary(self) -> str:
-        """One line: how many promotions, and how many of them were asked for."""
+        """One line: how many promotions, and how many of them are explicit."""
         if not self.rows:
             return "no promotions to a wider float"
         total = sum(row.count for row in self.rows)

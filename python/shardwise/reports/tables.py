@@ -34,7 +34,7 @@ def format_bytes(count: float) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """A source line as text, "" where no file is known.
+    """A source line as text; "" for an unknown file.
 
     >>> place("train.py", 31), place("Cell In[2]", 6)
     ('train.py:31', 'Cell In[2], line 6')

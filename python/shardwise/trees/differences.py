@@ -59,7 +59,7 @@ def _children(tree: Any) -> _Children | None:
 
 
 def _kind(tree: Any) -> Any:
-    """Dicts of every class have one structure; static data is a part of that of a registered class."""
+    """The structure of a node, for comparison: one for all dict classes; with static data for registered classes."""
     if isinstance(tree, dict):
         return dict
     return type(tree), _static_data(tree)

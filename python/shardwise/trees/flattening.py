@@ -88,5 +88,5 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
 
 
 def specs_per_leaf(specs: Any, tree: Any, what: str) -> list[Any]:
-    """One spec per leaf, None where it is unspecified."""
+    """One spec per leaf; None if it is unspecified."""
     return [None if spec is UNSPECIFIED else spec for spec in broadcast_prefix(specs, tree, what)]

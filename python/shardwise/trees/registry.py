@@ -69,7 +69,7 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True)
 class FlattenedIndexKey:
-    """The step to a child of a registered class that has no names for its children; prints as ``[<flat index 0>]``."""
+    """The step to a child of a registered class without keys; prints as ``[<flat index 0>]``."""
 
     key: int
 
@@ -78,7 +78,7 @@ class FlattenedIndexKey:
 
 
 class _KeyEntry(optree.PyTreeEntry):
-    """A step into a registered class: its entry is a key, or an index where the class names no keys."""
+    """A step into a registered class: its entry is a key, or an index if the class has no keys."""
 
 
 def path_of(accessor: Iterable[optree.PyTreeEntry]) -> tuple[Any, ...]:

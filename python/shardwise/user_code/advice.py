@@ -144,7 +144,7 @@ def _shown_call(site: CallSite, node: ast.AST, what: str) -> str:
     return what if text == "…" or text.endswith(f".{what}") else text
 
 
-# ---- what the expression is -----------------------------------------------------------------------------------------
+# ---- the running expression -----------------------------------------------------------------------------------------
 
 
 def _of_expression(x: Tracer, what: str, site: CallSite) -> TracerConversionError | None:
@@ -310,7 +310,7 @@ def _taken(x: Tracer, site: CallSite, node: ast.Call, function: ast.Attribute) -
     way_out = _with_arguments(site, node, {id(table): lifted})
     if not is_function:
         way_out = f"{lifted}.take{way_out[len(site.text(function)) :]}"
-    rule = "a table of constants must be traced where its indices are"
+    rule = "a table of constants must be traced if its indices are"
     return TracerConversionError(message(site.text(function), rule, f"the indices {x!r}", f"use {way_out}"))
 
 

@@ -30,7 +30,7 @@ class Static(NamedTuple):
     what: str  # "argument n"
     rule: str
     how: str  # "sw.jit(f, static_argnames='n')"
-    discrete: bool  # an integer or a bool: few values, each with a program of its own
+    discrete: bool  # an integer or a bool: few values, each with its own program
 
 
 def is_traced(value: Any) -> bool:
@@ -78,7 +78,7 @@ def _static(trace: Trace, name: str) -> tuple[str, str, str]:
         return name, rule, STATIC_FIELD
     named = [word for word in re.findall(r"\w+", name)[1:] if word.isidentifier()]
     leaf = named[-1] if named else "n"
-    own = f"make it an argument of its own, such as {leaf}, and sw.jit({shown}, static_argnames={leaf!r})"
+    own = f"pass it as a separate argument, such as {leaf}, and sw.jit({shown}, static_argnames={leaf!r})"
     return name, f"{rule}, and not part of an argument of arrays", own
 
 
