@@ -24,19 +24,22 @@ namespace {
 
 using ShardingPtr = std::optional<TensorSharding>;
 
-using Numbers = SequenceOf<py::int_>;                                 // of values
+using Numbers = std::vector<uint32_t>;                                // of values
 using ValueTuple = py::typing::Tuple<uint32_t, ShapeTuple, py::str>;  // number, shape, dtype name
 using TypeLike = std::pair<ShapeLike, std::string>;
-using AttributesLike = py::typing::Optional<py::typing::Dict<py::str, py::object>>;
+using AttributesLike = std::optional<py::typing::Dict<py::str, py::object>>;
+
+Attrs attributes(const AttributesLike& given) { return given ? attrs_from_python(*given) : Attrs(); }
 
 std::vector<ValueId> values_from_python(const Trace& trace, const Numbers& numbers) {
   std::vector<ValueId> values;
-  for (const py::handle number : numbers) values.push_back(trace.checked(number.cast<uint32_t>()));
+  values.reserve(numbers.size());
+  for (const uint32_t number : numbers) values.push_back(trace.checked(number));
   return values;
 }
 
-std::vector<uint32_t> numbers_of(std::span<const ValueId> values) {
-  std::vector<uint32_t> numbers;
+Numbers numbers_of(std::span<const ValueId> values) {
+  Numbers numbers;
   for (const ValueId value : values) numbers.push_back(value.index);
   return numbers;
 }
@@ -47,20 +50,17 @@ ValueTuple value_tuple(const Trace& trace, ValueId value) {
 }
 
 ValueTuple emit(Trace& trace, const std::string& name, const Numbers& operands, const AttributesLike& attrs,
-                const py::typing::Optional<ShapeLike>& shape, const std::optional<std::string>& dtype,
+                const std::optional<ShapeLike>& shape, const std::optional<std::string>& dtype,
                 const std::optional<std::string>& region_op) {
   const std::vector<ValueId> values = values_from_python(trace, operands);
   std::vector<TypeId> declared;
-  const bool has_shape = !shape.is_none();
-  if (has_shape || dtype) {
-    if (values.empty() && !(has_shape && dtype))
-      fail<ShapeError>(name, "an op without operands needs a shape and a dtype");
-    const Dims dims = has_shape ? shape_from_python(shape) : trace.module().type(values[0]).shape;
+  if (shape || dtype) {
+    if (values.empty() && !(shape && dtype)) fail<ShapeError>(name, "an op without operands needs a shape and a dtype");
+    const Dims dims = shape ? shape_from_python(*shape) : trace.module().type(values[0]).shape;
     const DType element = dtype ? dtype_from_python(*dtype) : trace.module().type(values[0]).dtype;
     declared.push_back(trace.context().tensor(element, dims));
   }
-  return value_tuple(trace,
-                     trace.emit(name, values, attrs_from_python(attrs), declared, region_op ? &*region_op : nullptr));
+  return value_tuple(trace, trace.emit(name, values, attributes(attrs), declared, region_op ? &*region_op : nullptr));
 }
 
 // `types`: (shape, dtype name) of each result where the op does not imply them.
@@ -73,7 +73,7 @@ std::vector<ValueTuple> emit_op(Trace& trace, const std::string& name, const Num
   }
   std::vector<RegionId> ids;
   for (const uint32_t region : regions) ids.push_back(RegionId{region});
-  const OpId op = trace.emit_op(name, values_from_python(trace, operands), attrs_from_python(attrs), declared, ids);
+  const OpId op = trace.emit_op(name, values_from_python(trace, operands), attributes(attrs), declared, ids);
   std::vector<ValueTuple> results;
   for (uint32_t i = 0; i < trace.module().op(op).result_count; ++i) {
     results.push_back(value_tuple(trace, trace.module().result(op, i)));

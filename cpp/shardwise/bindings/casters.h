@@ -11,15 +11,9 @@
 
 namespace shardwise {
 
-// A list or tuple whose elements stubs show as T; nothing checks them.
-template <class T>
-class SequenceOf : public pybind11::sequence {
-  using sequence::sequence;
-};
-
 // The types that stubs show: a shape that Python gets, and one that it passes.
 using ShapeTuple = pybind11::typing::Tuple<pybind11::int_, pybind11::ellipsis>;
-using ShapeLike = SequenceOf<pybind11::int_>;
+using ShapeLike = pybind11::typing::Iterable<pybind11::int_>;
 
 DType dtype_from_python(std::string_view name);  // NumPy's name; DTypeError for another
 pybind11::object numpy_dtype_object(DType dtype);
@@ -35,8 +29,3 @@ ShapeTuple shape_tuple(DimSpan shape);
 Dims shape_from_python(pybind11::handle shape);
 
 }  // namespace shardwise
-
-template <class T>
-struct pybind11::detail::handle_type_name<shardwise::SequenceOf<T>> {
-  static constexpr auto name = const_name("collections.abc.Sequence[") + make_caster<T>::name + const_name("]");
-};
