@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the type stubs of the extension: ``python tools/make_stubs.py [FOLDER]`` (default: ``python``).
 
-pybind11-stubgen reads the extension; what ``mypy --strict`` needs beyond that is added: elements of bare containers are
-``Any``, and the exceptions, which call themselves ``shardwise.ShapeError``, are defined here and not imported.
+pybind11-stubgen reads the extension. This script adds what ``mypy --strict`` needs: elements of bare containers are
+``Any``, ``__eq__`` takes any object, and the exceptions are defined here instead of imported, although their module is
+``shardwise``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ import pybind11_stubgen
 HEADER = "# Written by `make stubs`; do not edit.\n"
 GENERIC = {"tuple": "tuple[typing.Any, ...]", "list": "list[typing.Any]", "dict": "dict[typing.Any, typing.Any]"}
 
+# One overload for the class, and one for everything else.
+_EQUALITY = re.compile(
+    r"( +)@typing.overload\n +def __eq__\(self, arg0: \w+\) -> bool:\n +...\n"
+    r" +@typing.overload\n +def __eq__\(self, arg0: typing.Any\) -> bool:\n"
+)
+
 
 def with_elements(text: str) -> str:
-    """``text`` with ``-> list:`` as ``-> list[typing.Any]:``."""
+    """``text`` with ``-> list:`` as ``-> list[typing.Any]:``, and with one ``__eq__`` for all objects."""
     complete = re.sub(r"(?<=[ \[])(tuple|list|dict)(?=[:,)\] ]|$)", lambda m: GENERIC[m[1]], text, flags=re.MULTILINE)
     if "typing.Any" in complete and "import typing" not in complete:
         complete = complete.replace("__all__", "import typing\n__all__", 1)
+    complete = _EQUALITY.sub(r"\1def __eq__(self, other: object) -> bool:\n", complete)
     # Set on each instance, where a reader of the class does not see them.
     return re.sub(r'(class ParseError\(.*\):\n    """\n.*\n    """\n)', r"\1    line: int\n    column: int\n", complete)
 

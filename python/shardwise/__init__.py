@@ -23,9 +23,8 @@ from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
 with _coretype_for_this_cpu():
     from . import _core
 
-# The names imported here without an underscore are public, and __all__ has those that `from shardwise import *` brings.
-# The others are imported `as` themselves: they would replace builtins, modules, or names that a program is likely to
-# have.
+# Names imported here without an underscore are public. `from shardwise import *` imports those in __all__.
+# The others are imported `as` themselves: they would replace builtins, modules, or common names of a program.
 from . import (
     debug as debug,
     dtensor,
@@ -79,10 +78,10 @@ from .partition_spec import P, PartitionSpec, open as open, priority as priority
 from .placement import device_put, reshard
 from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
-from .tree_registry import register_dataclass, register_pytree_node, register_pytree_node_class
+from .trees.registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
 
-# After the imports, so that it runs before what they registered: optree then forgets how to flatten a list.
+# Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.
 _atexit.register(_core.runtime.wait_for_threads)
 
 __version__ = "0.1.0"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of our OpenBLAS, chosen by what the CPU can do.
+"""Selects the kernels of the bundled OpenBLAS by CPU features.
 
-OpenBLAS chooses by the CPU's model number. On a model that it does not know it takes AVX2 kernels, which are half as
-fast as the AVX-512 kernels. It reads OPENBLAS_CORETYPE once, while it loads.
+OpenBLAS chooses kernels by the CPU's model number. On an unknown model it takes AVX2 kernels, which are half as fast as
+the AVX-512 kernels. It reads OPENBLAS_CORETYPE once, while it loads.
 
     with coretype_for_this_cpu():
         from . import _core
@@ -21,7 +21,7 @@ _SKYLAKEX = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
 
 
 def coretype_for(flags: Iterable[str]) -> str | None:
-    """OpenBLAS's name of the AVX-512 kernels for these CPU flags; None leaves the choice to OpenBLAS.
+    """OpenBLAS's name for its AVX-512 kernels if these CPU flags include AVX-512; None leaves the choice to OpenBLAS.
 
     >>> coretype_for("avx2 fma avx512f avx512cd avx512dq avx512bw avx512vl".split())
     'SkylakeX'
@@ -34,7 +34,7 @@ def coretype_for(flags: Iterable[str]) -> str | None:
 
 
 def cpu_flags(path: str = "/proc/cpuinfo") -> list[str]:
-    """The flags of the first CPU: what cpuid reports and the kernel enabled (XCR0). Empty where they are unknown."""
+    """The flags of the first CPU that the kernel enabled (XCR0). Empty if they are unknown."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return next((line.partition(":")[2].split() for line in file if line.startswith("flags")), [])
@@ -46,7 +46,7 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> list[str]:
 def coretype_for_this_cpu() -> Iterator[None]:
     """Set OPENBLAS_CORETYPE for the libraries that load inside, unless the user set it.
 
-    Only C code sees the variable: ``os.environ`` never changes. An OpenBLAS that is loaded already has made its choice.
+    Only C code sees the variable: ``os.environ`` never changes. It has no effect on an OpenBLAS that is already loaded.
     """
     coretype = None if _VARIABLE in os.environ else coretype_for(cpu_flags())
     if coretype is None:

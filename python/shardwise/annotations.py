@@ -41,10 +41,10 @@ __all__ = [
 
 
 def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
-    """``x``, ready for the annotation: an array that a traced function closes over is traced; an Array is resharded.
+    """Prepare ``x`` for an annotation: trace an array that a traced function closes over, and reshard an Array.
 
-    A Python number stays one, which beside an array has no dtype of its own, as an array outside a traced function
-    stays one; but the annotation must fit it.
+    Python numbers, which are weakly typed, and NumPy arrays outside a traced function are returned unchanged, but the
+    annotation must fit them.
     """
     trace = current_trace()
     if trace is not None and isinstance(x, (Array, np.ndarray, np.generic)):
@@ -65,7 +65,7 @@ def _annotated(x: Any, annotation: Callable[..., Any], *how: Any) -> Any:
 
 
 def _try_on(mesh: Mesh | None, x: Any, annotation: Callable[..., Any], how: tuple[Any, ...]) -> None:
-    """Raise what the annotation raises for an array of this shape, whatever its elements are."""
+    """Raise the errors of the annotation for an array of this shape."""
     probe = Trace("probe", mesh)
     with recording(probe):
         annotation(probe.argument(np.shape(x), np.dtype(np.float32), "x", None), *how)
@@ -310,7 +310,7 @@ _DIRECTIONS = {"none": np.int32(0), "forward": np.int32(1), "backward": np.int32
 
 @entry_point
 def propagation_barrier(x: Any, allowed_direction: str) -> Any:
-    """An identity that shardings cross in one direction only.
+    """An identity that propagates shardings in one direction only.
 
     Args:
         x: a tree of arrays.

@@ -96,7 +96,7 @@ class ShapeDtypeStruct:
 
 
 class _Deleted:
-    """Replaces the elements of a deleted array; every access raises DeletedArrayError."""
+    """The data of a deleted array: every access raises DeletedArrayError."""
 
     __slots__ = ("_got", "_way_out")
 
@@ -230,7 +230,7 @@ class Array(ArrayMethods):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise UnsupportedError(
-            message("indexing", "an Array is never written", None, "x.at[index].set(value) gives a new one")
+            message("indexing", "an Array cannot be written in place", None, "x.at[index].set(value) gives a new one")
         )
 
     def __bool__(self) -> bool:
@@ -325,7 +325,7 @@ def _restored(array: np.ndarray, sharding: NamedSharding) -> Array:
 
 
 def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
-    """A NumPy array as an :class:`Array`, sharded by an extension sharding (closed)."""
+    """Shard a NumPy array by a closed sharding of the extension."""
     dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(array.shape)
@@ -335,9 +335,9 @@ def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
 
 @entry_point
 def device_get(x: Any) -> Any:
-    """A tree with NumPy arrays in place of each :class:`Array` and of whatever converts to one.
+    """Gather a tree: replace each :class:`Array`, and any object that converts to an array, by a NumPy array.
 
-    Python numbers and other leaves stay as they are.
+    Python numbers and other leaves are unchanged.
 
     Raises:
         TracerConversionError: a traced value, which has no elements yet.
@@ -354,7 +354,7 @@ def device_get(x: Any) -> Any:
 
 @entry_point
 def block_until_ready(x: Any) -> Any:
-    """The tree ``x`` itself: programs have run when their call returns. It is there for timings written for JAX.
+    """Return the tree ``x`` unchanged. Calls return after the program has run; this exists for timing code from JAX.
 
     Raises:
         DeletedArrayError: a deleted Array.

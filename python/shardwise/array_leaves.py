@@ -12,9 +12,9 @@ import numpy as np
 from .array import Array, ShapeDtypeStruct
 from .dtypes import is_dtype, refuse_subclass, way_to_numbers
 from .errors import DTypeError, described, message
-from .static_arguments import STATIC_FIELD
 from .tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from .trees import flatten, leaf_names
+from .user_code.static_arguments import STATIC_FIELD
 
 __all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of"]
 
@@ -42,16 +42,16 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
 
 
 def _way_out(leaf: Any, name: str, function: str) -> str:
-    """How an argument that is no array gets into a program."""
+    """The error's advice for a non-array argument: how to pass it to a program."""
     convert = way_to_numbers(leaf)
     if convert is not None:
         return convert
     parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
     register = ""
     if is_dataclass(leaf) and not isinstance(leaf, type):
-        register = f", or let it be a tree of arrays: @sw.register_dataclass above {type(leaf).__name__}"
+        register = f", or register it as a tree of arrays: @sw.register_dataclass above {type(leaf).__name__}"
     elif type(leaf).__module__ != "builtins" and not callable(leaf):
-        register = ", or let its class be a tree of arrays: sw.register_pytree_node"
+        register = ", or register its class as a tree of arrays: sw.register_pytree_node"
     unnamed = re.fullmatch(r"arg(\d+)", name)
     if unnamed:
         return f"make it static: sw.jit({function}, static_argnums={unnamed[1]}){register}"
@@ -59,7 +59,7 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
         return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
     if re.search(r"\.\w+$", name):
         return f"{STATIC_FIELD}{register}"
-    return f"take it out of {parameter}, or make it an argument of its own that is static{register}"
+    return f"take it out of {parameter}, or pass it as a separate static argument{register}"
 
 
 def as_weak(x: Tracer, leaf: Any) -> Tracer:

@@ -2,9 +2,8 @@
 """``shardwise``: programs as text, from the command line. ``python -m shardwise`` is the same.
 
 ``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
-FILE.mlir %value`` says where the sharding of a value comes from. ``-`` is standard input. What is wrong with a program
-is one line, ``FILE:LINE:COLUMN: error: …``, and exit code 1; what is legal and probably not meant is a line with
-``warning:``.
+FILE.mlir %value`` explains the sharding of a value. ``-`` is standard input. An error in a program is one line,
+``FILE:LINE:COLUMN: error: …``, with exit code 1; a warning is one line with ``warning:``.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _PLACE = re.compile(r" \(at (?P<file>.*?):(?P<line>\d+)\)$")
 
 
 class _RefusedError(Exception):
-    """What ends the command, as one line of text."""
+    """An error that ends the command, as one line of text."""
 
 
 class _Source:
-    """A program's text and what to call it."""
+    """The text of a program, and its file name for messages."""
 
     def __init__(self, path: str) -> None:
         self.name = _STANDARD_INPUT if path == "-" else path
@@ -86,7 +85,7 @@ def _pass_table() -> str:
 
 
 def _passes(text: str) -> list[str]:
-    """``--passes`` taken apart; unknown names are errors of the command line."""
+    """Split ``--passes``. Unknown names are command-line errors."""
     known = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
     names = [name.strip().replace("_", "-") for name in text.split(",") if name.strip()]
     for name in names:
@@ -120,20 +119,20 @@ def _why(options: argparse.Namespace) -> str:
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
 
 
-def _tell(warned: Sequence[warnings.WarningMessage], file: str) -> None:
-    """Warnings as compilers write them: at the first place in the file that they name."""
+def _print_warnings(warned: Sequence[warnings.WarningMessage], file: str) -> None:
+    """Print warnings as compilers do, with the first location in the file that they name."""
     for one in warned:
         place = re.search(rf" at {re.escape(file)}:(\d+)", str(one.message))
-        _complain(f"{file}:{place[1] if place else 1}:1: warning: {one.message}")
+        _print_error(f"{file}:{place[1] if place else 1}:1: warning: {one.message}")
 
 
-def _complain(what: object) -> None:
+def _print_error(what: object) -> None:
     if sys.stderr is not None:  # print() would take standard output
         print(what, file=sys.stderr)
 
 
-def _answer(text: str) -> None:
-    """Write what the command was asked for."""
+def _write_output(text: str) -> None:
+    """Write the output of the command."""
     if sys.stdout is None:
         raise _RefusedError(f"{_STANDARD_OUTPUT}: error: it is closed")
     try:
@@ -143,9 +142,9 @@ def _answer(text: str) -> None:
         rule = f"its encoding, {error.encoding}, has no {error.object[error.start]!r}"
         raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {rule}; set PYTHONIOENCODING=utf-8") from None
     except OSError as error:
-        # The interpreter must not flush again what is left.
+        # The interpreter must not flush the rest again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             raise
         raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {error.strerror or error}") from None
 
@@ -153,14 +152,14 @@ def _answer(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardwise",
-        description="Partition tensor programs: run passes on StableHLO text, or ask where a sharding comes from.",
+        description="Partition tensor programs: run passes on StableHLO text, or explain a sharding.",
     )
     parser.add_argument("--version", action="version", version=f"shardwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     opt = commands.add_parser(
         "opt",
         help="run passes on a program and print it",
-        description="Run passes on a StableHLO program with Shardy's attributes, and print what they leave.",
+        description="Run passes on a StableHLO program with Shardy's attributes, and print the result.",
         epilog=_pass_table(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -168,12 +167,12 @@ def _parser() -> argparse.ArgumentParser:
         "--passes", type=_passes, default="parse", metavar="P1,P2", help="what to run, in order (default: parse)"
     )
     opt.add_argument("--generic", action="store_true", help="print MLIR's generic form")
-    opt.add_argument("--locations", action="store_true", help="print loc(...) behind every op")
+    opt.add_argument("--locations", action="store_true", help="print loc(...) after every op")
     opt.set_defaults(run=_opt)
     why = commands.add_parser(
         "why",
-        help="say where the sharding of a value comes from",
-        description="Propagate shardings, and say where the sharding of a value comes from and what lost.",
+        help="explain the sharding of a value",
+        description="Propagate shardings, and explain the sharding of a value.",
     )
     why.set_defaults(run=_why)
     for command in (opt, why):
@@ -192,26 +191,28 @@ def _parser() -> argparse.ArgumentParser:
         help="a name in the text: %%h, %%arg0, %%r#1, or @f %%h for that of a function; or a given one: h; an op: "
         "dot_general, dot_general[0] for the first one; or a line: train.py:12",
     )
-    why.add_argument("--counterfactual", action="store_true", help="say what would happen without each annotation, too")
+    why.add_argument(
+        "--counterfactual", action="store_true", help="also propagate without each annotation, and show the difference"
+    )
     why.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code: 0, 1 for a program that is refused, 2 for a wrong command line.
+    """Run the command line. Returns the exit code: 0; 1 for an invalid program; 2 for an invalid command line.
 
     >>> main(["opt", "no_such_file.mlir"])
     1
     """
     options = _parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ShardingWarning)
             text = options.run(options)
-        _tell(told, _STANDARD_INPUT if options.file == "-" else options.file)
-        _answer(text)
+        _print_warnings(caught, _STANDARD_INPUT if options.file == "-" else options.file)
+        _write_output(text)
     except _RefusedError as refused:
-        _complain(refused)
+        _print_error(refused)
         return 1
     except BrokenPipeError:
         return 1

@@ -74,7 +74,7 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
             message("debug.print", rule, None, "return the value from the body and print it outside")
         )
     traced = [trace.lift(leaf)._value if isinstance(leaf, Tracer) else None for leaf in leaves]
-    # An array may be written before the run.
+    # The user may write to the array before the run.
     known = [None if isinstance(x, Tracer) else x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
     trace.prints.append(DebugPrint(fmt, tree, known, traced))
 
@@ -98,7 +98,7 @@ class _Checker(string.Formatter):
         return super().get_value(key, args, kwargs)
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        """``!r``, ``!s`` and ``!a`` make a text, which takes any spec; they are left to the run."""
+        """``!r``, ``!s`` and ``!a`` give a string, which takes any format spec; the run checks them."""
         return value if conversion is None else ""
 
     def format_field(self, value: Any, format_spec: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of ``debug.print`` that a program holds: their values are hidden results, printed after each run."""
+"""The ``debug.print`` calls of a program. Their values are hidden results, printed after each run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DebugPrint:
         self._maps: list[tuple[int, list[bool]]] = []
 
     def batch(self, values: Sequence[tuple[int, bool]], size: int) -> None:
-        """Replace the values by those of all examples of a vmap, each with whether it depends on the example."""
+        """Replace the values by the batched ones of a vmap, each with a flag: whether it depends on the example."""
         self.values = [value for value, _ in values]
         self._maps.insert(0, (size, [batched for _, batched in values]))
 
@@ -50,7 +50,7 @@ class DebugPrint:
             sys.stdout.write(self._fmt.format(*args, **kwargs) + "\n")
 
     def _examples(self, results: list[np.ndarray], depth: int) -> Iterator[list[np.ndarray]]:
-        """The values of every example of the vmaps from ``depth`` on, the outermost first."""
+        """The values of every example of the vmaps from level ``depth`` on; level 0 is the outermost."""
         if depth == len(self._maps):
             yield results
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GShard's ways to say where tiles lie: a number of partitions, or the device of each tile; as axes of a mesh."""
+"""Converts GShard's device assignments to mesh axes: a number of partitions, or the device of each tile."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["assignment_dims", "axes_for_parts"]
 
 
 def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple[Axis, ...]:
-    """The major axes (and a first part of one) whose sizes multiply to ``parts``: where GShard's partition i lies.
+    """The major axes whose sizes multiply to ``parts``, in GShard's order. The last one may be a prefix of an axis.
 
-    ``taken`` are axes of manual regions: along these there is nothing left to partition.
+    ``taken`` are the axes of enclosing manual regions, which cannot be partitioned again.
 
     Raises:
         ShardingError: ``parts`` does not divide the devices, or no prefix of the axes has that many parts.
@@ -61,7 +61,7 @@ def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple
 def assignment_dims(mesh: Mesh, assignment: np.ndarray) -> list[tuple[Axis, ...]]:
     """Axes per dim of a GShard device assignment (appendix A.3): ``assignment[i, j, …]`` is the device of that tile.
 
-    The assignment must be a reordering of the mesh's digits: each dim's tiles lie at a product of sub-axes.
+    The assignment must be a reordering of the mesh's digits: a product of sub-axes shards each dim.
 
     Raises:
         ShardingError: other device orders, or ids that are not one per device.

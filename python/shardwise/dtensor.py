@@ -132,7 +132,7 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
 
     Raises:
         ShardingError: there is not one placement per mesh axis, or two ``Partial`` reductions differ.
-        ShapeError: the tensor does not have a dim, or ``ndim`` is no number of dims.
+        ShapeError: the tensor does not have a dim, or ``ndim`` is not a valid number of dims.
     """
     if not isinstance(device_mesh, Mesh):
         raise MeshError(message("spec", "device_mesh must be a Mesh", shown(device_mesh)))

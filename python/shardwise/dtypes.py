@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of dtypes at the border to the extension. bfloat16 is ml_dtypes'."""
+"""Conversion between NumPy dtypes and the extension's names. bfloat16 comes from ml_dtypes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
 
 
 def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """``np.dtype(dtype)``. Raises DTypeError, for ``function``, for what NumPy takes for no dtype."""
+    """``np.dtype(dtype)``. Raises DTypeError, with ``function`` as the subject, if NumPy does not accept it."""
     try:
         found: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError):
@@ -42,7 +42,7 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The extension's name of a NumPy dtype. Raises DTypeError for one that programs cannot hold."""
+    """The extension's name of a NumPy dtype. Raises DTypeError if programs do not support it."""
     name = _NAMES.get(dtype)
     if name is not None:
         return name
@@ -61,10 +61,10 @@ def is_dtype(dtype: np.dtype[Any]) -> bool:
 
 
 def refuse_subclass(x: Any) -> None:
-    """DTypeError for a masked array, whose mask programs would lose, and for a matrix, whose ``*`` is a product."""
+    """Raise DTypeError for a masked array, whose mask would be lost, and for a matrix, whose ``*`` is a product."""
     if isinstance(x, np.matrix):
         way_out = "pass np.asarray(x), and write @ for products"
-        raise DTypeError(message("array", "must not be a np.matrix, whose * means another thing", None, way_out))
+        raise DTypeError(message("array", "must not be a np.matrix, whose * is a matrix product", None, way_out))
     if isinstance(x, np.ma.MaskedArray):
         raise DTypeError(
             message("array", "must not be masked", type(x).__name__, "pass x.data and the mask, and use np.where")
@@ -80,7 +80,7 @@ _TO_NUMBERS = {
 
 
 def way_to_numbers(x: Any) -> str | None:
-    """How to make numbers of an array of another dtype, or of a table of mixed columns; None for what is neither."""
+    """The fix for an array of another dtype, or for a table of mixed columns; None for other values."""
     if isinstance(x, type) or not hasattr(x, "__array__"):
         return None
     dtype = getattr(x, "dtype", None)

@@ -51,7 +51,7 @@ class DeletedArrayError(Error, RuntimeError):
     """An Array was used after it was deleted, or donated to a jitted function."""
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of functions and plain objects: no help, and never the same
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in reprs of functions and objects; useless, and different in each run
 
 
 class TracerConversionError(Error, TypeError):
@@ -70,7 +70,7 @@ _MAX_SHOWN = 60  # characters
 
 
 def shown(value: object) -> str:
-    """A value in a message: an array by its dtype and shape, never by its numbers.
+    """The text of a value in a message: arrays by dtype and shape, never by their numbers.
 
     >>> import numpy as np
     >>> shown((np.zeros((8, 6)), 2, None))
@@ -85,7 +85,7 @@ def shown(value: object) -> str:
 
 
 def described(value: object) -> str:
-    """What is no array, in a message: its type and, where that is short, its value.
+    """The text of a non-array value in a message: its type and, if it is short, its value.
 
     >>> import numpy as np
     >>> described("relu"), described(np.zeros(3, complex)), described(len)
@@ -141,7 +141,7 @@ def sentence(text: str, way_out: str = "") -> str:
 
 
 def composed(subject: str, must_hold: str, got: object, way_out: str, file: str, line: int) -> str:
-    """The text of an error at a known place; ``""`` for a file that is not known."""
+    """The text of an error at a given place; ``""`` means an unknown file."""
     text = f"{subject}: {must_hold}"
     if got is not None:
         text += f", got {_ADDRESS.sub('', str(got))}"
@@ -150,7 +150,7 @@ def composed(subject: str, must_hold: str, got: object, way_out: str, file: str,
     return f"{text} (at {_ir.place_text(file, line)})" if file else text
 
 
-_told: dict[Any, int] = {}  # what Python's filters need to warn once per line
+_registry: dict[Any, int] = {}  # of Python's warning filters, to warn once per line
 
 
 def warn(
@@ -165,4 +165,4 @@ def warn(
     """Warn at a file and line, by default the user's: ``train.py:31: ShardingWarning: subject: must_hold, got got``."""
     file, line = _ir.current_location() if place is None else place
     text = composed(subject, must_hold, got, way_out, "", 0)
-    warnings.warn_explicit(text, category, file or "<unknown>", line, registry=_told)
+    warnings.warn_explicit(text, category, file or "<unknown>", line, registry=_registry)

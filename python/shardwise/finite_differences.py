@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check of gradients that knows no derivative rules: differences of the plain function along lines."""
+"""Checks gradients by finite differences of the plain function along lines, without derivative rules."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .trees import flatten, unflatten
 __all__ = ["check_gradients", "held_constant"]
 
 _DIRECTIONS = 2  # random ones of all leaves together
-_ELEMENTS = 8  # of each leaf, one by one: what one of many terms contributes
+_ELEMENTS = 8  # of each leaf alone, to check the contribution of single terms
 _STEP = 1e-5
 _SMOOTH = 1e-4  # relative: how well differences over one and two steps must agree to be used at all
 
 
 class _Held(threading.local):
     values: list[Any] | None = None  # those of the point, in the order of the calls
-    count: int | None = None  # how many of them this run has read; None in the run that writes them
+    count: int | None = None  # how many values this run has read; None in the run that records them
 
 
 _held = _Held()
@@ -57,12 +57,12 @@ def check_gradients(
 ) -> None:
     """Compare gradients with central differences of ``value``, a plain NumPy function of ``args``, in float64.
 
-    A direction along which ``value`` is not smooth (a kink, a jump, rounding of narrow dtypes) decides nothing.
+    A direction along which ``value`` is not smooth (a kink, a jump, rounding of narrow dtypes) is ignored.
 
     Args:
         value: returns a scalar.
         args: trees of arrays.
-        positions: the arguments that were differentiated by.
+        positions: the arguments of the gradients.
         gradients: one tree for each position.
 
     Raises:
@@ -116,7 +116,7 @@ def _rounding(slope: Any, along: Any) -> float:
 
 
 def _tolerance(dtype: np.dtype[Any]) -> float:
-    """Relative to the sum of the absolute terms; gradients of many layers round more than once."""
+    """The tolerance relative to the sum of the absolute terms; gradients of many layers round more than once."""
     if dtype.itemsize < 4:
         return 16 * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
     return 1e-3 if dtype == np.float32 else 1e-6
@@ -138,7 +138,7 @@ def _widened(leaf: Any) -> Any:
 
 
 def _derivative(at: Callable[[float], float]) -> float | None:
-    """The derivative at 0 of a function that is smooth there; None where it is not."""
+    """The derivative at 0; None if the function is not smooth there."""
     with np.errstate(all="ignore"):
         middle = at(0.0)
         low, lower, high, higher = (at(k * _STEP) for k in (-1, -2, 1, 2))

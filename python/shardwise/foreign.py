@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of other libraries where Shardwise's own are expected: a JAX mesh in place of a :class:`Mesh`.
+"""Accepts objects of other libraries in place of Shardwise's own, such as a JAX mesh for a :class:`Mesh`.
 
-The core calls :func:`native` and :func:`node_of`; it knows no other library. :mod:`shardwise.interop` has one module
-for each library, which enters its functions here when it is imported.
+The package calls :func:`native` and :func:`node_of` and imports no other library. :mod:`shardwise.interop` has one
+module per library, which registers its functions here at import.
 """
 
 from __future__ import annotations

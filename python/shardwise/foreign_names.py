@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes that arrays of NumPy and PyTorch have and ours do not, with what to write instead.
+"""Attributes of NumPy and PyTorch arrays that ours do not have, with the code to write instead.
 
 x.unsqueeze(0)    AttributeError: array: has no attribute 'unsqueeze'; use np.expand_dims(x, axis)
 """

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .argument_names import names_of_leaves
 from .array import Array
 from .array_leaves import numbers_of
 from .dtypes import is_float, way_to_numbers
@@ -19,11 +18,12 @@ from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, run_as_program
 from .jit.options import parameter_positions
-from .static_arguments import STATIC_FIELD
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
+from .trees.argument_names import names_of_leaves
 from .unpartitioned import as_numpy, unpartitioned_mesh
+from .user_code.static_arguments import STATIC_FIELD
 
 __all__ = ["grad", "stop_gradient", "value_and_grad"]
 
@@ -101,7 +101,7 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
 
 @entry_point
 def stop_gradient(x: Any) -> Any:
-    """Return ``x`` unchanged, and let no gradient pass: it counts as a constant.
+    """Return ``x`` unchanged and block its gradient, as if it were a constant.
 
     Args:
         x: a tree of arrays and numbers. Leaves that are not floating have no gradient anyway.
@@ -122,7 +122,7 @@ def _without_gradient(x: Any) -> Any:
         return held_constant(x)
     if not is_float(x.dtype):
         return x
-    # Integers have no derivative, so that none passes through the bits of a float read as one.
+    # Integers have no derivative, so the bits of a float read as an integer have none either.
     stopped = x.view(f"uint{8 * x.dtype.itemsize}").view(x.dtype)
     return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped
 
@@ -171,7 +171,7 @@ def _differentiate(
         value = trace.lift(value)
         _check_scalar(value)
         results = _append_vjp(trace, value, trace.constant(np.ones((), value.dtype)), wrt)
-    finally:  # also when the function raised: its caller may catch that and go on recording
+    finally:  # even if the function raised: its caller may catch the error and keep recording
         for variable, x in zip(wrt, values):
             trace.core.substitute(variable._value, x._value)
     gradients = iter(Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt))
@@ -193,7 +193,7 @@ def _floating(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], i: i
 
 
 def _left_out(name: str) -> str:
-    """How a leaf is not differentiated by."""
+    """The error's advice: how to exclude a leaf from differentiation."""
     if re.search(r"\.\w+$", name):
         return STATIC_FIELD
     parameter = re.split(r"[.\[]", name, maxsplit=1)[0]
@@ -210,7 +210,7 @@ def _check_form(out: Any, has_aux: bool) -> None:
                 "grad",
                 "the function must return a scalar",
                 type(value).__name__,
-                "return (value, aux) and say has_aux=True for further results",
+                "return (value, aux) and pass has_aux=True for further results",
             )
         )
 

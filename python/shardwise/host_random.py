@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warn where ``np.random`` draws inside a traced function: it draws once, and every call has the same numbers.
+"""Warns if a traced function draws from ``np.random``: it draws once, and every call uses the same numbers.
 
     train.py:7: TracingWarning: np.random: draws once, during tracing, so that each call has the same numbers;
     use sw.random.normal with a key
 
-The states of the generators that the function's names reach, through globals, closures, and attributes of modules and
-objects, are compared before and after tracing. Only where one has changed, or the function names ``default_rng``, its
-bytecode is searched for the line.
+The check compares the states of all generators that the function can reach (globals, closures, attributes of modules
+and objects) before and after tracing. If one changed, or the function names ``default_rng``, it finds the line in the
+bytecode.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import random as own_random
-from .draw_sites import DrawSite, draw_sites, function_of, generators, makers
 from .errors import TracingWarning, warn
+from .user_code.draw_sites import DrawSite, draw_sites, function_of, generators, makers
 
 __all__ = ["warning_of_draws"]
 
@@ -37,7 +37,7 @@ class _Reached(NamedTuple):
 
 @contextmanager
 def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> Iterator[None]:
-    """Warn of the draws of ``np.random`` inside, while ``fun`` is traced with these static arguments."""
+    """Context manager: warn if ``np.random`` draws while ``fun`` is traced with these static arguments."""
     reached = _reached([fun, *static])
     if reached is None:
         yield
@@ -54,9 +54,9 @@ def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> I
 
 
 def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, str], None]:
-    """Where generators are made, and where those that have changed draw: file, line and the method's name."""
+    """File, line and method name of each draw from a changed generator, and of each new generator."""
     sites = draw_sites(fun)
-    # A generator that is made leaves no trace of it: what stands under a condition may not have run.
+    # A new generator leaves no evidence, so a site under a condition may not have run.
     found = [site for site in sites if site.makes and site.is_certain]
     for generator in changed:
         own = [site for site in sites if site.generator is not None and _bits(site.generator) is _bits(generator)]
@@ -93,9 +93,9 @@ def _bits(generator: Any) -> Any:
 
 
 def _reached(roots: list[Any]) -> _Reached | None:
-    """The generators that the names of these functions lead to; None where they reach none."""
+    """The generators that these functions can reach by name; None if there are none."""
     todo, found = list(roots), list[Any]()
-    seen: dict[Any, Any] = {}  # by identity; kept alive, so that no id has two meanings
+    seen: dict[Any, Any] = {}  # by identity; kept alive, so that ids stay unique
     todo += [member for root in roots for member in _attributes(root, set())]
     reached = makes = False
     maker_names = {maker.__name__ for maker in makers()}
@@ -130,7 +130,7 @@ def _is_random(value: Any) -> bool:
 
 
 def _names_of(code: CodeType) -> set[str]:
-    """The globals and attributes that a function's code names, with those of the functions in it."""
+    """The names of globals and attributes in a function's code and in its nested functions."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -153,7 +153,7 @@ def _named_values(function: FunctionType) -> Iterator[Any]:
 
 
 def _attributes(base: Any, names: set[str]) -> Iterator[Any]:
-    """What the code may get from a module, or from an object of the user: methods and members that it names."""
+    """The members of a module or of a user's object that the code names."""
     if base is None or isinstance(base, (FunctionType, type, str, int, float, np.ndarray)):
         return
     if isinstance(base, ModuleType):

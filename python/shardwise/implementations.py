@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that arrays call and that are defined in layers above them: a table, filled once during import.
+"""A table of functions that arrays call and that higher modules define. It is filled once, during import.
 
     IMPLEMENTATIONS.apply_ufunc(np.tanh, "__call__", (x,), {})      shardwise.numpy records the op
 
-A method of an array cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which are written in terms of arrays.
-The modules that define these functions enter them here with :func:`provides`.
+Array methods cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which import arrays. The modules that define
+these functions register them here with :func:`provides`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Unset:
-    """Stands in for an operation until its module is imported."""
+    """The placeholder of an operation until its module is imported."""
 
     __slots__ = ("_operation",)
 
@@ -30,7 +30,7 @@ class _Unset:
 
 
 class Implementations:
-    """One function per operation, each set once. Calling one that is not set is an error."""
+    """One function per operation, each set once. Calling an unset function is an error."""
 
     apply_ufunc: Callable[..., Any]  # (ufunc, method, inputs, kwargs): the __array_ufunc__ of tracers
     apply_function: Callable[..., Any]  # (function, args, kwargs): the __array_function__ of tracers
@@ -47,7 +47,7 @@ class Implementations:
     def provide(self, operation: str, function: Callable[..., Any]) -> None:
         """Set an operation. Raises RuntimeError if there is none of this name, or if it is set already."""
         if not isinstance(getattr(self, operation, None), _Unset):
-            rule = "is set already" if hasattr(self, operation) else "is no operation of arrays"
+            rule = "is set already" if hasattr(self, operation) else "is not an operation of arrays"
             raise RuntimeError(f"implementations: {operation} {rule}")
         setattr(self, operation, function)
 

@@ -38,8 +38,8 @@ class Layout(Mapping[str, Any]):
     Args:
         rules: a mapping from each name to an axis, a tuple of axes (major to minor) or None; a sequence of such pairs;
             or Mesh-TensorFlow's text, ``"batch:data;hidden:model"``.
-        others_unsharded: states that all other names are unsharded, so that only those are warned of that are close to
-            a name with a rule. The presets do.
+        others_unsharded: all other names are unsharded, so that only a name close to one with a rule causes a warning.
+            The presets set this.
 
     Raises:
         ShardingError: a malformed rule, or two rules for one name.
@@ -74,7 +74,7 @@ class Layout(Mapping[str, Any]):
         return self._rules.get(name, ())
 
     def doubt(self, name: str) -> str | None:
-        """What to ask about a name that may be meant otherwise: it has no rule. None where there is no doubt.
+        """A question about a name without a rule that is close to a known one. None if no name is close.
 
         >>> Layout({"batch": "data"}).doubt("bacth")
         "did you mean 'batch'?"

@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Any
 
 from . import _core
-from .argument_names import names_of_leaves
 from .array_leaves import lifted_results
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
@@ -22,6 +21,7 @@ from .sharding import UNSPECIFIED, sharding_on
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
+from .trees.argument_names import names_of_leaves
 
 __all__ = ["manual", "shard_map"]
 
@@ -148,7 +148,7 @@ def _record(
 
 
 class _Region:
-    """One manual computation while it is recorded."""
+    """Records one manual computation."""
 
     def __init__(self, trace: Trace, mesh: Mesh, axes: tuple[str, ...], free: Sequence[str]) -> None:
         self._trace = trace
@@ -171,7 +171,7 @@ class _Region:
             parts = [self._argument(*argument) for argument in zip(inputs, shardings, names)]
             result = fun(*unflatten(tree, parts))
             results, out_tree = lifted_results(trace, "manual", result)
-        finally:  # the caller of a function that raised may go on recording
+        finally:  # the caller may catch an error of the function and keep recording
             trace.manual_axes = outer
             core.end_region([x._value for x in results])
         wanted = broadcast_prefix(out_specs, result, "out_specs")
@@ -188,7 +188,7 @@ class _Region:
         return unflatten(out_tree, made)
 
     def _argument(self, x: Tracer, sharding: _core.mesh.Sharding, name: str) -> Tracer:
-        """The local part of an operand, as the region's function sees it, and as it calls it."""
+        """Add the region argument for an operand: its local part, named as the function names it."""
         shape = self._sizes(x.shape, sharding, operator.floordiv)
         if self._sizes(shape, sharding, operator.mul) != x.shape:
             rule = f"the manual axes {', '.join(map(repr, self._axes))} must divide every dim"
@@ -201,17 +201,17 @@ class _Region:
         return argument
 
     def _captured(self, region: int) -> list[Tracer]:
-        """What the function closes over: operands that are whole along the manual axes."""
+        """The closed-over values of the function, which are replicated along the manual axes."""
         core = self._trace.core
         operands = []
         for value, argument in core.capture(region):
-            shape, dtype = core.type_of(value)
-            core.set_sharding(argument, self._sharding("in_specs", len(shape), None))
-            operands.append(Tracer(self._trace, value, shape, numpy_dtype(dtype)))
+            kind = core.type_of(value)
+            core.set_sharding(argument, self._sharding("in_specs", len(kind.shape), None))
+            operands.append(Tracer(self._trace, value, kind.shape, numpy_dtype(kind.dtype)))
         return operands
 
     def _sharding(self, what: str, ndim: int, spec: Any) -> _core.mesh.Sharding:
-        """A spec as the outside sees it; dims stay open while other axes are left to propagation, as in JAX."""
+        """The outer sharding of a spec. Dims stay open if propagation may add other axes, as in JAX."""
         spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
         sharding: _core.mesh.Sharding = sharding_on(self._mesh, spec, ndim, what)
         for axes, _, _ in sharding.dims:
@@ -228,6 +228,6 @@ class _Region:
     def _sizes(
         self, shape: Sequence[int], sharding: _core.mesh.Sharding, combine: Callable[[int, int], int]
     ) -> tuple[int, ...]:
-        """Each size combined with the number of parts that the manual axes make of its dim."""
+        """Combine each size with the number of shards of its dim along the manual axes."""
         parts = [math.prod(size for name, _, size in axes if name in self._axes) for axes, _, _ in sharding.dims]
         return tuple(combine(size, count) for size, count in zip(shape, parts))

@@ -217,7 +217,7 @@ class _Ambient(threading.local):
     def __init__(self) -> None:
         self.mesh: Mesh | None = None
         self.entered: list[AbstractContextManager[Mesh | None]] = []  # one for each block of `with mesh:`
-        self.traces = 0  # programs that this thread is recording: their mesh is fixed
+        self.traces = 0  # number of programs that this thread is recording: their mesh is fixed
 
 
 _ambient = _Ambient()
@@ -257,7 +257,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[Mesh | None]:
         raise MeshError(message("set_mesh", "takes a Mesh or None", repr(mesh)))
     if _ambient.traces:
         way_out = "give the mesh to jit, or set it before the call"
-        raise MeshError(message("set_mesh", "must not be called in a function that is recorded", None, way_out))
+        raise MeshError(message("set_mesh", "must not be called in a traced function", None, way_out))
     before = _ambient.mesh
     _ambient.mesh = mesh
     return _SetMesh(mesh, before)

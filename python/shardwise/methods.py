@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The methods and operators that tracers and sharded arrays share, each one NumPy function."""
+"""Methods and operators that tracers and sharded arrays share. Each calls one NumPy function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    if not TYPE_CHECKING:  # a type checker would take every attribute for known
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept every attribute
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_attribute(self, name)
@@ -61,7 +61,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
 
     @property
     def at(self) -> Any:
-        """``x.at[index].set(values)`` and its kin: a new array with elements at an index changed, as in JAX."""
+        """Out-of-place updates, such as ``x.at[index].set(values)``, as in JAX."""
         return IMPLEMENTATIONS.at(self)
 
     @entry_point
@@ -110,7 +110,7 @@ class ArrayMethods(NDArrayOperatorsMixin):
         return np.transpose(self, order)  # type: ignore[call-overload]
 
     def copy(self) -> Any:
-        """The array itself: it is never written."""
+        """The array itself, because it is never modified."""
         return self
 
 

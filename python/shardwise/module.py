@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import ShardingError, expect_text, message
-from .explanations import Explanation, explanation_of
 from .op_rules import ShardingRule, sharding_rule
-from .promotions import Promotions, promotions_of
 from .propagation_options import (
     DEFAULTS,
     PropagationOptions,
@@ -22,6 +20,8 @@ from .propagation_options import (
     options_of_passes,
     switch,
 )
+from .reports.explanations import Explanation, explanation_of
+from .reports.promotions import Promotions, promotions_of
 from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse"]
 
-_PROGRAM_TEXT = "program text"  # what a text without a file is called
+_PROGRAM_TEXT = "program text"  # the file name of a text without one
 Step = Callable[[Any], Any]  # from a module of the extension to another one
 
 
 @dataclass(frozen=True)
 class Propagation:
-    """Passes and their options; as what ``why`` explains, passes of which the last one propagates."""
+    """Passes and their options. ``why`` explains passes whose last one propagates."""
 
     passes: tuple[str, ...] = ("propagate",)
     how: PropagationOptions = DEFAULTS
@@ -46,16 +46,15 @@ class Propagation:
 
 @dataclass(frozen=True)
 class Origin:
-    """How a module came to be: a program, and what was done to it up to its last propagation.
+    """How a module was made: a first program, and the steps up to and after its last propagation.
 
-    ``first`` gives the program anew, with the names that what ``why`` is asked for can be one of: they are not kept
-    beside a module.
+    ``first`` makes that program again, with the value names that ``why`` looks up. Modules do not keep these names.
     """
 
     first: Callable[[str], Any]
     steps: tuple[Step, ...] = ()
     propagation: Propagation | None = None
-    after: tuple[Step, ...] = ()  # what was done to the propagated program
+    after: tuple[Step, ...] = ()  # steps on the propagated program
 
     def then(self, step: Step) -> Origin:
         if self.propagation is None:
@@ -67,7 +66,7 @@ class Origin:
         return Origin(self.first, (*self.steps, *before, *self.after), propagation)
 
     def module(self, name: str) -> Any:
-        """What was propagated, or will be, with its names."""
+        """The input of the last propagation, or of the next one, with value names."""
         module = self.first(name)
         for step in self.steps:
             module = step(module)
@@ -75,12 +74,12 @@ class Origin:
 
 
 def origin_of_text(text: str, filename: str = "") -> Origin:
-    """The program is a text, with the names and lines of it."""
+    """The origin of a parsed program, with the names and lines of its text."""
     return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
 
 
 def text_options(locations: Any, generic: Any) -> dict[str, bool]:
-    """The options of ``as_text``, as the extension takes them. Raises ShardingError for what is no switch."""
+    """The options of ``as_text`` for the extension. Raises ShardingError for a value that is not a bool."""
     given = {"locations": locations, "generic": generic}
     return {name: switch("as_text", name, value, False) for name, value in given.items()}
 
@@ -98,11 +97,11 @@ class Module:
         self, core: _core.ir.Module, options: PropagationOptions = DEFAULTS, origin: Origin | None = None
     ) -> None:
         self._core = core
-        self._options = options  # of propagation, where a call says nothing
+        self._options = options  # of propagation, unless a call specifies others
         self._origin = origin
 
     def _changed(self, step: Step) -> Self:
-        """The same stage of the program that ``step`` makes of this one."""
+        """Apply a step that keeps the stage."""
         return type(self)(step(self._core), self._options, self._origin and self._origin.then(step))
 
     def as_text(self, *, locations: bool = False, generic: bool = False) -> str:
@@ -127,12 +126,12 @@ class Module:
         >>> parse(text).sharding_rules()
         [('stablehlo.reshape', '([i, j])->([ij]) {i=4, j=2}')]
         """
-        return [(name, rule) for name, rule in self._core.sharding_rules()]
+        return self._core.sharding_rules()
 
     def promotions(self) -> Promotions:
         """Every op with a floating operand that is converted to a wider dtype, the first cause first.
 
-        A float64 scalar promotes a float32 program; this is the line where it came in:
+        A float64 scalar promotes a float32 program. The first row names its line:
 
         >>> import numpy as np, shardwise as sw
         >>> f = sw.jit(lambda x, rate: x * rate, mesh=sw.Mesh({"x": 2}))
@@ -140,7 +139,7 @@ class Module:
         >>> row.op, row.operands, row.result, row.cause
         ('multiply', ('float32[4]', 'float64[]'), 'float64[4]', 'argument rate')
         """
-        return promotions_of(self._core.op_values())
+        return promotions_of(self._core.ops)
 
     def propagate(
         self,
@@ -199,7 +198,7 @@ class Module:
 
         Raises:
             KeyError: nothing has this name, or values of several functions have it.
-            ShardingError: an unknown strategy, or not the one that the module was propagated with.
+            ShardingError: an unknown strategy, or another one than that of the module's propagation.
 
         >>> text = '''sdy.mesh @mesh = <["x"=2]>
         ... func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -293,15 +292,15 @@ class Module:
         2
         """
         rule = checked_rule("with_sharding_rule", rule)
-        rows = self._core.op_list()
-        found = _ops_called(op, index, rows)
+        ops = self._core.ops
+        found = _ops_called(op, index, ops)
         if not found:
-            names = ", ".join(sorted({target or name for name, target, *_ in rows}))
+            names = ", ".join(sorted({_call_target(each) or each.name for each in ops}))
             got = repr(op) if index is None else f"{op!r}, index {index}"
             raise ShardingError(
                 message("with_sharding_rule", "an op must be one of the program", got, f"it has {names}")
             )
-        rules = {n: rule.text(rows[n][2], rows[n][3]) for n in found}
+        rules = {n: rule.text(_shapes(ops[n].operands), _shapes(ops[n].results)) for n in found}
         return self._changed(lambda core: core.with_sharding_rules(rules))
 
     def verify(self) -> None:
@@ -321,14 +320,14 @@ class Module:
 
 
 def check_question(name: Any, counterfactual: Any) -> None:
-    """Raise TypeError where ``why`` is asked about what is no text, ShardingError for a switch that is none."""
+    """Check the arguments of ``why``. Raises TypeError for ``name``, ShardingError for ``counterfactual``."""
     if not isinstance(name, str):
         raise TypeError(message("why", "takes the name of a value, an op or FILE:LINE", repr(name)))
     switch("why", "counterfactual", counterfactual, False)
 
 
 def checked_rule(what: str, rule: Any) -> ShardingRule:
-    """A rule that was given as such, or as its text; ShardingError for anything else."""
+    """Convert a rule or its text to a rule. Raises ShardingError for anything else."""
     if isinstance(rule, str):
         return sharding_rule(rule)
     if not isinstance(rule, ShardingRule):
@@ -336,13 +335,27 @@ def checked_rule(what: str, rule: Any) -> ShardingRule:
     return rule
 
 
-def _ops_called(op: Any, index: int | None, rows: list[Any]) -> list[int]:
-    """The places in ``rows`` of the ops of this name, or of one of them."""
+def _call_target(op: _core.ir.Op) -> str:
+    """The target of a custom call, or ""."""
+    target = op.attributes.get("call_target_name", "")
+    return target.name if isinstance(target, _core.ir.Symbol) else str(target)
+
+
+def _shapes(values: list[_core.ir.Value]) -> list[tuple[int, ...]]:
+    return [value.type.shape for value in values]
+
+
+def _ops_called(op: Any, index: int | None, ops: list[_core.ir.Op]) -> list[int]:
+    """The places in ``ops`` of the ops of this name, or of one of them."""
     wanted = re.fullmatch(r"(.*)\[(\d+)\]", op) if isinstance(op, str) and index is None else None
     name, index = (op, index) if wanted is None else (wanted[1], int(wanted[2]))
-    if name == "":  # as is the target of what is no custom call
+    if name == "":  # ops that are no custom call have this target
         return []
-    found = [number for number, (full, target, *_) in enumerate(rows) if name in (full, full.partition(".")[2], target)]
+    found = [
+        number
+        for number, each in enumerate(ops)
+        if name in (each.name, each.name.partition(".")[2], _call_target(each))
+    ]
     if index is not None:
         found = found[index : index + 1] if index >= 0 else []
     return found

@@ -142,7 +142,7 @@ class ShardingRule:
         return [(tensor, tuple(shape)) for tensor, shape in zip(tensors, shapes)]
 
     def _resolve(self, shapes: list[tuple[_Tensor, tuple[int, ...]]]) -> tuple[list[list[Dim]], dict[str, int]]:
-        """Factors of each dim of each tensor, ``...`` written out, those of size 1 dropped beside others; all sizes."""
+        """The factors of each dim, with ``...`` expanded and without redundant factors of size 1, and all sizes."""
         whole: list[list[Dim]] = []
         batches: dict[str, int] = {}
         for tensor, shape in shapes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partition specs: what a user writes about the dims of one array, before any mesh is known.
+"""Partition specs: the annotation of the dims of one array, independent of a mesh.
 
 A dim is None, an axis, or a tuple of axes, major to minor; :func:`sub` names some digits of an axis, :func:`open`
-leaves a dim to propagation, :func:`priority` says when propagation looks at it.
+leaves a dim to propagation, :func:`priority` defers a dim.
 
 >>> P(("x", "y"), None, open(sub("z", pre=2, size=4)), priority("w", 1), replicated={"v"}, unreduced={"u"})
 P(('x', 'y'), None, open(sub('z', pre=2, size=4)), priority('w', 1), replicated={'v'}, unreduced={'u'})
@@ -220,7 +220,7 @@ class PartitionSpec:
         return PartitionSpec(*other) + self if type(other) is tuple else NotImplemented
 
     def key(self) -> tuple[Any, ...]:
-        """What two specs of arrays with the same shape are equal by: None at the end says nothing."""
+        """The key of specs that are equal on arrays of one shape: without trailing None entries."""
         dims = self._dims
         while dims and dims[-1] is None:
             dims = dims[:-1]
@@ -256,7 +256,7 @@ def _checked_axes(what: str, axes: Iterable[Any], got: Any) -> tuple[Axis, ...]:
 
 
 def _one_form(what: str, dim: Any) -> Any:
-    """A dim as None, an axis, a tuple of several, or what :func:`open` and :func:`priority` make."""
+    """Normalize a dim: None, an axis, a tuple of axes, or the result of :func:`open` or :func:`priority`."""
     if dim is None or isinstance(dim, (OpenDim, PriorityDim)):
         return dim
     if not isinstance(dim, (str, tuple)):

@@ -144,7 +144,7 @@ def _named(what: str, sharding: Any, mesh: Mesh | None) -> NamedSharding:
 
 
 def _settled(core: _core.mesh.Sharding) -> _core.mesh.Sharding:
-    """What the devices can hold: closed dims, and nothing that only propagation reads."""
+    """The sharding of an array on devices: closed dims, without replicated axes and priorities."""
     dims = [(axes, False, None) for axes, _, _ in core.dims]
     reducer = core.reducer if core.unreduced else ""
     return _core.mesh.Sharding.make(core.mesh, dims, [], core.unreduced, reducer)

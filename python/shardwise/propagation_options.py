@@ -40,18 +40,18 @@ class PropagationOptions:
     """How shardings are propagated.
 
     Attributes:
-        strategy: how conflicts are settled: ``"aggressive"``, each tensor takes what it can; ``"basic"``, only what all
-            tensors of an op agree on.
-        conservative: propagate only what asks for no exchange and no part of an axis.
+        strategy: how conflicts are resolved. ``"aggressive"``: each tensor takes the axes that it can; ``"basic"``:
+            only axes on which all tensors of an op agree.
+        conservative: propagate whole axes only, and nothing along dims whose elements move between devices.
         strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
     """
 
     # The command line's help, and the values of an option that is not a switch.
     strategy: Strategy = field(
-        default="aggressive", metadata={"help": "how propagation settles conflicts", "choices": STRATEGIES}
+        default="aggressive", metadata={"help": "how propagation resolves conflicts", "choices": STRATEGIES}
     )
     conservative: bool = field(
-        default=False, metadata={"help": "propagate only what asks for no exchange and no part of an axis"}
+        default=False, metadata={"help": "propagate whole axes only, and nothing along dims whose elements move"}
     )
     strict_divisible: bool = field(
         default=False, metadata={"help": "shrink uneven shardings of arguments and results, as Shardy"}
@@ -82,7 +82,7 @@ def options_among(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_options(what: str, default: PropagationOptions, **given: Any) -> PropagationOptions:
-    """``default`` with the options that a user gave to ``what``; None leaves one unchanged.
+    """Replace the options in ``default`` that a user gave to ``what``; None leaves an option unchanged.
 
     Raises:
         ShardingError: no such strategy, or a switch that is neither True nor False.
@@ -103,10 +103,10 @@ def _checked(what: str, name: str, value: Any) -> Any:
 def options_of_passes(
     what: str, passes: Sequence[str], default: PropagationOptions, **given: Any
 ) -> PropagationOptions:
-    """As :func:`checked_options`, for passes to run. A strategy that one of them has in its name is the strategy.
+    """As :func:`checked_options`, for passes to run. A pass with a strategy in its name determines the strategy.
 
     Raises:
-        ShardingError: also for an option that none of the passes reads. Names that no pass has are not looked at.
+        ShardingError: also for an option that none of the passes reads. Unknown pass names are ignored.
 
     >>> options_of_passes("run", ["propagate-basic"], DEFAULTS, conservative=True)
     PropagationOptions(strategy='basic', conservative=True, strict_divisible=False)
@@ -125,7 +125,7 @@ def options_of_passes(
 
 
 def switch(what: str, name: str, value: Any, default: bool) -> bool:
-    """``value``, checked; ``default`` for None. Raises ShardingError where it is neither True nor False."""
+    """Check a bool option; None gives ``default``. Raises ShardingError for other values."""
     if value is None:
         return default
     if not isinstance(value, (bool, np.bool_)):

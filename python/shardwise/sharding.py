@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shardings: a mesh, and the axes of it that split each dim.
+"""Shardings: a mesh, and its axes that split each dim.
 
 Internally, all shardings have Shardy's form: for each dim an ordered list of axes or sub-axes, open or closed.
 
@@ -63,7 +63,7 @@ _MOST_DIMS = 256  # as in program text
 
 
 def shape_of(what: str, shape: Any) -> tuple[int, ...]:
-    """A shape, or a lone size, as integers. Raises ShapeError for what is none."""
+    """Convert a shape or a single size to integers. Raises ShapeError for anything else."""
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape
     rule, way_out = "a shape must be of integers that are not negative", "give a tuple such as (8, 16)"
     is_listed = isinstance(sizes, (Sequence, np.ndarray)) and not isinstance(sizes, str)
@@ -88,7 +88,7 @@ def core_sharding(mesh: Mesh, spec: PartitionSpec, ndim: int) -> _core.mesh.Shar
 
 
 def spec_of(core: _core.mesh.Sharding) -> PartitionSpec:
-    """The spec that says the same as the extension's TensorSharding."""
+    """The spec of an extension's TensorSharding."""
     sizes = dict(zip(core.mesh.axis_names, core.mesh.axis_sizes))
 
     def axes_of(refs: Sequence[tuple[str, int, int]]) -> tuple[Axis, ...]:
@@ -227,7 +227,7 @@ class NamedSharding:
 
 
 def _refuse_names(text: str) -> None:
-    """ShardingError for names of axes where the text of a sharding is expected."""
+    """Raise ShardingError for axis names in place of the text of a sharding."""
     if re.fullmatch(r"\s*[A-Za-z_]\w*(\s*,\s*[A-Za-z_]\w*)*\s*", text):
         names = ", ".join(f'"{name.strip()}"' for name in text.split(","))
         rule = """text must be that of a sharding, such as '[{"x"}, {}]'"""
@@ -235,7 +235,7 @@ def _refuse_names(text: str) -> None:
 
 
 def _on_mesh(core: _core.mesh.Sharding, mesh: Mesh) -> _core.mesh.Sharding:
-    """What a text says, on the mesh with its name; MeshError where the text writes out another one."""
+    """The sharding of a text on ``mesh``. Raises MeshError if the text contains another mesh."""
     if core.mesh == mesh._core:
         return core
     if any(

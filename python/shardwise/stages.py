@@ -13,18 +13,19 @@ from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
 from .debug_prints import DebugPrint
+from .dtypes import numpy_dtype
 from .errors import DTypeError, ShapeError, is_one_of, message, shown
-from .explanations import Explanation, explanation_of
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .promotions import Promotions
 from .propagation_options import PropagationOptions, switch
-from .reports import Ledger, ledger_of
+from .reports.explanations import Explanation, explanation_of
+from .reports.ledger import Ledger, ledger_of
+from .reports.promotions import Promotions
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
 from .tracing import Limit
-from .tree_registry import path_of
 from .trees import flatten, unflatten
+from .trees.registry import path_of
 from .viz import program_html
 
 __all__ = ["Lowered", "Program", "Traced"]
@@ -73,7 +74,7 @@ class Traced(Module):
         self._hoisted = hoisted
         self._limits = limits  # of leaves that are Python ints
         self._donation = donation  # to which function, and which leaves
-        self._prints = prints  # of the results behind those of out_tree
+        self._prints = prints  # their results follow those of out_tree
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
@@ -86,11 +87,11 @@ class Traced(Module):
         types = self._core.result_types[: self.out_tree.num_leaves]
         return unflatten(
             self.out_tree,
-            [ShapeDtypeStruct(s, np.dtype(d) if d != "bfloat16" else d) for s, d in types],
+            [ShapeDtypeStruct(type.shape, numpy_dtype(type.dtype)) for type in types],
         )
 
     def _results_of(self, arrays: list[Any]) -> Any:
-        """The tree of results of a run; what the program prints is behind them, and is printed."""
+        """The tree of results of a run. Prints the hidden results of ``debug.print``, which follow them."""
         count = self.out_tree.num_leaves
         printed = iter(arrays[count:])
         for call in self._prints:
@@ -113,7 +114,7 @@ class Traced(Module):
         return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))
 
     def _with_names(self, name: str) -> Any:
-        """A recorded value has the names of the user's source; those of the text are on request."""
+        """Recorded values have names from the source; names of the program text are added on request."""
         return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith(("%", "@")) else self._core
 
     def __repr__(self) -> str:
@@ -203,24 +204,24 @@ class Program:
         return stage.text(**text_options(locations, generic))
 
     def collectives(self) -> Ledger:
-        """Every collective: kind, axes, bytes received per device, count, source line, and what caused it."""
+        """Every collective: kind, axes, bytes received per device, count, source line and cause."""
         return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
 
     def _cause(self, cause: str) -> str:
-        """What caused a collective; a result inside a tree by its path: ``result[1]['w']``."""
+        """The cause of a collective, with the tree path of a result: ``result[1]['w']``."""
         number = re.fullmatch(r"result (\d+)", cause)
         if number is None:
             return cause
-        accessors = dict(enumerate(self._traced.out_tree.accessors()))  # of no results that debug.print hides
+        accessors = dict(enumerate(self._traced.out_tree.accessors()))  # without the hidden results of debug.print
         path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
         return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
     def promotions(self) -> Promotions:
-        """Where floats become wider, as :meth:`Module.promotions` reports it of the recorded program."""
+        """Where floats become wider in the recorded program, as :meth:`Module.promotions`."""
         return self._traced.promotions()
 
     def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
-        """Explain where shardings come from: each axis with its annotation and the ops in between, and what lost.
+        """Explain where shardings come from: each axis with its annotation and the ops in between, and lost axes.
 
         Args:
             name: one of: a name given by :func:`shardwise.name`; an argument; the variable that a result was assigned

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,11 +12,11 @@ import ml_dtypes
 import numpy as np
 
 from . import _core
-from .collective_rows import COLLECTIVE_KINDS
 from .dtypes import is_float, numpy_dtype
 from .errors import Error, UnsupportedError, message, shown
 from .jit import JitFunction, jitted_with
 from .mesh import Mesh
+from .reports.collective_rows import COLLECTIVE_KINDS
 from .sharding import UNSPECIFIED
 from .stages import Lowered, Program
 from .traceback_filtering import entry_point
@@ -26,10 +25,9 @@ from .unpartitioned import as_numpy, unpartitioned
 
 __all__ = ["assert_collectives", "assert_matches_unpartitioned"]
 
-_DIRECTIONS = 3  # in which arguments are moved to see how a result depends on them
+_DIRECTIONS = 3  # random directions in which the arguments are perturbed
 _STEP = 2.0**-14
 _MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True}, {"poison": True}, {"faithful": True, "poison": True})
-_OP = re.compile(r'"?\b((?:stablehlo|chlo|sdy|shardwise)\.\w+)')
 
 
 @entry_point
@@ -127,7 +125,7 @@ class _Reference:
                 raise UnsupportedError(message("assert_matches_unpartitioned", rule, got, way_out)) from error
 
     def check_repeats(self, expected: Any) -> None:
-        """AssertionError if a second run gives other results: then nothing can be compared."""
+        """Raise AssertionError if a second run gives other results, which cannot be compared."""
         with np.errstate(all="ignore"):
             again = flatten(self.run())[0]
         for path, first, second in zip(leaf_names(expected), flatten(expected)[0], again):
@@ -141,8 +139,8 @@ class _Reference:
     def rounding(self, i: int, expected: np.ndarray) -> np.ndarray:
         """How far a relative change of 1 of all arguments moves each element of result ``i``, to first order.
 
-        Times eps, that is the rounding error that no order of operations avoids; cancellation makes it large beside the
-        result. It is 0 where the function is not smooth: what jumps at a threshold has no rounding error.
+        Times eps, this is the rounding error of any order of operations; cancellation makes it large relative to the
+        result. It is 0 where the function is not smooth: a jump at a threshold has no rounding error.
         """
         slopes = [np.zeros(expected.shape)]
         leaves, tree = flatten(self._args)
@@ -165,12 +163,9 @@ class _Reference:
 
 
 def _only_moves(program: Program) -> bool:
-    moving = {
-        row["name"]
-        for row in _core.ir.all_ops()
-        if row["movement"] or row["annotation"] or row["name"] == "stablehlo.constant"
-    }
-    return set(_OP.findall(program.as_text("global", generic=True))) <= moving
+    module: _core.ir.Module = program._compiled.stages["global"]
+    definitions = {op.name: op.definition for op in module.ops}
+    return all(op.movement or op.annotation or name == "stablehlo.constant" for name, op in definitions.items())
 
 
 class _Bound(NamedTuple):
@@ -263,7 +258,7 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
         program: a compiled program.
         bytes_max: the most bytes that one device may receive in a run.
         counts: the number of executions of a kind: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all``,
-            ``collective_permute``. Kinds that are not given are not looked at.
+            ``collective_permute``. Other kinds are not checked.
 
     Raises:
         AssertionError: with the ledger of the program. TypeError: no such kind.

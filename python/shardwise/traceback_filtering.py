@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracebacks without the frames of Shardwise and NumPy, as in JAX. ``SHARDWISE_TRACEBACK=full`` shows every frame.
+"""Removes the frames of Shardwise and NumPy from tracebacks, as JAX does. ``SHARDWISE_TRACEBACK=full`` keeps them.
 
 A user calls Shardwise through an entry point, and Shardwise calls the user's function while it traces. An entry point
 drops the frames between the two, so that a traceback holds the user's lines only. An InternalError keeps every frame.
@@ -26,7 +26,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 _HERE = os.path.dirname(__file__)
 
-# Files and folders without code of the user. The models are programs to read: their lines count as the user's.
+# Files and folders without user code. The models are example programs: their lines count as the user's.
 HIDDEN = (
     *(os.path.join(_HERE, entry) for entry in sorted(os.listdir(_HERE)) if entry != "models"),
     *(os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
@@ -38,9 +38,9 @@ _ir.hide_frames_of(HIDDEN)
 
 
 def entry_point(function: _F) -> _F:
-    """``function``, whose exceptions have no frames of Shardwise and NumPy.
+    """Wrap ``function`` so that its exceptions have no frames of Shardwise and NumPy.
 
-    A function that is called very often has the three lines of ``except`` itself, which cost nothing until it raises.
+    Functions on hot paths contain the ``except`` clause themselves, which costs nothing unless it raises.
     """
 
     @wraps(function)
@@ -55,7 +55,7 @@ def entry_point(function: _F) -> _F:
 
 
 def entry_points(cls: _C) -> _C:
-    """The class with its constructor and public methods as entry points."""
+    """Make the constructor and the public methods of a class entry points."""
     for name, member in list(vars(cls).items()):
         if name != "__init__" and name.startswith("_"):
             continue
@@ -67,7 +67,7 @@ def entry_points(cls: _C) -> _C:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Drop our frames and NumPy's from ``error``, which is being handled, and from causes and contexts raised by us.
+    """Drop our frames and NumPy's from ``error``, which is being handled, and from its causes and contexts.
 
     A plain ``raise`` in the ``except`` block then adds no frame of its own.
     """
@@ -77,7 +77,7 @@ def hide_frames(error: BaseException) -> None:
     if any(isinstance(link, _error.InternalError) for link in chain):
         return
     for link in chain:
-        # Our caller may be handling an exception of its own: that one begins with a frame of the caller's.
+        # If our caller handles an exception of its own, that exception begins with one of the caller's frames.
         if link is error or (link.__traceback__ is not None and _is_hidden(link.__traceback__)):
             link.__traceback__ = _users(link.__traceback__)
     _error.set_handled_traceback(error.__traceback__)

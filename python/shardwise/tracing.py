@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recording: NumPy calls on tracers become ops of a graph.
 
-A :class:`Tracer` has a shape, a dtype and a place in a graph, but no numbers. ``np.*`` functions and operators reach it
-through NumPy's own protocols (``__array_ufunc__``, ``__array_function__``), so unmodified NumPy code is recorded. The
-meaning of each NumPy function is in :mod:`shardwise.numpy`.
+A :class:`Tracer` has a shape, a dtype and a value of a graph, but no numbers. NumPy's own protocols
+(``__array_ufunc__``, ``__array_function__``) dispatch ``np.*`` functions and operators to it, so unmodified NumPy code
+is recorded. :mod:`shardwise.numpy` implements each NumPy function.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import _core
-from .advice import bool_error, conversion_error, restored
-from .call_sites import Instruction
 from .debug_prints import DebugPrints
 from .dtypes import dtype_name, numpy_dtype, refuse_subclass
 from .errors import (
@@ -32,18 +30,20 @@ from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh, begin_trace, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
+from .user_code.advice import bool_error, conversion_error, restored
+from .user_code.call_sites import Instruction
 
 __all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
-# A closed-over array with more elements becomes a hidden argument; a smaller one a constant of the program.
+# A closed-over array with more elements becomes a hidden argument; others become constants.
 _MAX_CONSTANT_ELEMENTS = 16
 
 
 class Tracer(ArrayMethods):
-    """A value of a program that is being recorded: shape and dtype are known, elements are not.
+    """A value of a program during tracing: its shape and dtype are known, its elements are not.
 
-    NumPy functions, operators, indexing and the usual array methods work on it and give tracers. What needs a number
-    (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
+    NumPy functions, operators, indexing and the usual array methods take tracers and return tracers. Code that needs
+    a number (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
     """
 
     __slots__ = ("_trace", "_value", "dtype", "shape")
@@ -135,7 +135,7 @@ class Tracer(ArrayMethods):
 
 
 class WeakTracer(Tracer):
-    """A Python number that was an argument: as in NumPy, the dtype of an array beside it wins."""
+    """A traced Python number. As in NumPy, it takes the dtype of the other operand."""
 
     __slots__ = ("weak",)
 
@@ -149,7 +149,7 @@ class WeakTracer(Tracer):
         return tracer
 
     def strong(self) -> Tracer:
-        """The same scalar, which keeps its dtype beside any array."""
+        """The same scalar with a fixed dtype."""
         return Tracer(self._trace, self._value, self.shape, self.dtype)
 
 
@@ -160,9 +160,9 @@ def refuse_escaped(x: Tracer) -> NoReturn:
 
 
 class Limit(NamedTuple):
-    """What a Python int among the arguments must hold, by what the program does with it."""
+    """A range that a Python int argument must be in, because of an op that uses it."""
 
-    value: int  # of the program, which a call replaces by the number
+    value: int  # the argument, as a value of the program
     low: int
     high: int
     error: type[Exception]
@@ -177,11 +177,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class UserCall:
-    """The call in the user's code that a program is recorded for; errors describe it.
+    """The call in the user's code that a program implements; errors describe it.
 
     Attributes:
         function: the user's function.
-        eager: one NumPy call on Arrays outside jit, where the user knows of no tracer.
+        eager: one NumPy call on Arrays outside jit, where errors must not mention tracers.
         transform: the argument names of a transform, such as ``grad``, that is called outside jit.
     """
 
@@ -190,11 +190,39 @@ class UserCall:
     transform: tuple[str, ...] | None = None
 
 
+class Hoisted(NamedTuple):
+    """An array that a program closes over, as a hidden argument of the program."""
+
+    source: Any  # kept alive, because its id is the key
+    held: Any  # the elements at the first use, read-only; the Array itself
+    tracer: Tracer
+
+
+class HoistedArrays:
+    """The larger arrays that a program closes over. Each becomes one hidden argument."""
+
+    __slots__ = ("_by_id", "arrays")
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []  # in the order of the hidden arguments
+        self._by_id: dict[int, Hoisted] = {}
+
+    def find(self, source: Any) -> Hoisted | None:
+        """The entry of an array that was added before."""
+        return self._by_id.get(id(source))
+
+    def add(self, source: Any, held: Any, tracer: Tracer) -> Tracer:
+        """Add ``source``, or its new elements after a write. Returns ``tracer``."""
+        self._by_id[id(source)] = Hoisted(source, held, tracer)
+        self.arrays.append(held)
+        return tracer
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "_hoisted_ids", "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
         "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -202,21 +230,19 @@ class Trace:
         self.core = _core.ir.Trace(name)
         self.user_call = user_call
         self.mesh = mesh
-        self.arguments: dict[int, str] = {}  # the names of arguments by their values
-        # the last error of a tracer whose value was needed, and the user's instruction that asked for it
+        self.arguments: dict[int, str] = {}  # value → argument name
+        # the last conversion error, and the user's instruction that caused it
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None
-        self.hoisted: list[Any] = []  # closed-over arrays, in the order of their hidden arguments
-        # id → (the array, kept alive; what it held when it was read; its tracer)
-        self._hoisted_ids: dict[int, tuple[Any, Any, Tracer]] = {}
-        self.limits: dict[Limit, None] = {}  # what each call must look at
-        self.implied: set[int] = set()  # constraints that no line of the user's states, and that may be unused
-        self.groups: dict[int, tuple[int, ...]] = {}  # sharding groups: the shape of their values
-        self.manual_axes: tuple[str, ...] = ()  # of the manual regions around what is recorded now
-        self.propagation: dict[str, Any] = {}  # how jit is to propagate the program
-        self.prints = DebugPrints()  # what each run prints, in program order
+        self.hoisted = HoistedArrays()
+        self.limits: dict[Limit, None] = {}  # checked by each call, in order
+        self.implied: set[int] = set()  # constraints from jit's own options: an unused one is no mistake
+        self.groups: dict[int, tuple[int, ...]] = {}  # sharding group → the shape of its values
+        self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
+        self.propagation: dict[str, Any] = {}  # jit's options of propagation
+        self.prints = DebugPrints()  # in program order
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
-        """The program's mesh, or else ``own``, an annotation's, from now on. ShardingError if there is none."""
+        """The program's mesh; ``own``, the mesh of an annotation, becomes it if there is none. Raises ShardingError."""
         if self.mesh is None:
             self.mesh = own
         if self.mesh is None:
@@ -226,7 +252,7 @@ class Trace:
         return self.mesh
 
     def argument(self, shape: Sequence[int], dtype: Any, name: str = "", sharding: Any = None) -> Tracer:
-        """A new argument of the program."""
+        """Add an argument to the program."""
         dtype = np.dtype(dtype)
         value = self.core.argument(tuple(shape), dtype_name(dtype), name, sharding)
         if name:
@@ -242,7 +268,7 @@ class Trace:
         dtype: np.dtype[Any] | None = None,
         region_op: str | None = None,
     ) -> Tracer:
-        """Record one op. ``shape`` and ``dtype`` declare the result where the operands do not imply it."""
+        """Record one op. ``shape`` and ``dtype`` declare the result if the operands do not determine it."""
         value, shape, name = self.core.emit(
             op,
             [x._value for x in operands],
@@ -261,17 +287,17 @@ class Trace:
         types: Sequence[tuple[tuple[int, ...], str]] = (),
         regions: Sequence[int] = (),
     ) -> list[Tracer]:
-        """Record one op with any number of results. ``types`` declare them where the op does not imply them."""
+        """Record one op with any number of results. ``types`` declares them if the op does not determine them."""
         rows = self.core.emit_op(op, [x._value for x in operands], attrs, types, list(regions))
         return [Tracer(self, value, shape, numpy_dtype(name)) for value, shape, name in rows]
 
     def constant(self, array: np.ndarray) -> Tracer:
-        """A constant of the program; a splat (all strides 0) is stored as one element."""
+        """Record a constant. A splat (all strides 0) is stored as one element."""
         value, shape, name = self.core.constant(array)
         return Tracer(self, value, shape, numpy_dtype(name))
 
     def lift(self, x: Any) -> Tracer:
-        """``x`` as a tracer of this program: small arrays become constants, larger ones hidden arguments."""
+        """Convert ``x`` to a tracer of this program. Small arrays become constants, larger ones hidden arguments."""
         if isinstance(x, Tracer):
             if x._trace is not self:
                 refuse_escaped(x)
@@ -286,37 +312,35 @@ class Trace:
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)
-        known = self._hoisted_ids.get(id(x))
-        if known is None or not _same_bytes(known[1], array):  # an array written between two uses has two values
-            snapshot = array.copy()
-            snapshot.flags.writeable = False
-            known = self._hoisted_ids[id(x)] = (x, snapshot, self.argument(array.shape, array.dtype))
-            self.hoisted.append(snapshot)
-        return known[2]
+        known = self.hoisted.find(x)
+        if known is not None and _same_bytes(known.held, array):  # False after a write between two uses
+            return known.tracer
+        snapshot = array.copy()
+        snapshot.flags.writeable = False
+        return self.hoisted.add(x, snapshot, self.argument(array.shape, array.dtype))
 
     def _lift_sharded(self, x: Any) -> Tracer:
         """A closed-over Array: a hidden argument that keeps its sharding."""
         if x.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(np.asarray(x))
-        known = self._hoisted_ids.get(id(x))
-        if known is None:
-            if x.sharding.mesh != self.mesh:
-                raise MeshError(
-                    message(
-                        "jit",
-                        f"all arrays of a program must be on its mesh, {self.mesh!r}",
-                        f"a closed-over Array on {x.sharding.mesh!r}",
-                        "move it with device_put",
-                    )
+        known = self.hoisted.find(x)
+        if known is not None:
+            return known.tracer
+        if x.sharding.mesh != self.mesh:
+            raise MeshError(
+                message(
+                    "jit",
+                    f"all arrays of a program must be on its mesh, {self.mesh!r}",
+                    f"a closed-over Array on {x.sharding.mesh!r}",
+                    "move it with device_put",
                 )
-            known = self._hoisted_ids[id(x)] = (x, None, self.argument(x.shape, x.dtype, "", x._data.sharding))
-            self.hoisted.append(x)
-        return known[2]
+            )
+        return self.hoisted.add(x, x, self.argument(x.shape, x.dtype, "", x._data.sharding))
 
     def limit(
         self, x: WeakTracer, limits: tuple[int, int], error: type[Exception], must_hold: str, way_out: str
     ) -> None:
-        """Let each call check ``x`` if it is a Python int that the caller gives; what is computed has no such check."""
+        """Make each call check ``x`` if it is a Python int argument. Computed values are not checked."""
         self.limits[Limit(x._value, *limits, error, must_hold, way_out)] = None
 
     def constrain(self, x: Tracer, sharding: Any) -> Tracer:

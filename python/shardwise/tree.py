@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees: nested tuples, lists, dicts, named tuples and dataclasses of arrays. The names are those of `jax.tree`.
 
-None is a node without leaves, and dicts are flattened in the order of their sorted keys. Classes of yours are nodes
+None is a node without leaves, and dicts are flattened in the order of their sorted keys. Your own classes are nodes
 after :func:`shardwise.register_pytree_node` or :func:`shardwise.register_dataclass`, and so are dataclasses that hold
 arrays, classes registered in optree's global namespace, and, while ``jax`` is loaded, classes registered in JAX.
 
@@ -24,8 +24,8 @@ import optree
 
 from . import trees
 from .errors import message, shown
-from .tree_differences import difference
-from .tree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
+from .trees.differences import difference
+from .trees.registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 __all__ = [
     "DictKey",
@@ -170,7 +170,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf | None = None) 
 
 
 def transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) -> Any:
-    """A tree of trees turned inside out; None for ``inner_treedef`` infers it.
+    """Transpose a tree of trees; None for ``inner_treedef`` infers it.
 
     Raises:
         ValueError: a tree that is not ``outer_treedef`` of ``inner_treedef``.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions as plain NumPy: the reference that :mod:`shardwise.testing` compares partitioned runs with.
+"""Runs functions as plain NumPy, as the reference for the partitioned runs of :mod:`shardwise.testing`.
 
-Inside ``with unpartitioned(mesh):`` a jitted function runs its NumPy code, an :class:`Array` counts as the NumPy array
-that it holds, ``vmap`` is a loop over examples, and a gradient is checked against finite differences.
+Inside ``with unpartitioned(mesh):``, a jitted function runs its NumPy code, an :class:`Array` is gathered, ``vmap``
+loops over examples, and gradients are checked against finite differences.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .argument_names import names_of_leaves
 from .array_leaves import lifted_results
 from .dtypes import dtype_name
 from .errors import ShapeError, message, shown
 from .jit import JitFunction, run_as_program
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
-from .tree_differences import difference
 from .trees import broadcast, flatten, unflatten
+from .trees.argument_names import names_of_leaves
+from .trees.differences import difference
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
 __all__ = ["vmap"]
@@ -126,7 +126,7 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
 
 
 def _looped(fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
-    """The map as a loop over examples in NumPy: what ``vmap`` means."""
+    """The reference of ``vmap``: a loop over examples in NumPy."""
     leaves, tree = flatten(args)
     axes = _axes_of_leaves(in_axes, args, "in_axes")
     size = next(np.shape(leaf)[axis] for leaf, axis in zip(leaves, axes) if axis is not None)
@@ -151,7 +151,7 @@ def _checked_axis(what: str, axis: int, ndim: int, whose: str) -> int:
 def _record(
     trace: Trace, fun: Callable[..., Any], tree: Any, mapped: list[Tracer], is_mapped: list[bool]
 ) -> tuple[int, list[Tracer], Any, Any]:
-    """Record ``fun`` for one example into a region of its own."""
+    """Record ``fun`` for one example into a new region."""
     region = trace.core.begin_region()
     results: list[Tracer] = []
     first, recorded = len(trace.prints), len(trace.prints)
@@ -165,7 +165,7 @@ def _record(
         result = fun(*unflatten(tree, example))
         results, out_tree = lifted_results(trace, "vmap", result)
         recorded = len(trace.prints)
-    finally:  # the caller of a function that raised may go on recording
+    finally:  # the caller may catch an error of the function and keep recording
         del trace.prints[recorded:]
         printed = [value for call in trace.prints[first:] for value in call.values]
         trace.core.end_region([x._value for x in results] + printed)
@@ -173,7 +173,7 @@ def _record(
 
 
 def _placed(trace: Trace, x: Tracer, value: int, batched: bool, axis: int | None, size: int) -> Any:
-    """A result with its new dim where ``out_axes`` wants it."""
+    """Move the new dim of a result to its position in ``out_axes``."""
     if axis is None:
         if batched:
             must_hold = "a result with out_axes None must be the same for all examples"

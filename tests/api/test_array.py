@@ -104,7 +104,7 @@ def test_python_numbers_come_from_one_element() -> None:
 def test_an_array_has_no_hash_and_cannot_be_written() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(A)
-    with pytest.raises(sw.UnsupportedError, match="never written"):
+    with pytest.raises(sw.UnsupportedError, match="cannot be written in place"):
         A[0] = 1
 
 

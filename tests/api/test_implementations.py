@@ -27,7 +27,7 @@ def test_an_operation_is_set_once() -> None:
     assert table.view([1, 2]) == 2
     with pytest.raises(RuntimeError, match=r"^implementations: view is set already$"):
         table.provide("view", len)
-    with pytest.raises(RuntimeError, match=r"^implementations: sort is no operation of arrays$"):
+    with pytest.raises(RuntimeError, match=r"^implementations: sort is not an operation of arrays$"):
         table.provide("sort", sorted)
 
 
@@ -35,13 +35,13 @@ def test_the_mesh_is_fixed_while_any_program_is_recorded() -> None:
     mesh = sw.Mesh({"x": 2})
 
     def inner(x: np.ndarray) -> np.ndarray:
-        with pytest.raises(sw.MeshError, match=r"^set_mesh: must not be called in a function that is recorded"):
+        with pytest.raises(sw.MeshError, match=r"^set_mesh: must not be called in a traced function"):
             sw.set_mesh(mesh)
         return x + 1
 
     def outer(x: np.ndarray) -> np.ndarray:
         y = sw.eval_shape(inner, x)
-        with pytest.raises(sw.MeshError, match=r"^set_mesh: must not be called in a function that is recorded"):
+        with pytest.raises(sw.MeshError, match=r"^set_mesh: must not be called in a traced function"):
             sw.set_mesh(mesh)
         return x + y.size
 

@@ -129,7 +129,7 @@ def test_constants_are_lifted_under_vmap() -> None:
 
 
 LOOKUP = "indexing: {} cannot be indexed by a traced array, got {}; use {}"
-TAKE = "{}: a table of constants must be traced where its indices are, got the indices Tracer<int32[5]>; use {}"
+TAKE = "{}: a table of constants must be traced if its indices are, got the indices Tracer<int32[5]>; use {}"
 VECTOR, NUMBER = "Tracer<int32[5]>", "Tracer<int32[]>"
 # Each row: a call that is refused, its message, and the advised code.
 REFUSED: dict[str, tuple[Callable[[Any], Any], str, Callable[[Any], Any]]] = {

@@ -191,7 +191,7 @@ def test_a_mesh_must_not_be_entered_while_a_program_is_recorded() -> None:
         with OTHER:
             return x
 
-    with pytest.raises(sw.MeshError, match="set_mesh: must not be called in a function that is recorded"):
+    with pytest.raises(sw.MeshError, match="set_mesh: must not be called in a traced function"):
         sw.jit(f, mesh=MESH)(X)
     assert sw.get_mesh() is None
 

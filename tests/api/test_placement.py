@@ -204,6 +204,6 @@ def test_the_mesh_of_a_program_is_fixed() -> None:
         with sw.set_mesh(OTHER):
             return x
 
-    with pytest.raises(sw.MeshError, match="must not be called in a function that is recorded"):
+    with pytest.raises(sw.MeshError, match="must not be called in a traced function"):
         sw.jit(f, mesh=MESH)(X)
     assert sw.get_mesh() is None

@@ -15,10 +15,12 @@ import pytest
 from rich.console import Console
 
 import shardwise as sw
-from shardwise import P, _sources
-from shardwise.explanations import Explanation
-from shardwise.reports import CollectiveRow, Ledger, ledger_of
+from shardwise import P
+from shardwise.reports import CollectiveRow, Ledger
+from shardwise.reports.explanations import Explanation
+from shardwise.reports.ledger import ledger_of
 from shardwise.testing import assert_collectives, assert_matches_unpartitioned
+from shardwise.user_code import sources
 from shardwise.viz import array_html, mesh_html, program_html
 
 MESH = sw.Mesh({"data": 4, "model": 2})
@@ -242,7 +244,7 @@ def test_variable_names_the_result_of_a_call_not_its_parts() -> None:
 
 def source_here() -> tuple[str, int, int, str]:
     frame = sys._getframe(1)
-    return _sources.resolve(frame.f_code, frame.f_lasti)
+    return sources.resolve(frame.f_code, frame.f_lasti)
 
 
 def test_source_names_the_variable_that_takes_the_result() -> None:

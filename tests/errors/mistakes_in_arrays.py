@@ -87,7 +87,7 @@ def unknown_attribute() -> None:
 # ---- np.matrix ------------------------------------------------------------------------------------------------------
 
 MATRIX = X.view(np.matrix)  # whose constructor warns
-NO_MATRIX = "array: must not be a np.matrix, whose * means another thing; pass np.asarray(x), and write @ for products"
+NO_MATRIX = "array: must not be a np.matrix, whose * is a matrix product; pass np.asarray(x), and write @ for products"
 
 
 @says(sw.DTypeError, NO_MATRIX)

@@ -130,9 +130,7 @@ def device_put_to_another_mesh_in_a_program() -> None:
     on_mesh(lambda x: sw.device_put(x, sw.Mesh({"a": 2}))).trace(X)
 
 
-@row(
-    sw.MeshError, r"set_mesh: must not be called in a function that is recorded; give the mesh to jit, or set it before"
-)
+@row(sw.MeshError, r"set_mesh: must not be called in a traced function; give the mesh to jit, or set it before")
 def set_mesh_in_a_program() -> None:
     def f(x: Any) -> Any:
         sw.set_mesh(MESH)

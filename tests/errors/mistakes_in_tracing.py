@@ -256,7 +256,7 @@ def size_without_a_name() -> None:
 
 @row(
     sw.TracerConversionError,
-    r"np.zeros: config.* must be static, and not part of an argument of arrays: make it an argument of its own, "
+    r"np.zeros: config.* must be static, and not part of an argument of arrays: pass it as a separate argument, "
     r"such as width, and sw.jit\(f, static_argnames='width'\) \(at",
 )
 def size_in_a_dict() -> None:

@@ -80,7 +80,7 @@ def argument_without_a_name_that_is_a_string() -> None:
 @row(
     sw.DTypeError,
     r"^jit: argument params\['w'\]\[0\] must be an array of numbers, got str 'relu'; "
-    r"take it out of params, or make it an argument of its own that is static \(at [^)]*\)$",
+    r"take it out of params, or pass it as a separate static argument \(at [^)]*\)$",
 )
 def string_in_a_tree_of_arguments() -> None:
     on_mesh(lambda params: params["w"][1])({"w": ["relu", X]})
@@ -90,7 +90,7 @@ def string_in_a_tree_of_arguments() -> None:
     sw.DTypeError,
     r"^jit: argument model must be an array of numbers, got Model; "
     r"make it static: sw.jit\(f, static_argnames='model'\), "
-    r"or let its class be a tree of arrays: sw.register_pytree_node \(at [^)]*\)$",
+    r"or register its class as a tree of arrays: sw.register_pytree_node \(at [^)]*\)$",
 )
 def argument_of_an_unknown_class() -> None:
     on_mesh(lambda model: X)(Model())
@@ -100,7 +100,7 @@ def argument_of_an_unknown_class() -> None:
     sw.DTypeError,
     r"^jit: argument sizes must be an array of numbers, got Sizes\(layers=2\); "
     r"make it static: sw.jit\(f, static_argnames='sizes'\), "
-    r"or let it be a tree of arrays: @sw.register_dataclass above Sizes \(at [^)]*\)$",
+    r"or register it as a tree of arrays: @sw.register_dataclass above Sizes \(at [^)]*\)$",
 )
 def argument_that_is_a_dataclass_without_arrays() -> None:
     on_mesh(lambda sizes: X)(Sizes(2))

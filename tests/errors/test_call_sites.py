@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise.call_sites import call_site, source_tree
+from shardwise.user_code.call_sites import call_site, source_tree
 
 MESH = sw.Mesh({"d": 2})
 X = np.ones((4, 6))

@@ -496,6 +496,6 @@ CASES: list[OpCase] = UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + SEVER
 PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 
 
-def registry_ops() -> list[dict[str, Any]]:
+def registry_ops() -> list[_core.ir.OpDefinition]:
     """The ops that must have a row: those that run."""
-    return [op for op in _core.ir.all_ops() if op["runnable"] and not op["name"].startswith(PLACEMENT_DIALECTS)]
+    return [op for op in _core.ir.all_ops() if op.runnable and not op.name.startswith(PLACEMENT_DIALECTS)]

@@ -14,9 +14,9 @@ from tests.op.inputs import dtype_of, extreme, plain
 from tests.op.references import Array, is_float, wide
 from tests.support.partitioned import ONE_DEVICE, SCENARIOS, Axes, execute, sharding
 
-DEFINITIONS = {op["name"]: op for op in _core.ir.all_ops()}
+DEFINITIONS = {op.name: op for op in _core.ir.all_ops()}
 DIFFERENTIABLE = [
-    case for case in CASES if DEFINITIONS[case.name]["differentiable"] and case.gradient_dtype in case.dtypes
+    case for case in CASES if DEFINITIONS[case.name].differentiable and case.gradient_dtype in case.dtypes
 ]
 
 # Every op without a derivative. An op may join this list only with a reason in its definition.
@@ -31,16 +31,14 @@ NOT_DIFFERENTIABLE = {
 
 
 def test_ops_without_derivative_give_a_reason() -> None:
-    without = {name for name, op in DEFINITIONS.items() if op["runnable"] and not op["differentiable"]}
+    without = {name for name, op in DEFINITIONS.items() if op.runnable and not op.differentiable}
     assert {n for n in without if n.startswith(("stablehlo.", "chlo."))} == NOT_DIFFERENTIABLE
-    assert all(DEFINITIONS[name]["no_vjp_reason"] for name in without)
-    assert not any(op["no_vjp_reason"] for op in DEFINITIONS.values() if op["differentiable"])
+    assert all(DEFINITIONS[name].no_vjp_reason for name in without)
+    assert not any(op.no_vjp_reason for op in DEFINITIONS.values() if op.differentiable)
 
 
 def test_every_differentiable_op_is_tried() -> None:
-    names = {
-        name for name, op in DEFINITIONS.items() if op["differentiable"] and name.startswith(("stablehlo.", "chlo."))
-    }
+    names = {name for name, op in DEFINITIONS.items() if op.differentiable and name.startswith(("stablehlo.", "chlo."))}
     assert names == {case.name for case in DIFFERENTIABLE}
 
 
@@ -83,8 +81,7 @@ class Loss:
             for i, x in enumerate(self.operands)
         ]
         result = self.case.emit(trace, values, self.application, self.dtype)
-        _shape, dtype = trace.type_of(result)
-        seed = trace.constant(self.weights.astype(dtype_of(dtype)))[0]
+        seed = trace.constant(self.weights.astype(dtype_of(trace.type_of(result).dtype)))[0]
         gradients = trace.vjp([result], [seed], [values[i] for i in self.wrt])
         return trace.finish(gradients)
 

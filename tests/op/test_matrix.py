@@ -25,9 +25,9 @@ GRID = [(case, dtype) for case in CASES for dtype in case.dtypes]
 
 
 def test_every_registry_op_has_a_case() -> None:
-    missing = {op["name"] for op in registry_ops()} - {case.name for case in CASES}
+    missing = {op.name for op in registry_ops()} - {case.name for case in CASES}
     assert not missing, f"add a row to tests/op/cases.py for {sorted(missing)}"
-    unknown = {case.name for case in CASES} - {op["name"] for op in registry_ops()}
+    unknown = {case.name for case in CASES} - {op.name for op in registry_ops()}
     assert not unknown
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 
 import shardwise as sw
 from shardwise import P
-from shardwise.ledger_groups import CollectiveGroup, LedgerDifference
-from shardwise.reports import Ledger, ledger_of
+from shardwise.reports.ledger import Ledger, ledger_of
+from shardwise.reports.ledger_groups import CollectiveGroup, LedgerDifference
 
 MESH = sw.Mesh({"data": 4, "model": 2})
 ROW: dict[str, Any] = {

@@ -6,7 +6,6 @@ FILES: dict[str, str] = {}  # path → reason
 MAX_EXCEPTIONS = 5
 
 FOLDERS: dict[str, str] = {  # path → reason; a folder that has become small leaves this list
-    "python/shardwise": "jit, its stages, reports and interoperability: to be split by theme",
     "tests/conformance/fuzz/corpus": "a file for each text that a reader once took wrongly; every such bug adds one",
 }
 

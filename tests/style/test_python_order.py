@@ -20,20 +20,14 @@ FOLDER = ROOT / "python" / PACKAGE
 # From the ground up: a module imports only what stands before it, in its own line or in a line above. A package is one
 # entry; inside a package the files must not form a circle. Imports under `if TYPE_CHECKING:` are below.
 LAYERS = {
-    "the process, and the user's source": ["_blas", "_sources", "traceback_filtering", "call_sites", "draw_sites"],
+    "the process": ["_blas", "traceback_filtering"],
     "errors, and tables that later modules fill": ["errors", "implementations", "foreign"],
-    "reports, as plain data": [
-        "dtypes", "tables", "collective_rows", "ledger_groups", "reports", "axis_paths", "explanations", "promotions",
-        "viz",
-    ],
+    "the user's source, and errors that quote it": ["dtypes", "user_code"],
+    "reports, as plain data": ["reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
     "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment"],
-    "trees of arrays": [
-        "tree_registry", "tree_differences", "trees", "tree", "argument_names", "unpartitioned", "finite_differences",
-    ],
-    "tracing, and the errors of traced values": [
-        "foreign_names", "static_arguments", "library_calls", "advice", "methods", "debug_prints", "tracing",
-    ],
+    "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
+    "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
     "compiled functions": ["stages", "jit"],
@@ -43,7 +37,7 @@ LAYERS = {
 }  # fmt: skip
 # The types that a module names in annotations though their module stands after it.
 TYPES_FROM_ABOVE = {
-    "static_arguments": {"tracing"}, "library_calls": {"tracing"}, "advice": {"tracing"},
+    "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},
     "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"},
 }  # fmt: skip
 ORDER = list(chain.from_iterable(LAYERS.values()))

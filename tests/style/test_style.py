@@ -183,6 +183,6 @@ def test_every_op_has_a_doc_line_and_a_reason_where_it_has_no_gradient() -> None
     from shardwise import _core
 
     ops = _core.ir.all_ops()
-    assert len({op["name"] for op in ops}) == len(ops)
-    assert [op["name"] for op in ops if not op["doc"].endswith(".")] == []
-    assert [op["name"] for op in ops if op["differentiable"] == bool(op["no_vjp_reason"]) and op["runnable"]] == []
+    assert len({op.name for op in ops}) == len(ops)
+    assert [op.name for op in ops if not op.doc.endswith(".")] == []
+    assert [op.name for op in ops if op.differentiable == bool(op.no_vjp_reason) and op.runnable] == []

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
@@ -6,6 +13,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/mesh/mesh_json.h"
+#include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
 
@@ -16,38 +24,44 @@ namespace {
 
 using PyMesh = std::shared_ptr<Mesh>;
 
-// "x", or ("x", pre, size); a full axis may be given either way.
-AxisRef axis_from_python(const Mesh& mesh, py::handle axis) {
-  if (py::isinstance<py::str>(axis)) return resolve(mesh, RawAxisRef{axis.cast<std::string>(), {}});
-  const auto [name, pre, size] = axis.cast<std::tuple<std::string, int64_t, int64_t>>();
+using AxisRow = std::tuple<std::string, int64_t, int64_t>;                                  // name, pre, size
+using DimRow = std::tuple<std::vector<AxisRow>, bool, std::optional<int64_t>>;              // axes, open, priority
+using PlacedDimRow = std::pair<std::vector<AxisRow>, int64_t>;                              // axes, block
+using SliceTuple = py::typing::Tuple<py::typing::Tuple<py::int_, py::int_>, py::ellipsis>;  // (start, size) per dim
+
+// Axes from Python: "x", or ("x", pre, size); a full axis may be given either way.
+using AxisLike = std::variant<std::string, AxisRow>;
+using AxesLike = std::vector<AxisLike>;
+using DimLike = std::tuple<AxesLike, bool, std::optional<int64_t>>;
+
+AxisRef axis_from_python(const Mesh& mesh, const AxisLike& axis) {
+  if (const auto* name = std::get_if<std::string>(&axis)) return resolve(mesh, RawAxisRef{*name, {}});
+  const auto& [name, pre, size] = std::get<AxisRow>(axis);
   const auto position = mesh.find_axis(name);
   if (position && pre == 1 && size == mesh.axis_size(*position)) return full_axis(mesh, *position);
   return resolve(mesh, RawAxisRef{name, std::make_pair(pre, size)});
 }
 
-AxisList axes_from_python(const Mesh& mesh, py::handle axes) {
+AxisList axes_from_python(const Mesh& mesh, const AxesLike& axes) {
   AxisList list;
-  for (py::handle axis : axes) list.push_back(axis_from_python(mesh, axis));
+  for (const AxisLike& axis : axes) list.push_back(axis_from_python(mesh, axis));
   return list;
 }
 
-py::list axes_to_python(const Mesh& mesh, AxisSpan axes) {
-  py::list list;
-  for (const AxisRef& ref : axes) list.append(py::make_tuple(mesh.axis_name(ref.axis), ref.pre, ref.size));
+AxisRow axis_to_python(const Mesh& mesh, const AxisRef& ref) { return {mesh.axis_name(ref.axis), ref.pre, ref.size}; }
+
+std::vector<AxisRow> axes_to_python(const Mesh& mesh, AxisSpan axes) {
+  std::vector<AxisRow> list;
+  for (const AxisRef& ref : axes) list.push_back(axis_to_python(mesh, ref));
   return list;
 }
 
-TensorSharding make_sharding(const PyMesh& mesh, py::handle dims, py::handle replicated, py::handle unreduced,
-                             const std::string& reducer) {
+TensorSharding make_sharding(const PyMesh& mesh, const std::vector<DimLike>& dims, const AxesLike& replicated,
+                             const AxesLike& unreduced, const std::string& reducer) {
   TensorSharding sharding;
   sharding.mesh = mesh;
-  for (py::handle dim : dims) {
-    const auto parts = dim.cast<py::tuple>();
-    DimSharding entry;
-    entry.axes = axes_from_python(*mesh, parts[0]);
-    entry.open = parts[1].cast<bool>();
-    entry.priority = parts[2].cast<std::optional<int64_t>>();
-    sharding.dims.push_back(std::move(entry));
+  for (const auto& [axes, open, priority] : dims) {
+    sharding.dims.push_back({axes_from_python(*mesh, axes), open, priority});
   }
   sharding.replicated = sort_and_merge(axes_from_python(*mesh, replicated));
   sharding.unreduced = sort_and_merge(axes_from_python(*mesh, unreduced));
@@ -65,39 +79,48 @@ TensorSharding parse_any_sharding(const PyMesh& mesh, const std::string& text) {
   return parse_sharding(text, [&](std::string_view name) -> MeshPtr { return name == mesh->name() ? mesh : nullptr; });
 }
 
-py::tuple slice_tuple(const LocalSlice& slice) {
-  py::tuple dims(slice.start.size());
+SliceTuple slice_tuple(const LocalSlice& slice) {
+  SliceTuple dims(slice.start.size());
   for (size_t d = 0; d < slice.start.size(); ++d) dims[d] = py::make_tuple(slice.start[d], slice.size[d]);
   return dims;
 }
 
-py::list dims_to_python(const TensorSharding& sharding) {
-  py::list dims;
+std::vector<DimRow> dims_to_python(const TensorSharding& sharding) {
+  std::vector<DimRow> dims;
   for (const DimSharding& dim : sharding.dims) {
-    dims.append(py::make_tuple(axes_to_python(*sharding.mesh, dim.axes), dim.open, dim.priority));
+    dims.emplace_back(axes_to_python(*sharding.mesh, dim.axes), dim.open, dim.priority);
   }
   return dims;
 }
 
-py::object optional_axis(const Mesh& mesh, const std::optional<AxisRef>& ref) {
-  if (!ref) return py::none();
-  return py::make_tuple(mesh.axis_name(ref->axis), ref->pre, ref->size);
+std::vector<PlacedDimRow> placed_dims_to_python(const Placement& placement) {
+  std::vector<PlacedDimRow> dims;
+  for (const DimPlacement& dim : placement.dims)
+    dims.emplace_back(axes_to_python(*placement.mesh, dim.axes), dim.block);
+  return dims;
+}
+
+using AlgebraResult = std::variant<std::monostate, bool, AxisRow, std::vector<AxisRow>>;
+
+AlgebraResult optional_axis(const Mesh& mesh, const std::optional<AxisRef>& ref) {
+  if (!ref) return std::monostate();
+  return axis_to_python(mesh, *ref);
 }
 
 // The sub-axis algebra by name, for tests that compare it with explicit coordinates.
-py::object algebra(const Mesh& mesh, const std::string& op, py::handle lhs, py::handle rhs) {
+AlgebraResult algebra(const Mesh& mesh, const std::string& op, const AxesLike& lhs, const AxesLike& rhs) {
   const AxisList a = axes_from_python(mesh, lhs), b = axes_from_python(mesh, rhs);
   if (op == "difference") return axes_to_python(mesh, difference(a, b));
   if (op == "truncate_at_overlap") return axes_to_python(mesh, truncate_at_overlap(a, b));
   if (op == "sort_and_merge") return axes_to_python(mesh, sort_and_merge(a));
-  if (op == "is_prefix_of") return py::cast(is_prefix_of(a, b));
+  if (op == "is_prefix_of") return is_prefix_of(a, b);
   if (op == "greatest_common_prefix") return axes_to_python(mesh, greatest_common_prefix(AxisSpan(a), AxisSpan(b)));
   if (a.size() != 1 || b.size() != 1) fail<ShardingError>(op, "takes one axis on each side");
-  if (op == "contains") return py::cast(contains(a[0], b[0]));
-  if (op == "overlaps") return py::cast(overlaps(a[0], b[0]));
-  if (op == "prefix_of") return py::cast(prefix_of(a[0], b[0]));
-  if (op == "suffix_of") return py::cast(suffix_of(a[0], b[0]));
-  if (op == "can_coexist") return py::cast(can_coexist(a[0], b[0]));
+  if (op == "contains") return contains(a[0], b[0]);
+  if (op == "overlaps") return overlaps(a[0], b[0]);
+  if (op == "prefix_of") return prefix_of(a[0], b[0]);
+  if (op == "suffix_of") return suffix_of(a[0], b[0]);
+  if (op == "can_coexist") return can_coexist(a[0], b[0]);
   if (op == "overlap") return optional_axis(mesh, overlap(a[0], b[0]));
   if (op == "prefix_without_overlap") return optional_axis(mesh, prefix_without_overlap(a[0], b[0]));
   if (op == "suffix_without_overlap") return optional_axis(mesh, suffix_without_overlap(a[0], b[0]));
@@ -115,13 +138,13 @@ void bind_mesh_class(py::module_& module) {
       .def_property_readonly("name", &Mesh::name)
       .def_property_readonly("axis_names",
                              [](const Mesh& mesh) {
-                               py::tuple names(mesh.axes().size());
+                               py::typing::Tuple<py::str, py::ellipsis> names(mesh.axes().size());
                                for (size_t i = 0; i < names.size(); ++i) names[i] = mesh.axes()[i].name;
                                return names;
                              })
       .def_property_readonly("axis_sizes",
                              [](const Mesh& mesh) {
-                               py::tuple sizes(mesh.axes().size());
+                               ShapeTuple sizes(mesh.axes().size());
                                for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = mesh.axes()[i].size;
                                return sizes;
                              })
@@ -134,15 +157,15 @@ void bind_mesh_class(py::module_& module) {
       .def("to_json", &mesh_to_json)
       .def_static("from_json", [](const std::string& json) { return std::make_shared<Mesh>(mesh_from_json(json)); })
       .def("__eq__", [](const Mesh& mesh, const Mesh& other) { return mesh == other; })
-      .def("__eq__", [](const Mesh&, py::handle) { return false; })
+      .def("__eq__", [](const Mesh&, const py::object&) { return false; })
       .def("__hash__", &Mesh::hash)
       .def("__repr__", &Mesh::text);
 }
 
 void bind_sharding_class(py::module_& module) {
   py::class_<TensorSharding>(module, "Sharding")
-      .def_static("make", &make_sharding, py::arg("mesh"), py::arg("dims"), py::arg("replicated") = py::list(),
-                  py::arg("unreduced") = py::list(), py::arg("reducer") = "")
+      .def_static("make", &make_sharding, py::arg("mesh"), py::arg("dims"), py::arg("replicated") = AxesLike(),
+                  py::arg("unreduced") = AxesLike(), py::arg("reducer") = "")
       .def_static("parse", &parse_any_sharding)
       .def_static("replicated",
                   [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::fully_replicated(mesh, ndim); })
@@ -155,26 +178,43 @@ void bind_sharding_class(py::module_& module) {
                              [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.replicated); })
       .def_property_readonly("unreduced", [](const TensorSharding& s) { return axes_to_python(*s.mesh, s.unreduced); })
       .def_property_readonly("reducer", [](const TensorSharding& s) { return std::string(name(s.pending_reducer())); })
-      .def("verify", [](const TensorSharding& s, py::handle shape) { verify(s, shape_from_python(shape)); })
+      .def("verify", [](const TensorSharding& s, const ShapeLike& shape) { verify(s, shape_from_python(shape)); })
       .def("verify_divisible",
-           [](const TensorSharding& s, py::handle shape) { verify_divisible(s, shape_from_python(shape)); })
+           [](const TensorSharding& s, const ShapeLike& shape) { verify_divisible(s, shape_from_python(shape)); })
       .def("text", [](const TensorSharding& s) { return bare_text(s); })
       .def("dims_text", [](const TensorSharding& s) { return short_text(s); })
       .def("local_shape", [](const TensorSharding& s,
-                             py::handle shape) { return shape_tuple(local_shape(s, shape_from_python(shape))); })
-      .def("slices",
-           [](const TensorSharding& s, py::handle shape) {
-             py::list all;
-             for (const LocalSlice& slice : slices(s, shape_from_python(shape))) all.append(slice_tuple(slice));
-             return all;
-           })
-      .def("slice_of", [](const TensorSharding& s, py::handle shape,
+                             const ShapeLike& shape) { return shape_tuple(local_shape(s, shape_from_python(shape))); })
+      .def(
+          "slices",
+          [](const TensorSharding& s, const ShapeLike& shape) {
+            std::vector<SliceTuple> all;
+            for (const LocalSlice& slice : slices(s, shape_from_python(shape))) all.push_back(slice_tuple(slice));
+            return all;
+          },
+          py::arg("shape"))
+      .def("slice_of", [](const TensorSharding& s, const ShapeLike& shape,
                           int64_t logical) { return slice_tuple(slice_of(s, shape_from_python(shape), logical)); })
       .def("to_json", &sharding_to_json)
       .def("__eq__", [](const TensorSharding& a, const TensorSharding& b) { return a == b; })
-      .def("__eq__", [](const TensorSharding&, py::handle) { return false; })
+      .def("__eq__", [](const TensorSharding&, const py::object&) { return false; })
       .def("__hash__", [](const TensorSharding& s) { return hash_value(s); })
       .def("__repr__", [](const TensorSharding& s) { return bare_text(s); });
+}
+
+void bind_placement_class(py::module_& module) {
+  py::class_<Placement>(module, "Placement")
+      .def_property_readonly("mesh", [](const Placement& p) { return std::const_pointer_cast<Mesh>(p.mesh); })
+      .def_property_readonly("ndim", &Placement::ndim)
+      .def_property_readonly("dims", &placed_dims_to_python)
+      .def_property_readonly("unreduced", [](const Placement& p) { return axes_to_python(*p.mesh, p.unreduced); })
+      .def_property_readonly("reducer", [](const Placement& p) { return std::string(name(p.reducer)); })
+      .def_property_readonly("local_shape", [](const Placement& p) { return shape_tuple(p.local_shape()); })
+      .def_property_readonly("sharding", [](const Placement& p) { return sharding_of(p); })
+      .def("__eq__", [](const Placement& a, const Placement& b) { return a == b; })
+      .def("__eq__", [](const Placement&, const py::object&) { return false; })
+      .def("__hash__", [](const Placement& p) { return hash_value(p); })
+      .def("__repr__", [](const Placement& p) { return text(p); });
 }
 
 }  // namespace
@@ -182,7 +222,8 @@ void bind_sharding_class(py::module_& module) {
 void bind_mesh(py::module_& module) {
   bind_mesh_class(module);
   bind_sharding_class(module);
-  module.def("algebra", &algebra);
+  bind_placement_class(module);
+  module.def("algebra", &algebra, py::arg("mesh"), py::arg("op"), py::arg("lhs"), py::arg("rhs"));
   module.attr("MOST_DEVICES_TO_RUN") = Mesh::kMostDevicesToRun;
 }
 

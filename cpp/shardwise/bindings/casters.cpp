@@ -69,8 +69,8 @@ py::array to_numpy(const NdArray& array) {
   return result;
 }
 
-py::tuple shape_tuple(DimSpan shape) {
-  py::tuple result(shape.size());
+ShapeTuple shape_tuple(DimSpan shape) {
+  ShapeTuple result(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
   return result;
 }
@@ -92,10 +92,6 @@ Dims shape_from_python(py::handle shape) {
     if (size < 0) fail<ShapeError>("shape", "sizes must not be negative", std::to_string(size));
   }
   return dims;
-}
-
-py::tuple type_tuple(const TensorType& type) {
-  return py::make_tuple(shape_tuple(type.shape), std::string(numpy_name(type.dtype)));
 }
 
 }  // namespace shardwise

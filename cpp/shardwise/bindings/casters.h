@@ -5,11 +5,15 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/typing.h>
 
 #include "shardwise/base/ndarray.h"
-#include "shardwise/ir/type.h"
 
 namespace shardwise {
+
+// The types that stubs show: a shape that Python gets, and one that it passes.
+using ShapeTuple = pybind11::typing::Tuple<pybind11::int_, pybind11::ellipsis>;
+using ShapeLike = pybind11::typing::Iterable<pybind11::int_>;
 
 DType dtype_from_python(std::string_view name);  // NumPy's name; DTypeError for another
 pybind11::object numpy_dtype_object(DType dtype);
@@ -21,8 +25,7 @@ pybind11::array to_numpy(const NdArray& array);
 
 // ShapeError, for `what`, for what is no integer or needs more than 64 bits.
 int64_t integer_from_python(std::string_view what, pybind11::handle value);
-pybind11::tuple shape_tuple(DimSpan shape);
+ShapeTuple shape_tuple(DimSpan shape);
 Dims shape_from_python(pybind11::handle shape);
-pybind11::tuple type_tuple(const TensorType& type);  // (shape, NumPy dtype name)
 
 }  // namespace shardwise

@@ -62,7 +62,7 @@ UserFrame nearest_user_frame() {
 }
 
 ResolvedSource resolve_in_python(py::handle code, int offset) {
-  const auto found = py::module_::import("shardwise._sources")
+  const auto found = py::module_::import("shardwise.user_code.sources")
                          .attr("resolve")(code, offset)
                          .cast<std::tuple<std::string, int, int, std::string>>();
   const auto& [file, line, column, variable] = found;

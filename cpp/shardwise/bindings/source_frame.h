@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The user's place in Python code. Recording an op stores the nearest frame's code object and bytecode offset; file,
-// line and variable are resolved by shardwise._sources when somebody asks.
+// line and variable are resolved by shardwise.user_code.sources when somebody asks.
 #pragma once
 
 #include <string>

@@ -5,16 +5,12 @@ Meshes, axes, shardings
 from __future__ import annotations
 import collections.abc
 import typing
-__all__: list[str] = ['MOST_DEVICES_TO_RUN', 'Mesh', 'Sharding', 'algebra']
+__all__: list[str] = ['MOST_DEVICES_TO_RUN', 'Mesh', 'Placement', 'Sharding', 'algebra']
 class Mesh:
     @staticmethod
     def from_json(arg0: str) -> Mesh:
         ...
-    @typing.overload
-    def __eq__(self, arg0: Mesh) -> bool:
-        ...
-    @typing.overload
-    def __eq__(self, arg0: typing.Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         ...
     def __hash__(self) -> int:
         ...
@@ -33,13 +29,13 @@ class Mesh:
     def to_json(self) -> str:
         ...
     @property
-    def axis_names(self) -> tuple[typing.Any, ...]:
+    def axis_names(self) -> tuple[str, ...]:
         ...
     @property
-    def axis_sizes(self) -> tuple[typing.Any, ...]:
+    def axis_sizes(self) -> tuple[int, ...]:
         ...
     @property
-    def device_ids(self) -> tuple[typing.Any, ...]:
+    def device_ids(self) -> tuple[int, ...]:
         ...
     @property
     def name(self) -> str:
@@ -52,7 +48,7 @@ class Sharding:
     def from_json(arg0: str) -> Sharding:
         ...
     @staticmethod
-    def make(mesh: Mesh, dims: typing.Any, replicated: typing.Any = [], unreduced: typing.Any = [], reducer: str = '') -> Sharding:
+    def make(mesh: Mesh, dims: collections.abc.Sequence[tuple[collections.abc.Sequence[str | tuple[str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], bool, typing.SupportsInt | typing.SupportsIndex | None]], replicated: collections.abc.Sequence[str | tuple[str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], unreduced: collections.abc.Sequence[str | tuple[str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]] = [], reducer: str = '') -> Sharding:
         ...
     @staticmethod
     def open(arg0: Mesh, arg1: typing.SupportsInt | typing.SupportsIndex) -> Sharding:
@@ -63,11 +59,7 @@ class Sharding:
     @staticmethod
     def replicated(arg0: Mesh, arg1: typing.SupportsInt | typing.SupportsIndex) -> Sharding:
         ...
-    @typing.overload
-    def __eq__(self, arg0: Sharding) -> bool:
-        ...
-    @typing.overload
-    def __eq__(self, arg0: typing.Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         ...
     def __hash__(self) -> int:
         ...
@@ -75,22 +67,22 @@ class Sharding:
         ...
     def dims_text(self) -> str:
         ...
-    def local_shape(self, arg0: typing.Any) -> tuple[typing.Any, ...]:
+    def local_shape(self, arg0: collections.abc.Iterable[int]) -> tuple[int, ...]:
         ...
-    def slice_of(self, arg0: typing.Any, arg1: typing.SupportsInt | typing.SupportsIndex) -> tuple[typing.Any, ...]:
+    def slice_of(self, arg0: collections.abc.Iterable[int], arg1: typing.SupportsInt | typing.SupportsIndex) -> tuple[tuple[int, int], ...]:
         ...
-    def slices(self, arg0: typing.Any) -> list[typing.Any]:
+    def slices(self, shape: collections.abc.Iterable[int]) -> list[tuple[tuple[int, int], ...]]:
         ...
     def text(self) -> str:
         ...
     def to_json(self) -> str:
         ...
-    def verify(self, arg0: typing.Any) -> None:
+    def verify(self, arg0: collections.abc.Iterable[int]) -> None:
         ...
-    def verify_divisible(self, arg0: typing.Any) -> None:
+    def verify_divisible(self, arg0: collections.abc.Iterable[int]) -> None:
         ...
     @property
-    def dims(self) -> list[typing.Any]:
+    def dims(self) -> list[tuple[list[tuple[str, int, int]], bool, int | None]]:
         ...
     @property
     def mesh(self) -> Mesh:
@@ -102,11 +94,39 @@ class Sharding:
     def reducer(self) -> str:
         ...
     @property
-    def replicated_axes(self) -> list[typing.Any]:
+    def replicated_axes(self) -> list[tuple[str, int, int]]:
         ...
     @property
-    def unreduced(self) -> list[typing.Any]:
+    def unreduced(self) -> list[tuple[str, int, int]]:
         ...
-def algebra(arg0: Mesh, arg1: str, arg2: typing.Any, arg3: typing.Any) -> typing.Any:
+class Placement:
+    def __eq__(self, other: object) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __repr__(self) -> str:
+        ...
+    @property
+    def dims(self) -> list[tuple[list[tuple[str, int, int]], int]]:
+        ...
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        ...
+    @property
+    def mesh(self) -> Mesh:
+        ...
+    @property
+    def ndim(self) -> int:
+        ...
+    @property
+    def reducer(self) -> str:
+        ...
+    @property
+    def sharding(self) -> Sharding:
+        ...
+    @property
+    def unreduced(self) -> list[tuple[str, int, int]]:
+        ...
+def algebra(mesh: Mesh, op: str, lhs: collections.abc.Sequence[str | tuple[str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]], rhs: collections.abc.Sequence[str | tuple[str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> None | bool | tuple[str, int, int] | list[tuple[str, int, int]]:
     ...
 MOST_DEVICES_TO_RUN: int = 1048576

@@ -27,7 +27,7 @@ class ShardedArray:
     def nbytes_local(self) -> int:
         ...
     @property
-    def shape(self) -> tuple[typing.Any, ...]:
+    def shape(self) -> tuple[int, ...]:
         ...
     @property
     def sharding(self) -> shardwise._core.mesh.Sharding:

@@ -20,7 +20,7 @@ from ..dtypes import is_float
 from ..errors import DTypeError, Error, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
 from ..tracing import Tracer
-from ..tree_differences import difference
+from ..trees.differences import difference
 from ..trees import flatten, leaf_names
 
 __all__ = [

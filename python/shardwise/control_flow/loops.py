@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_names import names_of_leaves
+from ..trees.argument_names import names_of_leaves
 from ..errors import DTypeError, ShapeError, described, message
 from ..numpy._primitives import compare, operand
 from ..numpy._promote import is_integer, is_weak, result_dtype

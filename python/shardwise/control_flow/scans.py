@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_names import names_of_leaves
+from ..trees.argument_names import names_of_leaves
 from ..errors import ShapeError, described, message
 from ..numpy._primitives import static_integer
 from ..traceback_filtering import entry_point

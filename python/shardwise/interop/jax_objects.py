@@ -18,7 +18,7 @@ __all__ = ["native_of_jax", "node_of_jax"]
 
 
 def native_of_jax(x: Any) -> Any:
-    """An object of JAX as Shardwise's; objects without a counterpart unchanged.
+    """Convert a JAX object to Shardwise's. Objects without a counterpart are returned unchanged.
 
     Raises:
         ShardingError: a spec with reduced axes, which a :class:`PartitionSpec` cannot have.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of a jitted function, and the keys by which a call finds its program."""
+"""The compiled programs of a jitted function, and their cache keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..layouts import current_layout
 from ..mesh import Mesh
 from ..stages import Program
 from ..tracing import Tracer, refuse_escaped
-from ..tree_registry import typed
+from ..trees.registry import typed
 from .call import NO_STATIC, Call
 
 __all__ = ["ProgramCache", "static_leaf_key"]
 
 
 class ProgramCache:
-    """The compiled programs of one function, by everything of a call that they depend on."""
+    """The compiled programs of one function, keyed by all properties of a call that a program depends on."""
 
     __slots__ = ("_programs",)
 
@@ -30,7 +30,7 @@ class ProgramCache:
         self._programs: dict[Any, Program] = {}
 
     def program(self, call: Call, mesh: Mesh | None, compiled: Callable[[Call, Mesh | None], Program]) -> Program:
-        """The program for a call; ``compiled`` makes one that is not known.
+        """The program for a call; ``compiled`` compiles it on a cache miss.
 
         Raises:
             TypeError: a static argument is not hashable.

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..argument_names import parameter_names
 from ..trees import flatten, leaf_names, unflatten
+from ..trees.argument_names import parameter_names
 from .options import Arguments
 
 __all__ = ["NO_STATIC", "Call"]

@@ -20,7 +20,7 @@ from .function import JitFunction
 __all__ = ["eager_call"]
 
 _eager_cache: dict[Any, JitFunction] = {}
-_needs_values: set[Any] = set()  # calls whose small integer Arrays, an axis or a size, must be values
+_needs_values: set[Any] = set()  # calls whose small integer Arrays (an axis, a size) must be known values
 _MAX_EAGER_PROGRAMS = 4096
 _MAX_STATIC_ELEMENTS = 16
 
@@ -40,7 +40,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
         is_traced = any(isinstance(leaf, Tracer) for leaf in lifted)
-        # Without a tracer among the arguments the Array was like=, which asks for a traced result.
+        # Without a traced argument, the Array was like=, which requests a traced result.
         return (function if is_traced else FUNCTIONS[function])(*call_args, **call_kwargs)
     if unpartitioned_mesh() is not None:
         return function(*as_numpy(args), **as_numpy(kwargs))
@@ -69,13 +69,13 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _run_with_small_integers(
     function: Any, leaves: list[Any], tree: Any, is_argument: list[bool], is_small: list[bool]
 ) -> Any:
-    """Run a call with small integer Arrays: as arguments where it may, else as values, which are known here."""
+    """Run a call with small integer Arrays: as arguments if possible, otherwise as known values."""
     key = (*_program_key(function, leaves, tree, is_argument), tuple(is_small))
     if key not in _needs_values:
         try:
             return _run(function, leaves, tree, is_argument)
         except TracerConversionError:  # an axis, a size or a shift
-            if is_small == is_argument:  # no array would be left
+            if is_small == is_argument:  # no array argument would remain
                 raise
     values = [np.asarray(leaf)[()] if small else leaf for leaf, small in zip(leaves, is_small)]
     result = _run(function, values, tree, [_is_eager_argument(leaf) for leaf in values])
@@ -101,7 +101,7 @@ def _program_key(function: Any, leaves: list[Any], tree: Any, is_argument: list[
 
 
 def _program(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool]) -> JitFunction:
-    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]  # keeps no argument alive
+    rest = [None if argument else leaf for leaf, argument in zip(leaves, is_argument)]  # does not keep arguments alive
 
     def run(*tracers: Any) -> Any:
         values = iter(tracers)
@@ -116,7 +116,7 @@ def _program(function: Any, leaves: list[Any], tree: Any, is_argument: list[bool
 
 def _is_eager_argument(leaf: Any) -> bool:
     if isinstance(leaf, (np.ndarray, np.generic)):
-        # A small integer may be an axis, a size or an index, which must be known while recording.
+        # A small integer may be an axis, a size or an index, which must be known during tracing.
         return leaf.size > _MAX_STATIC_ELEMENTS or leaf.dtype.kind not in "iu"
     return isinstance(leaf, Array)
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Python function to a program for N devices, in JAX's stages: ``trace``, ``lower``, ``compile``, call."""
+"""``jit`` compiles a Python function to a program for N devices, in JAX's stages: ``trace``, ``lower``, ``compile``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
+from inspect import unwrap
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,7 +15,7 @@ from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
 from ..op_rules import ShardingRule
-from ..propagation_options import Strategy, options_among
+from ..propagation_options import Strategy
 from ..sharding import UNSPECIFIED, sharding_on
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
@@ -23,7 +24,7 @@ from ..trees import flatten, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .cache import ProgramCache
 from .call import Call
-from .options import UNSPECIFIED_OPTIONS, JitOptions, checked_jit_options
+from .options import JitOptions, checked_jit_options
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def jit(
             memory. Any later use of them is an error. The run does not write in place, so the result needs memory of
             its own. NumPy arrays are not affected. Ignored in nested jitted functions, as in JAX.
         donate_argnames: the same for keyword arguments.
-        strategy: how propagation settles conflicts. With ``"aggressive"``, the default, each tensor takes the axes that
-            it can; with ``"basic"``, it takes only axes on which all tensors of an op agree.
+        strategy: how propagation resolves conflicts. With ``"aggressive"``, the default, each tensor takes the axes
+            that it can; with ``"basic"``, it takes only axes on which all tensors of an op agree.
         conservative: propagate whole axes only, and nothing along dims whose elements move.
         strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
         sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:
@@ -88,20 +89,14 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    given: Any = {
-        "mesh": mesh,
-        "in_shardings": in_shardings,
-        "out_shardings": out_shardings,
-        "static_argnums": static_argnums,
-        "static_argnames": static_argnames,
-        "donate_argnums": donate_argnums,
-        "donate_argnames": donate_argnames,
-        "sharding_rules": sharding_rules,
-        **options_among(locals()),
-    }
+    given: Any = {name: value for name, value in locals().items() if name != "fun"}
     if fun is None:
         return lambda f: JitFunction(f, **given)
     return JitFunction(fun, **given)
+
+
+# The signature of jit is the only place with the defaults.
+_DEFAULTS: JitOptions = unwrap(jit).__kwdefaults__
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -133,7 +128,7 @@ class JitFunction:
     def __init__(
         self, fun: Callable[..., Any], user_call: UserCall | None = None, **options: Unpack[JitOptions]
     ) -> None:
-        given: JitOptions = {**UNSPECIFIED_OPTIONS, **options}
+        given: JitOptions = {**_DEFAULTS, **options}
         if not callable(fun):
             raise TypeError(message("jit", "takes a function", repr(fun)))
         self._fun = fun
@@ -161,7 +156,7 @@ class JitFunction:
             leave_call()
 
     def _run_outside(self, args: tuple[Any, ...]) -> Any:
-        """``__call__`` for a caller that is an entry point, outside of tracing and of the unpartitioned reference."""
+        """``__call__`` without its checks, for entry points outside of tracing and of the unpartitioned reference."""
         call = self._call(args, {})
         return self._program(call)._call_flat(call.leaves)
 
@@ -232,7 +227,7 @@ class JitFunction:
         return unflatten(tree, constrained(trace, leaves, wanted, "out_shardings"))
 
     def _check_propagated_alike(self, trace: Trace) -> None:
-        """A program is propagated in one way: a nested function may ask for no other."""
+        """Raise ShardingError if the options of propagation differ from those of the whole program."""
         for name, whole in trace.propagation.items():
             own = self.stated_options.get(name, whole)
             if own != whole:

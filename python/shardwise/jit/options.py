@@ -20,7 +20,6 @@ from ..sharding import UNSPECIFIED, NamedSharding
 from ..trees import flatten, native_specs
 
 __all__ = [
-    "UNSPECIFIED_OPTIONS",
     "Arguments",
     "CheckedOptions",
     "JitOptions",
@@ -49,19 +48,6 @@ class Arguments(NamedTuple):
     names: set[str]
 
 
-UNSPECIFIED_OPTIONS: Any = {
-    "mesh": None,
-    "in_shardings": UNSPECIFIED,
-    "out_shardings": UNSPECIFIED,
-    "static_argnums": (),
-    "static_argnames": (),
-    "donate_argnums": (),
-    "donate_argnames": (),
-    "sharding_rules": None,
-    **dict.fromkeys(PropagationKeywords.__annotations__),
-}
-
-
 @dataclass(frozen=True)
 class CheckedOptions:
     """The options of one jit, checked.
@@ -72,7 +58,7 @@ class CheckedOptions:
         meshes: the meshes that the options name; they must be one.
         static, donated: positions and names of arguments.
         propagation, rules: how the program is propagated.
-        stated: the options that a program around the function must not contradict: those that the user specified.
+        stated: the options that the user specified. An enclosing program must have equal ones.
     """
 
     mesh: Mesh | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Python function to a recorded program: one call of a jitted function is traced."""
+"""Traces one call of a jitted function into a program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..argument_names import display_name
 from ..array import ShapeDtypeStruct
 from ..array_leaves import as_weak, aval_of, lifted_results
 from ..errors import MeshError, ShardingError, composed, message
@@ -17,6 +16,7 @@ from ..sharding import NamedSharding, sharding_on
 from ..stages import Traced
 from ..tracing import Trace, Tracer, UserCall, recording
 from ..trees import leaf_names, specs_per_leaf, unflatten
+from ..trees.argument_names import display_name
 from .call import Call
 from .options import CheckedOptions
 
@@ -67,7 +67,7 @@ class Recorder:
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
-        mesh = trace.mesh  # one that was not known before is that of the first annotation
+        mesh = trace.mesh  # by now, the mesh of the first annotation if none was given
         if mesh is None:
             raise self._no_mesh()
         printed = [value for call in trace.prints for value in call.values]
@@ -80,7 +80,8 @@ class Recorder:
         limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
         donation = (display_name(self.fun), call.leaves_of(self.options.donated))
         trees = (call.tree, avals, names, out_tree)
-        traced = Traced(module, self.options.propagation, mesh, *trees, trace.hoisted, limits, donation, trace.prints)
+        hoisted = trace.hoisted.arrays
+        traced = Traced(module, self.options.propagation, mesh, *trees, hoisted, limits, donation, trace.prints)
         for op, rule in self.options.rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that are called outside :func:`shardwise.jit`: each call runs as a cached program of its own."""
+"""Runs transforms outside of :func:`shardwise.jit`: each call is a cached program of its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from ..argument_names import names_of_leaves
 from ..mesh import Mesh
 from ..tracing import UserCall
 from ..trees import flatten, leaf_names, unflatten
+from ..trees.argument_names import names_of_leaves
 from ..unpartitioned import unpartitioned_mesh
 from .cache import static_leaf_key
 from .function import JitFunction
@@ -28,7 +28,7 @@ def run_as_program(
     kwargs: dict[str, Any],
     mesh: Mesh | None = None,
 ) -> Any:
-    """Run ``function``, a transform of ``fun`` that is called outside :func:`jit`, as a program of its own.
+    """Run ``function``, a transform of ``fun``, as a program of its own.
 
     The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
     arguments are static.

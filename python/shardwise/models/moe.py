@@ -114,7 +114,7 @@ def top_gating(gates: Any, config: MoEConfig, random: Any = None) -> Gating:
 
 
 def _gating(gates: Any, choices: list[_Choice], capacity: int, aux: Any) -> Gating:
-    """Masks and weights of the choices (lines 9 and 20), and what became of the tokens."""
+    """Masks and weights of the choices (lines 9 and 20), and statistics of the tokens."""
     sent = [choice.mask & choice.kept[..., None] for choice in choices]
     slots = [
         tokens[..., None] & one_hot(choice.place, capacity)[:, :, None, :] for tokens, choice in zip(sent, choices)

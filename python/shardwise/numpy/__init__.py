@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's functions on traced values, composed of StableHLO ops.
 
-Meaning, result dtypes, broadcasting and axis rules are NumPy's. ``np.tanh(x)`` on a tracer arrives here through NumPy's
-own protocols; ``shardwise.numpy.tanh`` is the same function. Other functions raise UnsupportedError, which names
-what to write instead.
+Semantics, result dtypes, broadcasting and axis rules are NumPy's. NumPy's own protocols dispatch ``np.tanh(x)`` on a
+tracer to this package; ``shardwise.numpy.tanh`` is the same function. Other functions raise UnsupportedError, whose
+message names the code to write instead.
 
 >>> import shardwise.numpy as snp
 >>> snp.sum([1, 2, 3])
@@ -134,7 +134,7 @@ __all__ = [
     *sorted({*_names, "astype"}),
 ]
 
-if not TYPE_CHECKING:  # a type checker would take every name for known
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept every name
 
     def __getattr__(name: str) -> NoReturn:
         raise missing_name(name, __all__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed shorthands for the StableHLO ops that NumPy's functions are composed of. They check nothing.
+"""Typed builders of the StableHLO ops that implement NumPy's functions. They do not check their arguments.
 
 broadcast(x, (4, 3))      %1 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<3xf32>) -> tensor<4x3xf32>
 """
@@ -75,7 +75,7 @@ def splat(trace: Trace, value: Any, shape: Shape, dtype: DType) -> Tracer:
         raise OverflowError(message("constant", f"a number must fit {dtype.name}", value, str(error))) from None
     try:
         array = np.ndarray(shape, dtype, element, 0, (0,) * len(shape))
-    except ValueError:  # NumPy counts the elements, although one is in memory
+    except ValueError:  # NumPy limits the number of elements, although only one is stored
         got = f"{dtype.name}{list(shape)}"
         raise ShapeError(
             message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape")
@@ -124,7 +124,7 @@ def bitcast(x: Tracer, dtype: Any) -> Tracer:
 
 
 def truth(x: Tracer) -> Tracer:
-    """Which elements are not zero."""
+    """The boolean mask of nonzero elements."""
     return x if x.dtype.kind == "b" else compare("NE", x, splat(x._trace, 0, x.shape, x.dtype))
 
 
@@ -166,12 +166,12 @@ def broadcast_shape(function: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def broadcast(x: Tracer, shape: Shape) -> Tracer:
-    """``x`` repeated to ``shape`` by NumPy's rule."""
+    """Broadcast ``x`` to ``shape`` by NumPy's rule."""
     return x if x.shape == shape else broadcast_dims(x, shape, range(len(shape) - len(x.shape), len(shape)))
 
 
 def broadcast_dims(x: Tracer, shape: Shape, dims: Sequence[int]) -> Tracer:
-    """``x`` repeated to ``shape``; its dim i becomes dim ``dims[i]``, which must be increasing for speed's sake."""
+    """Broadcast ``x`` to ``shape``; dim i becomes dim ``dims[i]``. ``dims`` must increase, for speed."""
     return x._trace.emit("stablehlo.broadcast_in_dim", (x,), {"broadcast_dimensions": tuple(dims)}, shape, x.dtype)
 
 
@@ -189,12 +189,12 @@ def transpose(x: Tracer, permutation: Sequence[int]) -> Tracer:
 
 
 def reverse(x: Tracer, dims: Sequence[int]) -> Tracer:
-    """``x`` read backwards along ``dims``."""
+    """Reverse ``x`` along ``dims``."""
     return x._trace.emit("stablehlo.reverse", (x,), {"dimensions": tuple(dims)}) if dims else x
 
 
 def slice_(x: Tracer, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Tracer:
-    """The box from ``start`` to ``limit``, every ``strides``-th element."""
+    """The slice from ``start`` to ``limit`` with ``strides``."""
     strides = (1,) * len(x.shape) if strides is None else tuple(strides)
     if tuple(limit) == x.shape and not any(start) and all(stride == 1 for stride in strides):
         return x
@@ -208,7 +208,7 @@ def iota(trace: Trace, shape: Shape, dim: int, dtype: Any = np.int64) -> Tracer:
 
 
 def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = False) -> Tracer:
-    """``x`` combined along ``dims`` by ``stablehlo.<op>``, starting from ``init``."""
+    """Reduce ``x`` along ``dims`` with ``stablehlo.<op>``, starting from ``init``."""
     dims = tuple(sorted(dims))
     result = x
     if dims:
@@ -220,7 +220,7 @@ def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = 
 
 
 def prefix(x: Tracer, op: str, dim: int, init: Any) -> Tracer:
-    """Each element combined with those before it along ``dim`` by ``stablehlo.<op>``, for which ``init`` is neutral."""
+    """The running reduction along ``dim`` with ``stablehlo.<op>``, whose neutral element is ``init``."""
     size = x.shape[dim]
     if size < 2:
         return x
@@ -244,7 +244,7 @@ def reduce_by(
     dims: Sequence[int],
     combine: Callable[[list[Tracer], list[Tracer]], list[Tracer]],
 ) -> list[Tracer]:
-    """``xs`` combined along ``dims`` by an associative function of two rows of scalars, which is recorded once."""
+    """Reduce ``xs`` together along ``dims`` by an associative function of two rows of scalars."""
     trace = xs[0]._trace
     starts = [splat(trace, init, (), x.dtype) for x, init in zip(xs, inits)]
     region = trace.core.begin_region()
@@ -260,7 +260,7 @@ def reduce_by(
 
 
 def static_integer(function: str, name: str, value: Any, least: int, most: int) -> int:
-    """An option that must be an integer in ``[least, most]``. Raises TypeError, or ShapeError outside."""
+    """Check an integer option. Raises TypeError for another type, ShapeError outside of ``[least, most]``."""
     try:
         index = int(value.__index__())
     except Error:  # of a traced value, which must be known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dtypes in which a NumPy call computes. NumPy itself resolves them, with weak Python numbers; results are cached.
+"""The dtypes in which a NumPy call computes. NumPy resolves them, with weak Python numbers; results are cached.
 
 >>> import numpy as np
 >>> loop_dtypes(np.add, (np.zeros(3, np.float32), 2.0))
@@ -26,7 +26,7 @@ _loops: dict[Any, tuple[np.dtype[Any], ...]] = {}
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    """A signed or unsigned integer dtype; not bool."""
+    """Whether a dtype is a signed or unsigned integer; bool is not."""
     return dtype.kind in "iu"
 
 

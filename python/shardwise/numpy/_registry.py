@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table from NumPy's functions to their traced forms; each module fills in its own with ``@implements``."""
+"""Maps NumPy's functions to our implementations. Each module registers its own with ``@implements``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CHECKS: dict[Any, Callable[..., Any]] = {}  # checks of calls on sharded arrays
 
 
 def implements(*names: str) -> Callable[[_F], _F]:
-    """Make the decorated function the traced form of these NumPy functions, where this NumPy has them.
+    """Register the decorated function as the implementation of these NumPy functions, if this NumPy has them.
 
-    The decorated function has NumPy's parameters; an option without traced form is a parameter that it refuses.
+    The decorated function has NumPy's parameters, and raises an error for options that are not supported.
     """
 
     def register(function: _F) -> _F:
@@ -35,7 +35,7 @@ def implements(*names: str) -> Callable[[_F], _F]:
 
 
 def checks(function: Any) -> Callable[[_F], _F]:
-    """Call the decorated function with the arguments of each call of ``function`` whose numbers are all known."""
+    """Register a check: it gets the arguments of each call of ``function`` whose arguments are all concrete."""
 
     def register(check: _F) -> _F:
         CHECKS[getattr(np, function) if isinstance(function, str) else function] = check

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for functions and options of NumPy that cannot be traced, with what to write instead.
+"""Errors for NumPy functions and options that are not supported, with the code to write instead.
 
 >>> near_names("cumsun", ["cumsum", "cumprod", "sum"])
 ['cumsum']
@@ -46,7 +46,7 @@ _OPTIONS = {
 
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """The names that are nearly spelled as ``name``: same beginning, about the same length; not ``name`` itself."""
+    """Names spelled almost like ``name``: same beginning, about the same length, but not ``name`` itself."""
     alike = [n for n in names if n != name and n[:3] == name[:3] and abs(len(n) - len(name)) <= 2]
     return difflib.get_close_matches(name, alike, n=2, cutoff=0.8) if len(name) > 4 else []
 
@@ -57,7 +57,7 @@ def _where() -> str:
 
 
 def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:
-    """The error of a NumPy function without traced form, such as ``np.sort``."""
+    """The error of an unsupported NumPy function, such as ``np.sort``."""
     short = name.removeprefix("np.")
     eager = _where() == _EAGER
     near = near_names(short, supported)
@@ -72,7 +72,7 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
 def missing_name(name: str, supported: Iterable[str]) -> AttributeError:
     """The error of an attribute that ``shardwise.numpy`` does not have, such as ``snp.sort`` or ``snp.linspce``."""
     plain = f"module 'shardwise.numpy' has no attribute {name!r}"
-    if name.startswith("_"):  # what Python's own modules look for
+    if name.startswith("_"):  # looked up by Python's own modules
         return AttributeError(plain)
     near = near_names(name, supported)
     way_out = f"use snp.{' or snp.'.join(near)}" if near else ""
@@ -83,14 +83,14 @@ def missing_name(name: str, supported: Iterable[str]) -> AttributeError:
 
 
 def unsupported_method(name: str, way_out: str) -> UnsupportedError:
-    """The error of a method of a ufunc without traced form, such as ``np.add.reduceat``."""
+    """The error of an unsupported ufunc method, such as ``np.add.reduceat``."""
     if _where() == _EAGER:
         way_out = f"call it on np.asarray(a); {way_out}"
     return UnsupportedError(sentence(f"{name} is not supported {_where()}", way_out))
 
 
 def unsupported_option(function: str, name: str, value: Any, way_out: str | None = None) -> UnsupportedError:
-    """The error of an option without traced form, such as ``out=``."""
+    """The error of an unsupported option, such as ``out=``."""
     if way_out is None:
         way_out = _order(value) if name == "order" else _OPTIONS.get(name, "leave it out")
     text = f"{function}: {name}= is not supported {_where()}, got {name}={shown(value)}"
@@ -102,6 +102,6 @@ def _order(value: Any) -> str:
 
 
 def masked(ufunc: np.ufunc, out: Any) -> str:
-    """What to write in place of ``np.add(a, b, where=mask)``."""
+    """The code to write in place of ``np.add(a, b, where=mask)``."""
     names = ", ".join("abc"[: ufunc.nin])
     return f"use np.where(mask, np.{ufunc.__name__}({names}), {'other' if out is None else 'out'})"

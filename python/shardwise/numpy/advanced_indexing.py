@@ -2,7 +2,7 @@
 """Integer arrays as indices: ``x[ids]``, ``x[:, rows, columns]``, ``np.take``, ``np.take_along_axis``.
 
     x[1:, ids]               slice [1:, :], then gather of columns: (4, 6) and (3, 2) give (3, 3, 2)
-    x[np.arange(4), ids]     one column of each row: rows are a batching dim, so that they stay where they are
+    x[np.arange(4), ids]     one column of each row: the batching dim of rows keeps its sharding
 
 Negative indices count from the end. Known indices out of range raise IndexError: in NumPy arrays, and in calls on an
 :class:`~shardwise.Array`. Traced indices are clamped to the dim.
@@ -90,7 +90,7 @@ class Places:
         return x._trace.emit("stablehlo.gather", (x, self.indices), attrs)
 
     def scatter(self, x: Tracer, updates: Tracer, combiner: str, attrs: dict[str, Any]) -> Tracer:
-        """``x`` with updates combined in at the places by ``stablehlo.<combiner>``, or written if that is empty."""
+        """Scatter updates into ``x``, combined by ``stablehlo.<combiner>``; an empty combiner overwrites."""
         fields = {
             "update_window_dims": self.offset_dims(len(x.shape)),
             "inserted_window_dims": self.mapped_dims,
@@ -131,7 +131,7 @@ def result_shape(items: list[Any], places: Places, shape: tuple[int, ...]) -> tu
 
 
 def joined_dims(items: list[Any]) -> bool:
-    """Whether the numbers and arrays stand side by side, so that their dims take their place; else they come first."""
+    """Whether the numbers and arrays are adjacent: then the index dims replace them, otherwise they come first."""
     is_index = [not (item is None or isinstance(item, slice)) for item in items]
     first = is_index.index(True)
     return all(is_index[first : first + sum(is_index)])
@@ -181,7 +181,7 @@ def _counted_dim(numbers: np.ndarray, shape: tuple[int, ...]) -> int | None:
 
 
 def check_index(shape: tuple[int, ...], items: list[Any]) -> None:
-    """Raise IndexError for a number outside, in arrays that are known."""
+    """Raise IndexError if a known index is out of range."""
     for dim, item in enumerate(i for i in items if i is not None):
         if isinstance(item, np.ndarray):
             _check_numbers("indexing", item, dim, shape[dim])
@@ -195,12 +195,12 @@ def _check_numbers(function: str, numbers: np.ndarray, dim: int, size: int) -> N
 
 
 def _numbers_as_arrays(items: list[Any]) -> list[Any]:
-    # beside arrays a number is one of them, and its dim is not cut
+    # next to arrays, a number is an index array, and its dim is not sliced
     return [np.asarray(item) if type(item) is int else item for item in items]
 
 
 def _wrapped(trace: Trace, item: Any, dim: int, size: int) -> Tracer:
-    """Indices with negative ones counted from the end."""
+    """Replace negative indices by positions counted from the front."""
     if not isinstance(item, Tracer):
         numbers = np.asarray(item)
         _check_numbers("indexing", numbers, dim, size)
@@ -227,9 +227,9 @@ def _refuse_empty(places: Places, shape: tuple[int, ...]) -> None:
 
 @implements("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    """``numpy.take``. Indices that are traced cannot raise: outside they are clamped, unless ``mode="wrap"``.
+    """``numpy.take``. Traced indices cannot raise: those out of range are clamped, unless ``mode="wrap"``.
 
-    ``mode="clip"`` also takes negative ones as 0, as in NumPy.
+    ``mode="clip"`` maps negative indices to 0, as in NumPy.
     """
     refuse("take", out=(out, None))
     _check_mode(mode)
@@ -276,7 +276,7 @@ def _inside(numbers: Any, size: int, mode: str) -> Any:
 
 @implements("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """``numpy.take_along_axis``; a traced index outside is clamped."""
+    """``numpy.take_along_axis``; traced indices out of range are clamped."""
     trace = common_trace((arr, indices))
     x = trace.lift(arr)
     if axis is None:

@@ -45,9 +45,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @implements("piecewise")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """``numpy.piecewise``; every function is computed on an array of ``x``'s shape, with 1 where another is chosen.
+    """``numpy.piecewise``; every function runs on an array of ``x``'s shape, with 1 where another function applies.
 
-    So a function that has no finite derivative at elements that it is not chosen for gives them no gradient, as in JAX.
+    So a function has no influence on the gradient at elements where it does not apply, as in JAX.
     """
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if len(funclist) == len(conditions) + 1:

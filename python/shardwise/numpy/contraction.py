@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products with sums over labelled dims: the common part of einsum, matmul, dot and tensordot.
+"""Products of arrays with labelled dims, summed over some labels: einsum, matmul, dot and tensordot.
 
 A term is an array with one label per dim. Two terms become one by ``dot_general``: labels of both that are still
 needed are batch dims, labels of both that are not are contracted, all others are free.
@@ -133,13 +133,13 @@ def _order(terms: Sequence[Term], out: tuple[Label, ...], sizes: dict[Label, int
     kept = [numbers[label] for label in out if label in present]
     path, _ = np.einsum_path(*operands, kept, optimize=strategy)
     if any(len(step) != 2 for step in path[1:]):
-        # einsum_path merges steps that do not pay in pairs; pairs from the left do for those.
+        # einsum_path merges steps of more than two terms; these are contracted in pairs from the left.
         return [(0, 1)] * (len(terms) - 1)
     return list(path[1:])
 
 
 def _without_repeats(term: Term) -> Term:
-    """A label that occurs twice in a term means its diagonal: masked by the two indices, then summed over one."""
+    """Take the diagonal for a label that occurs twice in a term: mask by the two indices, then sum over one."""
     x, labels = term.array, term.labels
     while len(set(labels)) < len(labels):
         second = next(i for i, label in enumerate(labels) if label in labels[:i])
@@ -152,7 +152,7 @@ def _without_repeats(term: Term) -> Term:
 
 
 def _without_units(term: Term, sizes: dict[Label, int]) -> Term:
-    """Drop dims of size 1 whose label is longer elsewhere: they repeat."""
+    """Drop dims of size 1 whose label has a larger size in another term: they broadcast."""
     kept = [i for i, (label, size) in enumerate(zip(term.labels, term.array.shape)) if size == sizes[label]]
     if len(kept) == len(term.labels):
         return term
@@ -185,7 +185,7 @@ def _pair(first: Term, second: Term, needed: set[Label]) -> Term:
 
 
 def _product(first: Term, second: Term, labels: tuple[Label, ...]) -> Term:
-    """Without a sum the product is elementwise."""
+    """The product of two terms without a summed label: elementwise."""
     sizes = dict(zip(first.labels, first.array.shape)) | dict(zip(second.labels, second.array.shape))
     lhs, rhs = (_arranged(term, labels, sizes) for term in (first, second))
     op = "stablehlo.and" if lhs.dtype.kind == "b" else "stablehlo.multiply"
@@ -193,7 +193,7 @@ def _product(first: Term, second: Term, labels: tuple[Label, ...]) -> Term:
 
 
 def _arranged(term: Term, labels: tuple[Label, ...], sizes: dict[Label, int]) -> Tracer:
-    """The term's array with a dim for each of ``labels``, repeated along those it lacks."""
+    """The term's array with a dim for each of ``labels``, broadcast along missing ones."""
     own = [label for label in labels if label in term.labels]
     x = transpose(term.array, [term.labels.index(label) for label in own])
     if len(own) == len(labels):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays made from no array: in the type of another one, splat constants; with ``like=``, counted on every device."""
+"""Constructors: constants with the type of another array, and ``arange(like=x)``, which each device counts itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import conversion_error
 from ..dtypes import as_dtype
 from ..tracing import Tracer, current_trace
+from ..user_code.advice import conversion_error
 from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
 from ._registry import implements
 
@@ -50,7 +50,7 @@ def ones_like(
 def empty_like(
     prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
 ) -> Tracer:
-    """``numpy.empty_like``; of zeros, so that every device and every run holds the same."""
+    """``numpy.empty_like``, filled with zeros, so that every device and every run has the same elements."""
     return _like("empty_like", prototype, 0, dtype, order, subok, shape, device)
 
 
@@ -71,7 +71,7 @@ def full_like(
 
 @implements("arange")
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
-    """``numpy.arange(..., like=x)`` for a traced ``x``: integers are counted on each device, and no constant of it."""
+    """``numpy.arange(..., like=x)`` for a traced ``x``: each device counts the integers; there is no constant."""
     refuse("arange", device=(device, None))
     trace = current_trace()
     assert trace is not None  # like= is a tracer

@@ -25,7 +25,7 @@ _ON_BOOLEANS = {"add": ("or", False), "multiply": ("and", True), "maximum": ("or
 
 
 def _running(x: Any, op: str, axis: int, dtype: Any) -> Any:
-    """``x`` in ``dtype``, combined along ``axis`` by a StableHLO op."""
+    """The running reduction of ``x`` in ``dtype`` along ``axis`` with a StableHLO op."""
     x = convert(x, dtype)
     if dtype.kind == "b":
         op, init = _ON_BOOLEANS[op]

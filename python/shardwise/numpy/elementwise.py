@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's ufuncs: one table from each ufunc to its ops.
 
-A string is the op that it is. A function composes it from others, on operands that already have the loop's dtypes and
-one shape; it may use NumPy's operators, since its operands are tracers.
+A string names the op. A function composes the ufunc from several ops, on operands that already have the loop's dtypes
+and one shape; it may use NumPy's operators, because its operands are tracers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..advice import in_place_error
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer, WeakTracer
+from ..user_code.advice import in_place_error
 from ._primitives import (
     bitcast,
     broadcast_shape,
@@ -50,7 +50,7 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
 
 def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> Any:
     if ufunc in _DIRECTIONS and WeakTracer in map(type, inputs) and all(_is_integral(x) for x in inputs):
-        inputs = strong(inputs)  # a number that the array's dtype cannot hold has its place in the order
+        inputs = strong(inputs)  # a number outside the array's dtype still compares as smaller or larger
     dtypes = loop_dtypes(ufunc, inputs, dtype)
     if len(inputs) == 1:
         x = inputs[0]
@@ -98,7 +98,7 @@ _WEAK = frozenset(
 
 
 def call_options(ufunc: np.ufunc, kwargs: dict[str, Any]) -> Any:
-    """The ``dtype`` among a ufunc's options. Raises UnsupportedError for one that has no traced form."""
+    """The ``dtype`` among a ufunc's options. Raises UnsupportedError for an option that is not supported."""
     dtype = None
     defaults = {"out": None, "where": True, "order": "K", "casting": "same_kind", "subok": True}
     for name, value in kwargs.items():
@@ -172,7 +172,7 @@ def _is_integral(x: Any) -> bool:
 
 
 def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> bool | None:
-    """The answer of comparing integers with a Python int that their dtype cannot hold, or None where it can."""
+    """The result of comparing integers with a Python int outside their dtype; None for an int inside."""
     number = lhs if type(lhs) is int else rhs
     if not is_integer(dtype) or np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
         return None
@@ -196,7 +196,7 @@ def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
 
 
 def with_sign_of_zero(x: Any, negative: Any) -> Any:
-    """``x``, a zero with the sign asked for; unlike a copied sign, it has the gradient of ``x`` at zeros too."""
+    """``x`` with zeros of the given sign. Unlike copysign, it keeps the gradient of ``x`` at zeros."""
     positive = _constant(x, 0) + x
     return select(negative, -(_constant(x, 0) - x), positive)
 
@@ -323,7 +323,7 @@ def _square(x: Tracer) -> Any:
 
 
 def _refuse_negative_power(trace: Any, exponent: Any) -> None:
-    """ValueError for integers to a negative power, as NumPy; exponents that are computed follow StableHLO."""
+    """Raise ValueError for integers to a known negative power, as NumPy; traced exponents follow StableHLO."""
     must_hold, way_out = "an integer's power must not be negative", "convert the base to a float dtype"
     if type(exponent) is WeakTracer:
         trace.limit(exponent, (0, np.iinfo(np.int64).max), ValueError, must_hold, way_out)
@@ -334,7 +334,7 @@ def _refuse_negative_power(trace: Any, exponent: Any) -> None:
         raise ValueError(message("np.power", must_hold, got, way_out))
 
 
-# NumPy's ** takes these instead of power; exact, and with simple gradients.
+# NumPy's ** uses these instead of power: they are exact, with simple gradients.
 _POWERS: dict[Any, Callable[[Tracer], Any]] = {
     2: _square, 1: lambda x: x, -1: _reciprocal, 0.5: lambda x: x._trace.emit("stablehlo.sqrt", (x,)),
 }  # fmt: skip
@@ -363,7 +363,7 @@ def _log_of_sum(exponential: Callable[[Any], Any], unit: float) -> Rule:
     def rule(lhs: Any, rhs: Any) -> Any:
         swapped = lhs < rhs
         large, small = select(swapped, rhs, lhs), select(swapped, lhs, rhs)
-        # Equal infinities have no distance, and share the gradient.
+        # Equal infinities have distance 0 and share the gradient.
         infinite = (lhs == rhs) & _isinf(lhs)
         distance = select(infinite, _constant(lhs, 0), small - large)
         large = select(infinite, (lhs + rhs) * 0.5, large)

@@ -18,9 +18,9 @@ __all__ = ["get", "update"]
 
 
 def update(x: np.ndarray, index: Any, values: Any, how: str, mode: Any) -> np.ndarray:
-    """A copy of ``x`` with ``values`` at the index: combined in by the ufunc ``how``, or written if that is empty."""
+    """A copy of ``x`` with ``values`` at the index, combined by the ufunc ``how``; an empty ``how`` overwrites."""
     index, held = _index_and_copy(x, index, mode, 0)
-    is_number = type(values) in (bool, int, float)  # one that the dtype cannot hold is an error
+    is_number = type(values) in (bool, int, float)  # raises if the dtype cannot hold it
     values = np.array(values, x.dtype) if is_number else np.asarray(values).astype(x.dtype)
     if how:
         getattr(np, how).at(held, index, values)

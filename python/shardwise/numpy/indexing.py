@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an index means: one item per dim, and the box that its numbers and slices select.
+"""Normalizes an index: one item per dim, and the box that its numbers and slices select.
 
 expanded((4, 6, 5), (slice(1, None), None, ..., i))      [slice(1, None), None, slice(None), i]
 Box.of((4, 6, 5), [slice(1, None), slice(None, None, -2), i]).read(x)      slice, then reverse dim 1
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..static_arguments import static_error
 from ..tracing import Tracer, current_trace
+from ..user_code.static_arguments import static_error
 from . import masks
 from ._primitives import reverse, slice_
 from ._promote import is_integer
@@ -31,7 +31,7 @@ class Box:
     start: tuple[int, ...]  # 1, 1, 0
     limit: tuple[int, ...]  # 4, 6, 5: of a traced number or an array, all of the dim
     strides: tuple[int, ...]  # 1, 2, 1
-    reversed_dims: tuple[int, ...]  # 1: read backwards after that
+    reversed_dims: tuple[int, ...]  # 1: reversed after slicing
     numbers: dict[int, Any]  # {2: i}: dims without a slice
 
     @staticmethod
@@ -54,7 +54,7 @@ class Box:
         return Box(tuple(start), tuple(limit), tuple(strides), tuple(reversed_dims), numbers)
 
     def read(self, x: Tracer) -> Tracer:
-        """The box of ``x``; dims with a number keep one element, or all where the number is traced."""
+        """The box of ``x``. A dim with a number keeps one element, or all elements if the number is traced."""
         return reverse(slice_(x, self.start, self.limit, self.strides), self.reversed_dims)
 
     @staticmethod
@@ -106,7 +106,7 @@ def expanded(shape: tuple[int, ...], index: Any) -> list[Any]:
 
 
 def without_masks(shape: tuple[int, ...], index: Any) -> Any:
-    """An index of an array that exists, its masks as integer arrays; as it is where it has none."""
+    """The index of a concrete array, with masks as integer arrays; unchanged without masks."""
     items = index if type(index) is tuple else (index,)
     return tuple(expanded(shape, index)) if any(map(_is_boolean, items)) else index
 
@@ -153,7 +153,7 @@ def _array(items: Any) -> Any:
 
 
 def _box(item: slice, size: int) -> tuple[int, int, int]:
-    """start, limit, stride of a slice on a dim; the box is the same read forwards when the stride is negative."""
+    """Start, limit and stride of a slice on a dim. A negative stride gives the box in increasing order."""
     try:
         positions = range(size)[item]
     except TypeError:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..advice import conversion_error
 from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
+from ..user_code.advice import conversion_error
 from ._primitives import (
     broadcast,
     broadcast_dims,
@@ -297,7 +297,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     return _joined(a._trace, parts, dim)
 
 
-_MOST_REPEATS = 2**56 - 1  # the most elements of an array in a program
+_MOST_REPEATS = 2**56 - 1  # the maximum number of elements of an array in a program
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
@@ -326,7 +326,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 def _pad_constant(x: Tracer, widths: list[tuple[int, int]], values: Any) -> Tracer:
     if isinstance(values, Tracer):
         return _padded(x, widths, convert(reshape(values, ()), x.dtype))
-    if type(values) is int:  # one that the dtype cannot hold is an error
+    if type(values) is int:  # raises if the dtype cannot hold it
         return _padded(x, widths, operand(x._trace, values, x.dtype))
     table = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     if table.size and np.all(table == table.flat[0]):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants as traced arrays: NumPy's constructors with ``like=`` a tracer, and those of :mod:`shardwise.numpy`.
+"""Constants as traced arrays: NumPy's constructors with a tracer as ``like=``, and :mod:`shardwise.numpy`'s.
 
-    np.asarray(table, like=ids)[ids]      gather of a constant, or of a hidden argument where the table is large
+    np.asarray(table, like=ids)[ids]      gather of a constant, or of a hidden argument if the table is large
     snp.eye(4)[ids]                       gather of select(iota 0 == iota 1, 1, 0)
 
-A traced function may close over NumPy arrays. Only an array that a traced one indexes must be traced itself, because
-``ndarray.__getitem__`` has no protocol for its index. Outside a traced function, both forms give NumPy arrays.
+A traced function may close over NumPy arrays. Only an array with a traced index must be traced itself, because
+``ndarray.__getitem__`` does not dispatch on its index. Outside a traced function, both forms return NumPy arrays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _lifting(name: str, traced: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lifts(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the decorated function the traced form of these constructors, with ``like=`` and in shardwise.numpy."""
+    """Register the implementation of these constructors, for ``like=`` and for shardwise.numpy."""
 
     def register(traced: Callable[..., Any]) -> Callable[..., Any]:
         LIFTING.update({name: _lifting(name, traced) for name in names})
@@ -120,7 +120,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
     trace, sizes = _tracing(), sizes_of(shape)
     value = nested(trace, fill_value)
     wanted = value.dtype if dtype is None else np.dtype(dtype)
-    if type(fill_value) is int:  # one that the dtype cannot hold is an error
+    if type(fill_value) is int:  # raises if the dtype cannot hold it
         return splat(trace, fill_value, sizes, wanted)
     if isinstance(value, Tracer):
         return broadcast(convert(value, wanted), sizes)

@@ -25,7 +25,7 @@ __all__ = ["UFUNCS"]
 
 
 def _operands(arrays: Sequence[Any], dtype: Any = None) -> list[Tracer]:
-    """All of them traced and of one dtype; here NumPy takes a Python number for an array, not as weak."""
+    """Trace all operands in one dtype. In these functions, NumPy treats a Python number as an array, not as weak."""
     first = arrays[0]
     if type(first) is Tracer and (dtype is None or dtype == first.dtype):
         trace, common = first._trace, first.dtype

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that move elements and compute nothing: the shape, and the order of dims.
+"""Functions that change the shape or the order of dims, without arithmetic.
 
 `np.moveaxis(x, 0, -1)` is `transpose(x, [1, 2, 0])`.
 """
@@ -64,7 +64,7 @@ def size_(a: Any, axis: Any = None) -> int:
 
 @implements("copy", "real")
 def copy_(a: Any, order: Any = "K", subok: Any = False) -> Any:
-    """``numpy.copy``, ``numpy.real``: the value itself, since nothing writes it."""
+    """``numpy.copy``, ``numpy.real``: the value itself, because traced values are never modified."""
     refuse("copy", order=(order, "K"), subok=(subok, False))
     return a
 

@@ -77,7 +77,7 @@ def _check_shape(mask: Any, shape: tuple[int, ...], dim: int) -> None:
 
 
 def checked(item: Any, index_text: str) -> np.ndarray:
-    """A boolean item of an index. Raises UnsupportedError for one that is traced, or that has no dims."""
+    """A boolean item of an index. Raises UnsupportedError if it is traced or has no dims."""
     if is_mask(item) and item.ndim:
         return item  # type: ignore[no-any-return]
     if np.ndim(item) == 0:

@@ -53,10 +53,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @implements("digitize")
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """``numpy.digitize``. The bins may increase or decrease; traced ones are not checked to do either.
+    """``numpy.digitize``. Bins must increase or decrease; traced bins are not checked.
 
     Raises:
-        ValueError: known bins that do neither.
+        ValueError: known bins that are not monotonic.
     """
     if not holds_traced(bins):
         _check_digitize(x, bins)
@@ -170,7 +170,7 @@ def _slope(x: Any, dim: int, by: Any, edge_order: int) -> Any:
 
 @implements("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
-    """``numpy.unwrap``; integers stay where the period is one."""
+    """``numpy.unwrap``; integers stay integers if the period is an integer."""
     p = convert(p, result_dtype(p.dtype, period))
     dim = normalize_axis("np.unwrap", axis, p.ndim)
     step: Any = np.diff(p, axis=dim)
@@ -421,7 +421,7 @@ def linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: Any = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    """``numpy.linspace`` between traced bounds; their number is known."""
+    """``numpy.linspace`` between traced bounds, with a known number of points."""
     refuse("linspace", device=(device, None))
     trace = common_trace((start, stop))
     computed = result_dtype(start, stop, float(num))

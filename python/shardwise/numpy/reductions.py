@@ -128,7 +128,7 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
     found = reduce(x, op, axes, neutral, bool(_default(keepdims, False))) if axes else x
     if not given:
         return found
-    # Where the initial value ties with the elements, it has half of the gradient, as in JAX.
+    # If the initial value equals the extremum, it gets half of the gradient, as in JAX.
     start = splat(x._trace, initial, found.shape, x.dtype)
     return np.maximum(found, start) if op == "maximum" else np.minimum(found, start)
 
@@ -191,7 +191,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 
 
 def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """The dtype that a mean is computed in, and the one it has."""
+    """The dtype in which a mean is computed, and the dtype of the result."""
     if dtype is not None:
         asked = as_dtype("np.mean", dtype)
         return (np.dtype(np.float32), asked) if is_float(asked) and asked.itemsize < 4 else (asked, asked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the extremes are: each is a ``stablehlo.reduce`` of values and their indices together.
+"""Indices of extrema: each is one ``stablehlo.reduce`` of values and their indices.
 
 np.argmax(x, axis=1)    %1 = stablehlo.iota dim = 1
                         %2:2 = stablehlo.reduce(%x init: -inf), (%1 init: 0) across dimensions = [1], larger value wins

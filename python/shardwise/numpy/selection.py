@@ -70,7 +70,7 @@ def clip(
     low: Any = min if a_min is _NO_VALUE else a_min
     high: Any = max if a_max is _NO_VALUE else a_max
     low, high = (None if bound is _NO_VALUE else bound for bound in (low, high))
-    if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound that no element can pass is none
+    if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound outside the dtype has no effect
         low = None if type(low) is int and low < np.iinfo(a.dtype).min else low
         high = None if type(high) is int and high > np.iinfo(a.dtype).max else high
     for name, bound in {"min": low, "max": high}.items():
@@ -86,7 +86,7 @@ def clip(
 
 
 def _clipped_dtype(*operands: Any) -> np.dtype[Any]:
-    """What NumPy clips in, which result_type does not know: float32 for bfloat16 and a Python number."""
+    """The dtype in which NumPy clips. Unlike result_type, it is float32 for bfloat16 and a Python number."""
     kinds = [weak_kind(x) for x in operands if x is not None]
     stand_ins = iter([kind(0) if isinstance(kind, type) else np.zeros((), kind) for kind in kinds])
     asked: list[Any] = [None if x is None else next(stand_ins) for x in operands]

@@ -5,8 +5,8 @@
     x[:, ids]                 gather of columns (advanced_indexing.py)
     x[:, mask]                the same at the True elements of a mask (masks.py)
 
-An integer that is traced wraps around when negative, and is clamped into the dim otherwise: whether it is in bounds
-is not known during tracing.
+A traced integer counts from the end if it is negative, and is clamped to the dim, because its bounds cannot be checked
+during tracing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def getitem(x: Tracer, index: Any) -> Tracer:
 
 
 def check_getitem(x: Any, index: Any) -> None:
-    """IndexError for ``x[index]`` with a number outside, before a program is made of it."""
+    """Raise IndexError for ``x[index]`` with a number out of range, before a program is made."""
     check_index(x.shape, expanded(x.shape, index))
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``x.at[index].set(values)`` and its kin, as in JAX: a new array with the elements at an index changed.
+"""Out-of-place updates, such as ``x.at[index].set(values)``, as in JAX.
 
-    x.at[ids].add(y)          what np.add.at(x, ids, y) would do to x: an id that comes twice is added twice
+    x.at[ids].add(y)          like np.add.at(x, ids, y): a repeated id is added each time
     x.at[1:3].set(0)          x[1:3] = 0
 
-``sw.at(x, index)`` is the same for arrays of any kind: a NumPy array is copied and changed by NumPy.
+``sw.at(x, index)`` is the same for arrays of any kind: NumPy updates a copy of a NumPy array.
 
-Negative numbers count from the end. Updates at a traced number outside are dropped; ``get`` clamps it. A number that is
-known raises IndexError, unless ``mode`` says what is done with it. Where ``set`` meets an element twice, the last value
-stays.
+Negative indices count from the end. Updates at traced indices out of range are dropped; ``get`` clamps the index. Known
+indices out of range raise IndexError, unless ``mode`` handles them. If ``set`` writes an element twice, the last value
+wins.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _values(trace: Any, values: Any, dtype: np.dtype[Any], index_shape: tuple[in
 
 
 def _without_numbers(items: list[Any]) -> list[Any]:
-    """Beside arrays a number is one of them, so that the box keeps its dim whole."""
+    """Treat numbers next to arrays as index arrays, so that the box keeps their dims whole."""
     return [np.asarray(item) if type(item) is int else item for item in items]
 
 
@@ -292,7 +292,7 @@ def _clamped(places: Places, shape: tuple[int, ...]) -> Places:
 
 
 def _write(x: Tracer, box: Box, part: Tracer) -> Tracer:
-    """``x`` with a box of it replaced."""
+    """Replace a box of ``x``."""
     if part.shape == x.shape and not box.reversed_dims:
         return part
     if 0 in part.shape:
@@ -302,7 +302,7 @@ def _write(x: Tracer, box: Box, part: Tracer) -> Tracer:
     if all(stride == 1 for stride in box.strides):
         starts = [splat(trace, start, (), _INT64) for start in box.start]
         return trace.emit("stablehlo.dynamic_update_slice", (x, part, *starts))
-    # Strided rows are spread out over zeros, and taken where they belong.
+    # Values of a strided box are padded with zeros between them, and selected at their rows.
     spread = [(size - 1) * stride + 1 for size, stride in zip(part.shape, box.strides)]
     attrs = {
         "edge_padding_low": box.start,

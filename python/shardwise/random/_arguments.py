@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the samplers take beside a key: shapes, dtypes and parameters that broadcast to the shape."""
+"""Checks the arguments of the samplers: shapes, dtypes, and parameters that broadcast to the shape."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["checked_shape", "float_dtype", "integer_dtype", "parameter", "shape_
 
 
 def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
-    """A shape, or a lone size, as a tuple of ints. Raises ShapeError for sizes that are none."""
+    """Convert a shape or a single size to a tuple of ints. Raises ShapeError for invalid sizes."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     must_hold = "a shape must be of integers that are not negative"
     try:
         result = tuple([operator.index(size) for size in sizes])
     except TypeError:
         if any(isinstance(size, Tracer) for size in sizes):
-            raise  # it says that the size must be known
+            raise  # its message asks for a known size
         result = ()
     if len(result) < len(sizes) or any(isinstance(size, bool) for size in sizes):
         raise ShapeError(message(function, must_hold, repr(shape), "give a tuple such as (8, 16)"))
@@ -36,7 +36,7 @@ def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
 
 
 def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """``dtype`` if programs have floats of it. Raises DTypeError."""
+    """Check that ``dtype`` is a supported floating dtype. Raises DTypeError."""
     found = as_dtype(function, dtype).newbyteorder("=")
     if not is_float(found):
         raise DTypeError(message(function, "dtype must be floating", found, "draw floats and convert them with astype"))
@@ -45,7 +45,7 @@ def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def integer_dtype(function: str, dtype: Any, kinds: str = "iu") -> np.dtype[Any]:
-    """``dtype`` if it is an integer one of these kinds. Raises DTypeError."""
+    """Check that ``dtype`` is an integer dtype of these kinds. Raises DTypeError."""
     found = as_dtype(function, dtype).newbyteorder("=")
     if found.kind not in kinds:
         wanted = "an integer dtype" if kinds == "iu" else "an unsigned integer dtype"
@@ -63,10 +63,10 @@ def parameter(function: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any
 
 
 def shape_with(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
-    """The result's shape, to which every parameter must broadcast; None for what they broadcast to.
+    """The shape of the result, to which every parameter must broadcast. None: their broadcast shape.
 
     Raises:
-        ShapeError: a parameter that has no place in the shape.
+        ShapeError: a parameter does not broadcast to the shape.
     """
     shapes = [tuple(np.shape(value)) for value in parameters.values()]
     if shape is None:

@@ -29,7 +29,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
         key: a key, uint32[2].
         p: a float or an array of floats that broadcasts to ``shape``.
         shape: the shape of the result; None for the shape of ``p``.
-        mode: ``"low"``, or ``"high"`` for twice the random bits, which matters where ``p`` is below 1e-6.
+        mode: ``"low"``, or ``"high"`` for twice the random bits, which matters if ``p`` is below 1e-6.
 
     Returns:
         Booleans, equal to ``jax.random.bernoulli``.
@@ -105,7 +105,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     Args:
         key: a key, uint32[2].
         a: an array, whose elements along ``axis`` are drawn; or an int, for ``np.arange(a)``.
-        shape: the shape of what is drawn.
+        shape: the number of draws, as a shape.
         replace: must be True: an element may be drawn again.
         p: the probability of each element; equal ones by default.
         axis: the axis of ``a`` along which elements are drawn.

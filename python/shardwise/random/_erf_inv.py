@@ -16,7 +16,7 @@ from ..tracing import Tracer
 
 __all__ = ["erf", "erf_inv"]
 
-# A branch: w below this limit; the polynomial's argument is w (first branch) or its root, less this; its coefficients.
+# A branch: the upper limit of w; the offset of the polynomial in w (first branch) or sqrt(w); its coefficients.
 _SINGLE = (
     (5.0, 2.5, (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
                 -0.00417768164, 0.246640727, 1.50140941)),
@@ -57,7 +57,7 @@ def erf(x: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """The number whose error function is ``x``, elementwise; ±1 give ±infinity, what lies beyond NaN.
+    """The number whose error function is ``x``, elementwise; ±1 gives ±infinity, and other values NaN.
 
     Args:
         x: a float array or tracer; 16-bit floats are computed in float32.
@@ -76,10 +76,10 @@ def erf_inv(x: Any) -> Any:
 
 
 def _polynomials(w: Any, branches: Any, number: Any) -> Any:
-    """Horner's scheme; each step takes its coefficient by branch, a branch with fewer of them stops early."""
+    """Horner's scheme. Each step selects the coefficient by branch; a branch with fewer coefficients stops early."""
     below = [w < number(limit) for limit, _, _ in branches[:-1]]
     shifts = [shift for _, shift, _ in branches]
-    # Only of what is not below the first limit: at zero the root's gradient would be infinite.
+    # Replaced below the first limit, because the gradient of the root at zero is infinite.
     root = np.sqrt(np.maximum(w, number(branches[0][0])))
     argument = np.where(below[0], w - number(shifts[0]), root - _choose(below[1:], shifts[1:], number))
     result: Any = _choose(below, [c[0] for _, _, c in branches], number)

@@ -59,7 +59,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int3
         key: a key, uint32[2].
         shape: the shape of the result.
         minval: an integer or an array of integers that broadcasts to ``shape``.
-        maxval: an integer or an array like ``minval``. Where it is not above ``minval``, the result is ``minval``.
+        maxval: an integer or an array like ``minval``. If it is not above ``minval``, the result is ``minval``.
         dtype: the integer dtype of the result; bounds are clipped to its range.
 
     Returns:
@@ -103,7 +103,7 @@ def _interval(dtype: np.dtype[Any], minval: Any, maxval: Any) -> tuple[Any, Any]
     """The first number, and how many there are, in a dtype of at least 32 bits; none counts as one."""
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
     last = int(np.iinfo(dtype).max)
-    # Narrow dtypes are drawn in 32 bits, where one above their last number has its place.
+    # Narrow dtypes are drawn in 32 bits, which can hold their maximum plus one.
     beyond = maxval > last if wide == dtype else np.zeros((), bool)
     low = _limited(minval, int(np.iinfo(dtype).min), last).astype(wide)
     high = _limited(maxval, int(np.iinfo(dtype).min), last + (wide != dtype)).astype(wide)

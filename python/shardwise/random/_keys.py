@@ -88,7 +88,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
 
 
 def _split_known(key: Any, shape: tuple[int, ...]) -> Any:
-    # While a program is recorded, too: known keys make known keys, and no operations.
+    # Also during tracing: known keys give known keys, without ops.
     count = math.prod(shape)
     counter = np.arange(count, dtype=np.uint64)
     words = threefry_2x32(words_of(key), (counter >> np.uint64(32)).astype(_UINT32), counter.astype(_UINT32))

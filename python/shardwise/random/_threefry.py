@@ -2,7 +2,7 @@
 """Threefry-2x32: two words of a key and two of a counter become two random words.
 
 The counter of an element is its row-major index in the whole array, high and low word, so a device computes its block
-without asking others, and every mesh gives the same bits. The functions are integer arithmetic in NumPy's words: on
+without communication, and every mesh gives the same bits. The functions are integer arithmetic in NumPy's words: on
 NumPy arrays they compute, on tracers they record.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Threefry-2x32, 20 rounds).
@@ -61,7 +61,7 @@ def _sum(word: Any, number: int) -> Any:
 
 
 def words_of(key: Any) -> tuple[Any, Any]:
-    """The two words of a key: Python ints where they are known, else traced scalars."""
+    """The two words of a key: Python ints if they are known, else traced scalars."""
     if not isinstance(key, Tracer):
         return int(key[0]), int(key[1])
     first, second = (reshape(slice_(key, (i,), (i + 1,)), ()) for i in range(2))
@@ -69,7 +69,7 @@ def words_of(key: Any) -> tuple[Any, Any]:
 
 
 def check_key(function: str, key: Any) -> Any:
-    """``key`` as an array or tracer of two words. Raises DTypeError, ShapeError for what is no key."""
+    """``key`` as an array or tracer of two words. Raises DTypeError or ShapeError if it is not a key."""
     if not isinstance(key, Tracer):
         key = np.asarray(key)
     elif key._trace is not current_trace():
@@ -98,7 +98,7 @@ def row_major_index(shape: tuple[int, ...], indices: list[Any]) -> Any:
 
 
 def counter_dtype(shape: tuple[int, ...]) -> np.dtype[Any]:
-    """The unsigned dtype that holds every index into ``shape``: high words cost only where they are needed."""
+    """The unsigned dtype that holds every index into ``shape``: high words are computed only if needed."""
     return _UINT32 if math.prod(shape) <= 1 << 32 else np.dtype(np.uint64)
 
 
@@ -131,7 +131,7 @@ def elements(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], finish: Cal
 
 
 def _traced_counter(trace: Trace, shape: tuple[int, ...]) -> Any:
-    # One iota for each dim, and no reshape: a sharding of any dim goes through, with the offset that iota gets.
+    # One iota per dim and no reshape, so a sharding of any dim propagates, and iota gets the shard offset.
     dims = [dim for dim, size in enumerate(shape) if size != 1]
     if not dims or 0 in shape:
         return splat(trace, 0, shape, _UINT32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of meshes, arrays and programs: static HTML with inline SVG, for notebooks and reports."""
+"""Draws meshes, arrays and programs as static HTML with inline SVG, for notebooks and reports."""
 
 from __future__ import annotations
 

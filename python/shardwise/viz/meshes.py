@@ -20,7 +20,7 @@ _MOST_CELLS = 16  # along one side of a grid
 def mesh_html(mesh: Mesh) -> str:
     """The devices of a mesh as grids: the last axis from left to right, the one before downwards, others as panels.
 
-    A side of more than 16 devices, and panels after the eighth, are cut.
+    Sides are cut after 16 devices, and panels after the eighth.
     """
     sizes, names = mesh.axis_sizes, mesh.axis_names
     rows, columns = (1, 1, *sizes)[-2:]

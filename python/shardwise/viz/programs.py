@@ -7,7 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..collective_rows import COLLECTIVE_KINDS
+from ..reports.collective_rows import COLLECTIVE_KINDS
 from .svg import code
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from html import escape
 __all__ = ["MOST_PANELS", "TITLE", "code", "figure", "hue", "rect", "svg", "text_at"]
 
 TITLE = 18  # the height of a line of text above a picture
-MOST_PANELS = 8  # side by side; a figure's note names what was cut
+MOST_PANELS = 8  # side by side; a note names the omitted panels
 
 
 def hue(index: int, count: int) -> str:

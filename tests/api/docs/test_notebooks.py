@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import P, _sources
-from shardwise.tables import place
+from shardwise import P
+from shardwise.reports.tables import place
+from shardwise.user_code import sources
 from tests.support.paths import ROOT
 
 MESH = sw.Mesh({"x": 2})
@@ -104,7 +105,7 @@ def test_a_cell_has_the_number_of_its_last_execution(shell: Shell) -> None:
 )  # fmt: skip
 def test_without_cells_the_file_is_named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     monkeypatch.setitem(sys.modules, "IPython", module)
-    assert _sources.shown_file(CELL) == CELL
+    assert sources.shown_file(CELL) == CELL
 
 
 def executed(cells: list[str]) -> list[Any]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, TypeVar, overload
 
-from ._core import ir as _ir
-from .errors import message
+from .._core import ir as _ir
+from ..errors import message
 
 __all__ = ["Report", "aligned", "format_bytes", "place", "short_location"]
 
@@ -34,7 +34,7 @@ def format_bytes(count: float) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """A source line as text, "" where no file is known.
+    """A source line as text; "" for an unknown file.
 
     >>> place("train.py", 31), place("Cell In[2]", 6)
     ('train.py:31', 'Cell In[2], line 6')
@@ -43,7 +43,7 @@ def place(file: str, line: int) -> str:
 
 
 def short_location(location: str) -> str:
-    """A location as text for people: files below the working directory are relative to it."""
+    """A location for display: files below the working directory are relative to it."""
     return location.removeprefix(os.getcwd() + os.sep)
 
 
@@ -64,7 +64,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozens
 
 
 class Report(Sequence[Row]):
-    """The rows of a report, and their views. A subclass has the columns; a row has ``to_dict()``."""
+    """The rows of a report, and their views. A subclass defines the columns; rows have ``to_dict()``."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(rows)
@@ -82,7 +82,7 @@ class Report(Sequence[Row]):
         """The text of a row, one per column."""
 
     def _terminal_cells(self, row: Row) -> Sequence[str]:
-        """The same for a terminal, which is narrow."""
+        """The text of a row for a terminal, which is narrow."""
         return self._cells(row)
 
     def _terminal_columns(self) -> Sequence[int]:
@@ -105,11 +105,11 @@ class Report(Sequence[Row]):
         return [row.to_dict() for row in self.rows]  # type: ignore[attr-defined]
 
     def _frame_records(self) -> list[dict[str, Any]]:
-        """What a data frame has of each row."""
+        """The record of each row in a data frame."""
         return self._records()
 
     def _fields(self) -> Sequence[str]:
-        """The columns of a data frame, also of one without rows."""
+        """The columns of a data frame, even without rows."""
         return self._header()
 
     def _with(self: Self, rows: Sequence[Any]) -> Self:
@@ -136,7 +136,7 @@ class Report(Sequence[Row]):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+        """The report as values that JSON supports."""
 
     def to_json(self) -> str:
         """:meth:`to_dict` as JSON text."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For errors: the first place where one tree is not a prefix of another, and the nodes of both trees there.
+"""Describes the first place where one tree is not a prefix of another, for errors.
 
 {"w": [1]} of {"w": [1, 2]}      a list of 1 where the tree has a list of 2, at ['w']
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import optree
 
-from .errors import described
-from .tree_registry import NAMESPACE, path_of
+from ..errors import described
+from .registry import NAMESPACE, path_of
 
 __all__ = ["difference"]
 
@@ -59,7 +59,7 @@ def _children(tree: Any) -> _Children | None:
 
 
 def _kind(tree: Any) -> Any:
-    """Dicts of every class have one structure; static data is a part of that of a registered class."""
+    """The structure of a node, for comparison: one for all dict classes; with static data for registered classes."""
     if isinstance(tree, dict):
         return dict
     return type(tree), _static_data(tree)
@@ -85,7 +85,7 @@ def _text(tree: Any, children: _Children | None, other: Any) -> str:
 
 
 def _dict_text(tree: dict[Any, Any], other: dict[Any, Any]) -> str:
-    """The keys of a dict, those first that the other one does not have."""
+    """The keys of a dict; keys that the other one lacks come first."""
     keys = [repr(key) for key in sorted(tree, key=lambda key: key in other)]
     more = ["…"] * (len(keys) > _MOST_KEYS)
     noun = {0: "no keys", 1: "key "}.get(len(keys), "keys ")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ..errors import is_integer, message, shown
 from .collective_rows import CollectiveRow
-from .errors import is_integer, message, shown
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
 from .tables import Report, format_bytes, short_location
 

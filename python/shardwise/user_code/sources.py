@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a code object and a bytecode offset to what a user wants to read: file, line, column, and the variable's name.
+"""Resolves a code object and a bytecode offset to a file, line, column and variable name.
 
-Recording an op stores only the code object and the offset; this module is asked when somebody reads a location.
+Recording an op stores only the code object and the offset. A location is resolved when it is read.
 
     h = np.tanh(x)      # CALL at offset 24, then STORE_FAST h: the value is called "h"
 """
@@ -20,7 +20,7 @@ _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "EXTENDED_ARG", "NOP"})
 _MAX_TABLES = 4096
 
-# Keyed by identity, since code objects of different files may compare equal; the entry keeps its code object alive.
+# Keyed by identity, because code objects of different files may be equal. The entry keeps its code object alive.
 _tables: dict[int, tuple[CodeType, _Table]] = {}
 
 
@@ -82,14 +82,14 @@ def resolve(code: CodeType, offset: int) -> tuple[str, int, int, str]:
 
 
 def shown_file(file: str) -> str:
-    """``Cell In[2]`` for the file that IPython gave the code of a cell; any other file as it is.
+    """``Cell In[2]`` for the file name that IPython gives a cell; any other file name unchanged.
 
     The number is that of the cell's last execution, as in IPython's own tracebacks.
 
     >>> shown_file("train.py")
     'train.py'
     """
-    ipython = sys.modules.get("IPython")  # never imported: only a session of its own has cells
+    ipython = sys.modules.get("IPython")  # not imported here: cells exist only if IPython is running
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     name = getattr(getattr(shell, "compile", None), "format_code_name", None)
     label = name(file) if name is not None else None

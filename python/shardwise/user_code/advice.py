@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write instead, where Python or NumPy asks a traced array for its value.
+"""Errors for code that needs the value of a traced array, with the code to write instead.
 
-NumPy reaches a tracer through ``__array__``, ``__index__`` and ``__float__`` alone, so the user's expression decides:
+NumPy calls only ``__array__``, ``__index__`` and ``__float__`` of a tracer. The user's expression determines the fix:
 
     np.arange(n)                 argument n must be static: sw.jit(f, static_argnames='n')
     np.asarray(x)                x is already an array: remove the call
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dtypes import is_float
+from ..errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
+from ..traceback_filtering import HIDDEN
 from .call_sites import UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
-from .dtypes import is_float
-from .errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
 from .library_calls import library_error
 from .static_arguments import is_traced, static_argument, static_error
-from .traceback_filtering import HIDDEN
 
 if TYPE_CHECKING:
-    from .tracing import Trace, Tracer
+    from ..tracing import Trace, Tracer
 
 __all__ = ["bool_error", "conversion_error", "in_place_error", "restored"]
 
@@ -57,7 +57,7 @@ _UPDATES: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "multiply"}
 
 
 def conversion_error(x: Tracer, what: str) -> TracerConversionError:
-    """The error of a tracer whose value is needed, by a conversion: ``float``, ``np.asarray``, ``index``."""
+    """The error of a conversion that needs the value of a tracer: ``float``, ``np.asarray``, ``index``."""
     site = call_site()
     error = _conversion_error(x, what, site)
     x._trace.refused = error, running_instruction()
@@ -81,12 +81,12 @@ def _conversion_error(x: Tracer, what: str, site: CallSite | None) -> TracerConv
 
 
 def _needs_python(x: Tracer, what: str) -> bool:
-    """Whether a static argument is the way out: a program for each value of a rate or a weight would be a bad one."""
+    """Whether to suggest a static argument. Not for rates or weights: each value would compile another program."""
     return what in ("index", "hash") or (what == "np.asarray" and x.dtype.kind in "iub")
 
 
 def bool_error(x: Tracer) -> TracerConversionError:
-    """The error of a tracer that is used as a condition."""
+    """The error of a tracer in a condition."""
     site = call_site()
     node = None if site is None else site.node
     subject = _subject(site, "bool")
@@ -112,7 +112,7 @@ def bool_error(x: Tracer) -> TracerConversionError:
 
 
 def _ends_a_loop(site: CallSite) -> bool:
-    """Whether the condition is that of a ``while``, or of an ``if`` with a ``break``."""
+    """Whether the condition belongs to a ``while``, or to an ``if`` with a ``break``."""
     statement = site.statement()
     if isinstance(statement, ast.If):
         return any(isinstance(node, ast.Break) for part in statement.body for node in ast.walk(part))
@@ -133,7 +133,7 @@ def _compared_with_none(site: CallSite, node: ast.AST) -> TracerConversionError 
 
 
 def _subject(site: CallSite | None, what: str) -> str:
-    """What the user calls: ``np.arange``; the conversion where that is not known."""
+    """The function that the user calls, such as ``np.arange``; the conversion if that is unknown."""
     return what if site is None or site.node is None else _shown_call(site, site.node, what)
 
 
@@ -144,7 +144,7 @@ def _shown_call(site: CallSite, node: ast.AST, what: str) -> str:
     return what if text == "…" or text.endswith(f".{what}") else text
 
 
-# ---- what the expression is -----------------------------------------------------------------------------------------
+# ---- the running expression -----------------------------------------------------------------------------------------
 
 
 def _of_expression(x: Tracer, what: str, site: CallSite) -> TracerConversionError | None:
@@ -196,7 +196,7 @@ def _called(x: Tracer, what: str, site: CallSite, node: ast.Call) -> TracerConve
 
 
 def _cast(x: Tracer, site: CallSite, first: ast.expr, function: type, shown: str) -> TracerConversionError:
-    """The error of ``float(x)``, ``int(x)``, ``np.float64(x)`` where no size is made of it."""
+    """The error of ``float(x)``, ``int(x)`` or ``np.float64(x)`` if the result is not used as a size."""
     static = static_argument(x, site)
     way_out = f"use {site.operand(first)}.astype({shown})"
     keeps_value = function in (float, complex) or (function is int and x.dtype.kind in "iub")
@@ -224,7 +224,7 @@ def _of_size(x: Tracer, what: str, site: CallSite) -> TracerConversionError | No
 
 
 def _makes_a_shape(site: CallSite, node: ast.AST, argument: ast.AST | None = None) -> bool:
-    """Whether a call makes a shape of its argument, of any where it is None; a subscript of bounds that are traced."""
+    """Whether a call uses the argument as a shape (any argument if it is None), or a subscript has traced bounds."""
     if isinstance(node, ast.Subscript):
         return any(isinstance(part, ast.Slice) and _holds_traced(site, part) for part in ast.walk(node.slice))
     if not isinstance(node, ast.Call):
@@ -265,7 +265,7 @@ def _stack(site: CallSite, node: ast.expr) -> str:
 
 
 def _with_arguments(site: CallSite, node: ast.Call, texts: dict[int, str]) -> str:
-    """The call with other texts for some of its arguments."""
+    """The source of the call with some arguments replaced."""
     shown = [texts.get(id(argument)) or site.text(argument) for argument in node.args]
     for keyword in node.keywords:
         text = texts.get(id(keyword.value)) or site.text(keyword.value)
@@ -286,7 +286,7 @@ def _error(subject: str, rule: str, way_out: str) -> TracerConversionError:
 
 
 def _looked_up(x: Tracer, site: CallSite, node: ast.Subscript) -> TracerConversionError | None:
-    """The error of ``table[ids]``; None for bounds of a slice, and for elements that no array holds."""
+    """The error of ``table[ids]``; None for slice bounds, and for elements that an array cannot hold."""
     value = site.value(node.value)
     if is_traced(value) or _makes_a_shape(site, node) or not _is_numeric(site, node.value):
         return None
@@ -310,7 +310,7 @@ def _taken(x: Tracer, site: CallSite, node: ast.Call, function: ast.Attribute) -
     way_out = _with_arguments(site, node, {id(table): lifted})
     if not is_function:
         way_out = f"{lifted}.take{way_out[len(site.text(function)) :]}"
-    rule = "a table of constants must be traced where its indices are"
+    rule = "a table of constants must be traced if its indices are"
     return TracerConversionError(message(site.text(function), rule, f"the indices {x!r}", f"use {way_out}"))
 
 
@@ -328,7 +328,7 @@ def _kind(site: CallSite, node: ast.expr) -> str:
 
 
 def _is_numeric(site: CallSite, node: ast.expr) -> bool:
-    """Whether an array could hold this; what is not known could."""
+    """Whether an array could hold this value; True for an unknown value."""
     if isinstance(node, (ast.List, ast.Tuple)):
         return all(_is_numeric(site, element) for element in node.elts)
     if isinstance(node, (ast.Dict, ast.Lambda, ast.JoinedStr)):
@@ -371,7 +371,7 @@ def _functional_update(site: CallSite, target: ast.Subscript, array: Any, update
 
 
 def in_place_error(out: Any) -> UnsupportedError | None:
-    """The error of ``acc += x`` for a NumPy array ``acc``; None where the user wrote ``out=``."""
+    """The error of ``acc += x`` for a NumPy array ``acc``; None if the user passed ``out=``."""
     site = call_site()
     node = None if site is None else site.node
     if site is None or not isinstance(node, ast.AugAssign) or not isinstance(out, np.ndarray):
@@ -381,7 +381,7 @@ def in_place_error(out: Any) -> UnsupportedError | None:
 
 
 def _added_in_place(site: CallSite, node: ast.AugAssign) -> tuple[str, str, str]:
-    """Subject, rule and way out of ``acc += x`` and ``acc[i] += x``."""
+    """Subject, requirement and fix for ``acc += x`` and ``acc[i] += x``."""
     symbol = _OPERATORS[type(node.op)]
     target, value = site.text(node.target), site.text(node.value)
     way_out = f"write {target} = {target} {symbol} {value}"
@@ -398,9 +398,9 @@ def _added_in_place(site: CallSite, node: ast.AugAssign) -> tuple[str, str, str]
 
 
 def restored(trace: Trace, error: BaseException | None) -> Exception | None:
-    """The error that a tracer raised, where NumPy replaced it by one of its own: ``np.zeros(n)``, ``y[0] = x[0]``.
+    """The tracer's own error, if NumPy replaced it by another one: ``np.zeros(n)``, ``y[0] = x[0]``.
 
-    Also an error for a function of JAX that met a tracer, since JAX names none of our functions.
+    Also the error for a JAX function that was called with a tracer.
     """
     if type(error) is TypeError and "shardwise.tracing.Tracer'>" in str(error) and "jax" in str(error).lower():
         return _error_of_jax(error)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops on the way of an axis, from the annotation that it comes from to a value.
+"""Paths of axes: the ops that carry an axis from its annotation to a value.
 
-The path of a value is that of the value before it and one step. It is held so: the paths of all values of a chain of
-ops are as many steps as the chain has.
+The path of a value extends the path of the previous value by one step, and shares it: all paths along a chain of ops
+together take as much memory as the chain.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ ENDS = 4  # steps at each end of a long path that are printed
 
 
 def named(value: str, op: str) -> str:
-    """An op as its text writes it, ``%h = stablehlo.tanh``."""
+    """The text of an op: ``%h = stablehlo.tanh``."""
     return f"{value} = {op}" if "%" in value and not op.startswith("argument ") else op
 
 
 @dataclass(frozen=True)
 class PathStep:
-    """One op that carried an axis, ``from_`` one of its tensors ``to`` another.
+    """One op that carried an axis ``from_`` one of its tensors ``to`` another.
 
-    ``value`` is what a text calls the op's results; ``factor`` the factor of the op's sharding rule, as its text calls
-    it; ``round`` the round of propagation, 0 for ops that change no element, to 4; ``priority`` the user's.
+    Attributes:
+        name: the op, or the annotated argument or result.
+        value: the name of the op's results in the program text.
+        factor: the factor of the op's sharding rule, as its text names it.
+        round: the round of propagation, from 0, for ops that change no element, to 4.
+        priority: the user's priority.
     """
 
     name: str
@@ -50,7 +54,7 @@ class PathStep:
 
 
 class Path(Sequence[PathStep]):
-    """Steps, the nearest to the origin first. Paths that begin alike hold that beginning together.
+    """Steps, starting at the annotation. Paths share their common beginning.
 
     >>> first = Path.of([PathStep("stablehlo.tanh", "", "operand 0", "result 0")])
     >>> longer = Path(first, PathStep("stablehlo.exponential", "", "operand 0", "result 0"))
@@ -92,7 +96,7 @@ class Path(Sequence[PathStep]):
         return self._some(range(self._length)[at])
 
     def _some(self, chosen: Sequence[int]) -> tuple[PathStep, ...]:
-        """The two ends of a long path are at hand."""
+        """Some steps; the first ones are stored, the others are read backwards from the end."""
         if not chosen:
             return ()
         low = min(chosen)

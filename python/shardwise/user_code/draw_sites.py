@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of a function, and of the functions that it names, that draw from generators of NumPy or make them.
+"""Finds the lines of a function, and of functions that it calls, that draw from or make NumPy generators.
 
-Nothing runs: the bytecode is read, and chains such as ``np.random.rand``, ``RNG.normal`` and ``self.rng.uniform`` are
-looked up in globals, closures, bound objects and the ``__dict__`` of objects. A chain that begins with an unknown
-value, ``rng.normal`` for an argument ``rng``, counts by the name of its method.
+No user code runs: this reads the bytecode, and looks up chains such as ``np.random.rand``, ``RNG.normal`` and
+``self.rng.uniform`` in globals, closures, bound objects and the ``__dict__`` of objects. For a chain that begins with
+an unknown value, such as ``rng.normal`` for an argument ``rng``, the method name decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TRANSPARENT = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"
 _ENDS = ("RETURN", "RAISE", "RERAISE")
 
 
-# NumPy loads np.random when it is first used: the first trace does that, not the import of Shardwise.
+# NumPy loads np.random at its first use: the first trace does that, not the import of Shardwise.
 
 
 @cache
@@ -53,7 +53,7 @@ def _methods() -> frozenset[str]:
 class DrawSite(NamedTuple):
     """A line that names a method of a generator, or a function that makes one."""
 
-    generator: Any  # None where it is not known, or is made here
+    generator: Any  # None if it is unknown, or made here
     name: str
     file: str
     line: int
@@ -83,7 +83,7 @@ def draw_sites(fun: Callable[..., Any]) -> list[DrawSite]:
 
 
 def function_of(value: Any) -> tuple[FunctionType | None, Any]:
-    """The Python function of the user behind a value that is called, and the object that it is bound to."""
+    """The user's Python function behind a called value, and the object that it is bound to."""
     owner = None
     for _ in range(8):
         if isinstance(value, FunctionType):
@@ -130,7 +130,7 @@ def _visit_of(value: Any, is_certain: bool) -> _Visit | None:
 
 
 def _scan(visit: _Visit, sites: list[DrawSite]) -> list[tuple[Any, bool]]:
-    """Add the sites of one code object, with the functions in it; what else it names comes back."""
+    """Add the sites of one code object and its nested functions. Returns the other values that it names."""
     code, known, line = visit.code, dict(visit.known), visit.code.co_firstlineno
     named, inner = list[tuple[Any, bool]](), list[tuple[CodeType, bool]]()
     value, module = _UNKNOWN, _UNKNOWN
@@ -165,7 +165,7 @@ def _scan(visit: _Visit, sites: list[DrawSite]) -> list[tuple[Any, bool]]:
 
 
 def _loaded(op: str, argument: Any, value: Any, module: Any, known: dict[str, Any], names: dict[str, Any]) -> Any:
-    """What an instruction loads; ``value`` is what the one before it loaded."""
+    """The value that an instruction loads; ``value`` is the one that the previous instruction loaded."""
     if op in ("LOAD_GLOBAL", "LOAD_NAME"):
         return names.get(argument, _UNKNOWN)
     if op.startswith(("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")):
@@ -181,7 +181,7 @@ def _loaded(op: str, argument: Any, value: Any, module: Any, known: dict[str, An
 
 
 def _attribute(base: Any, name: str) -> Any:
-    """An attribute, without running code of the user: of a module, in ``__dict__``, or a method."""
+    """Look up an attribute without running user code: in a module, in ``__dict__``, or as a method."""
     if isinstance(base, generators()):
         return getattr(base, name, _UNKNOWN)
     members = getattr(base, "__dict__", {})
@@ -192,7 +192,7 @@ def _attribute(base: Any, name: str) -> Any:
 
 
 def _site_of(value: Any, name: str) -> tuple[Any, str, bool] | None:
-    """The generator, the method's name and whether it makes a generator; None of no site."""
+    """The generator, the method's name, and whether it makes a generator; None if this is no draw."""
     if any(value is maker for maker in makers()):
         return None, value.__name__, True
     owner = getattr(value, "__self__", None) if value is not _UNKNOWN else None

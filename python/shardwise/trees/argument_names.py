@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .trees import leaf_names
+from .flattening import leaf_names
 
 __all__ = ["display_name", "names_of_leaves", "parameter_names"]
 
@@ -25,7 +25,7 @@ def names_of_leaves(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
 
 
 def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
-    """The names that a function has for its first positional arguments; ``arg0`` for one that has none."""
+    """The names of a function's first positional parameters; ``arg0`` for one without a name."""
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of traced arrays inside other libraries: `scipy.special.logsumexp(x)` and `df @ w`.
 
-The library asks for the numbers on a line of its own, where the user can change nothing. The error is of the user's
-call instead, and at its line.
+The library reads the numbers on its own line, which the user cannot change. The error names the user's call and line
+instead.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ._sources import shown_file
+from ..errors import composed
 from .call_sites import CallSite, site_of
-from .errors import composed
+from .sources import shown_file
 
 if TYPE_CHECKING:
-    from .tracing import Tracer
+    from ..tracing import Tracer
 
 __all__ = ["library_error"]
 
@@ -30,7 +30,7 @@ _INSTEAD = {"pandas": "take the numbers out of the Series or DataFrame first, wi
 
 
 def library_error(x: Tracer, site: CallSite | None) -> str | None:
-    """The text for a value that a library needs at ``site``; None where the line is the user's own."""
+    """The error text if library code needs a value at ``site``; None if the line is the user's."""
     library = "" if site is None else _library_of(site.frame.f_code.co_filename)
     if site is None or not library or library == _library_of(_file_of(x._trace.user_call.function)):
         return None

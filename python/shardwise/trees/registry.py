@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes that are nodes of trees: registered here, in optree or in JAX, and dataclasses that hold arrays.
 
-Everything that flattens uses one optree namespace, which also sees what is registered in optree's global one.
+All functions use one optree namespace, which includes the classes in optree's global one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import optree
 
-from .errors import message, shown
-from .foreign import native, node_of
-from .partition_spec import PartitionSpec
-from .sharding import NamedSharding
+from ..errors import message, shown
+from ..foreign import native, node_of
+from ..partition_spec import PartitionSpec
+from ..sharding import NamedSharding
 
 __all__ = [
     "NAMESPACE",
@@ -69,7 +69,7 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True)
 class FlattenedIndexKey:
-    """The step to a child of a registered class that has no names for its children; prints as ``[<flat index 0>]``."""
+    """The step to a child of a registered class without keys; prints as ``[<flat index 0>]``."""
 
     key: int
 
@@ -78,7 +78,7 @@ class FlattenedIndexKey:
 
 
 class _KeyEntry(optree.PyTreeEntry):
-    """A step into a registered class: its entry is a key, or an index where the class names no keys."""
+    """A step into a registered class: its entry is a key, or an index if the class has no keys."""
 
 
 def path_of(accessor: Iterable[optree.PyTreeEntry]) -> tuple[Any, ...]:
@@ -113,7 +113,7 @@ class _Static:
     def __init__(self, cls: type, value: Any) -> None:
         self.value = value
         self._key = typed(value)
-        try:  # optree does not, but data that can change must not be part of a program
+        try:  # optree does not check this, but a program must not depend on mutable data
             hash(self._key)
         except TypeError as error:
             rule = f"static data of {cls.__qualname__} must be hashable"
@@ -130,7 +130,7 @@ class _Static:
 
 
 _lock = threading.RLock()
-_automatic: set[type] = set()  # registered because an instance was seen; the user's own registration replaces it
+_automatic: set[type] = set()  # registered automatically at the first instance; the user's own registration replaces it
 
 
 def _register(what: str, cls: Any, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> None:
@@ -301,12 +301,12 @@ def _is_static(field: dataclasses.Field[Any]) -> bool:
     return bool(field.metadata.get("static", False))
 
 
-_leaf_classes: set[type] = set()  # never nodes, so that a call looks at each leaf's class only
+_leaf_classes: set[type] = set()  # never nodes: checking the class of a leaf is enough
 _LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "jaxlib", "shardwise")
 
 
 def adopt(leaves: list[Any]) -> bool:
-    """Register the classes of leaves that are trees to their user; True if there are any; then flatten again."""
+    """Register leaf classes that are trees to the user. Returns whether there are any; then flatten again."""
     if _leaf_classes.issuperset(map(type, leaves)):
         return False
     with _lock:
@@ -315,7 +315,7 @@ def adopt(leaves: list[Any]) -> bool:
 
 def _adopted(leaf: Any) -> bool:
     cls = type(leaf)
-    if cls in _automatic:  # by a leaf before this one, or by another thread
+    if cls in _automatic:  # by an earlier leaf, or by another thread
         return True
     if cls.__module__.partition(".")[0] in _LEAF_MODULES or isinstance(leaf, type):
         _leaf_classes.add(cls)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .._core.ir import Op, TensorType, Value
 from .tables import Report, place, short_location
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
@@ -51,11 +52,11 @@ class Promotion:
 
     @property
     def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" where no source line is known."""
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
         return place(self.file, self.line)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as JSON can hold them."""
+        """The fields by name, with values that JSON supports."""
         return {**asdict(self), "operands": list(self.operands)}
 
 
@@ -63,7 +64,7 @@ class Promotions(Report[Promotion]):
     """Every promotion to a wider float, in program order: the first row is the first cause."""
 
     def summary(self) -> str:
-        """One line: how many promotions, and how many of them were asked for."""
+        """One line: how many promotions, and how many of them are explicit."""
         if not self.rows:
             return "no promotions to a wider float"
         total = sum(row.count for row in self.rows)
@@ -86,147 +87,128 @@ class Promotions(Report[Promotion]):
         return (short_location(row.location), row.op, ", ".join(row.operands), row.result, str(row.count), cause)
 
 
-Place = tuple[int, str, int]  # number of the recorded call, file, line
-
-
-@dataclass(frozen=True)
-class _Value:
-    number: int
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True)
-class _Op:
-    name: str
-    operands: tuple[_Value, ...]
-    results: tuple[_Value, ...]
-    place: Place
-
-    @property
-    def widens(self) -> bool:
-        """Whether it converts a float to a wider one."""
-        return self.name == "stablehlo.convert" and _is_wider(self.results[0].dtype, self.operands[0].dtype)
-
-    @property
-    def narrows(self) -> bool:
-        """Whether it converts a float to a narrower one."""
-        return self.name == "stablehlo.convert" and _is_wider(self.operands[0].dtype, self.results[0].dtype)
-
-
-_RETURN = _Op("return", (), (), (-1, "", 0))
+def _type_text(type: TensorType) -> str:
+    return f"{type.dtype}[{','.join(map(str, type.shape))}]"
 
 
 def _is_wider(dtype: str, than: str) -> bool:
     return _WIDTHS.get(dtype, 0) > _WIDTHS.get(than, 9)
 
 
-def _values(rows: Sequence[Any]) -> tuple[_Value, ...]:
-    return tuple(_Value(number, name, tuple(shape), dtype) for number, name, shape, dtype in rows)
+def _widens(op: Op) -> bool:
+    """Whether an op converts a float to a wider one."""
+    return op.name == "stablehlo.convert" and _is_wider(op.results[0].type.dtype, op.operands[0].type.dtype)
 
 
-class _Program:
-    """The ops of a program, with the producers and users of each value."""
-
-    def __init__(self, rows: Sequence[Any]) -> None:
-        self.ops = [
-            # In text without locations, each op counts as one call.
-            _Op(name, _values(operands), _values(results), (call or -number, file, line))
-            for number, (name, operands, results, (call, file, line)) in enumerate(rows, 2)
-        ]
-        self.defining_ops = {value.number: op for op in self.ops for value in op.results}
-        self._users: dict[int, list[_Op]] = {}
-        for op in self.ops:
-            for value in op.operands:
-                self._users.setdefault(value.number, []).append(op)
-
-    def consumer(self, convert: _Op) -> _Op | None:
-        """The op of the same call that uses a converted value, skipping broadcasts and reshapes; None without one."""
-        open_ops = [convert]
-        while open_ops:
-            op = open_ops.pop(0)
-            users = [user for value in op.results for user in self._users.get(value.number, ())]
-            users = [user for user in users if user.place == convert.place]
-            for user in users:
-                if user.name not in _LAYOUT:
-                    return user
-            open_ops += users
-        return None
-
-    def source(self, value: _Value, place: Place) -> _Value:
-        """The input of a call behind an operand of one of its ops, before the call's broadcasts and conversions."""
-        op = self.defining_ops.get(value.number)
-        while op is not None and op.place == place and op.name in _LAYOUT:
-            value = op.operands[0]
-            op = self.defining_ops.get(value.number)
-        return value
-
-    def origin(self, value: _Value) -> tuple[str, str]:
-        """A description of a value, and the source line of the op that computes it."""
-        op = self.defining_ops.get(value.number)
-        if op is None:
-            return f"argument {value.name}".rstrip(), ""
-        if op.name == "stablehlo.constant":
-            return "constant", ""
-        return value.name or _short(op.name), place(*op.place[1:])
-
-    def returns_narrow(self, convert: _Op) -> bool:
-        """Whether the call of a conversion computes in a wider dtype than it returns, as a mean of bfloat16 does."""
-        open_ops, seen = [convert], {id(convert)}
-        is_narrowed = False
-        while open_ops:
-            op = open_ops.pop()
-            for value in op.results:
-                users = self._users.get(value.number, [])
-                if op.narrows:
-                    is_narrowed = True
-                    continue
-                if _is_wider(value.dtype, convert.operands[0].dtype) and not all(
-                    user.place == convert.place for user in users or [_RETURN]
-                ):
-                    return False
-                new = [user for user in users if id(user) not in seen]
-                seen |= {id(user) for user in new}
-                open_ops += new
-        return is_narrowed
+def _narrows(op: Op) -> bool:
+    """Whether an op converts a float to a narrower one."""
+    return op.name == "stablehlo.convert" and _is_wider(op.operands[0].type.dtype, op.results[0].type.dtype)
 
 
 def _short(name: str) -> str:
     return name.partition(".")[2]
 
 
-def promotions_of(rows: Sequence[Any]) -> Promotions:
-    """The promotions of a program, from the rows that the extension returns for its ops.
+class _Program:
+    """The ops of a program, with the NumPy call that recorded each op and the users of each value."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.ops = ops
+        # In text without locations, each op counts as one call.
+        self._calls = {op: op.call or -number for number, op in enumerate(ops, 1)}
+        self._users: dict[Value, list[Op]] = {}
+        for op in ops:
+            for value in op.operands:
+                self._users.setdefault(value, []).append(op)
+
+    def call(self, op: Op) -> int:
+        """The number of the NumPy call that recorded an op."""
+        return self._calls[op]
+
+    def consumer(self, convert: Op) -> Op | None:
+        """The op of the same call that uses a converted value, skipping broadcasts and reshapes; None without one."""
+        open_ops = [convert]
+        while open_ops:
+            op = open_ops.pop(0)
+            users = [user for value in op.results for user in self._users.get(value, ())]
+            users = [user for user in users if self.call(user) == self.call(convert)]
+            for user in users:
+                if user.name not in _LAYOUT:
+                    return user
+            open_ops += users
+        return None
+
+    def source(self, value: Value, call: int) -> Value:
+        """The input of a call behind an operand of one of its ops, before the call's broadcasts and conversions."""
+        op = value.defining_op
+        while op is not None and self.call(op) == call and op.name in _LAYOUT:
+            value = op.operands[0]
+            op = value.defining_op
+        return value
+
+    def origin(self, value: Value) -> tuple[str, str]:
+        """A description of a value, and the source line of the op that computes it."""
+        op = value.defining_op
+        if op is None:
+            return f"argument {value.name}".rstrip(), ""
+        if op.name == "stablehlo.constant":
+            return "constant", ""
+        return value.name or _short(op.name), place(op.location.file, op.location.line)
+
+    def returns_narrow(self, convert: Op) -> bool:
+        """Whether the call of a conversion computes in a wider dtype than it returns, as a mean of bfloat16 does."""
+        narrow = convert.operands[0].type.dtype
+        open_ops, seen = [convert], {convert}
+        is_narrowed = False
+        while open_ops:
+            op = open_ops.pop()
+            for value in op.results:
+                users = self._users.get(value, [])
+                if _narrows(op):
+                    is_narrowed = True
+                    continue
+                if _is_wider(value.type.dtype, narrow) and not self._stays_in(self.call(convert), users):
+                    return False
+                new = [user for user in users if user not in seen]
+                seen |= set(new)
+                open_ops += new
+        return is_narrowed
+
+    def _stays_in(self, call: int, users: list[Op]) -> bool:
+        """Whether a value with these users is used by one call alone; a result of the program is not."""
+        return bool(users) and all(self.call(user) == call for user in users)
+
+
+def promotions_of(ops: Sequence[Op]) -> Promotions:
+    """The promotions of a program with these ops.
 
     Derivatives of conversions to narrower floats, and wider dtypes that a call uses internally, are not promotions.
     """
-    program = _Program(rows)
-    narrowed: set[Place] = set()
-    found: dict[int, Promotion] = {}
-    for op in program.ops:
-        if op.narrows:
-            narrowed.add(op.place)
-        if not op.widens or op.place in narrowed or program.returns_narrow(op):
+    program = _Program(ops)
+    narrowed: set[int] = set()
+    found: dict[Value, Promotion] = {}
+    for op in ops:
+        if _narrows(op):
+            narrowed.add(program.call(op))
+        if not _widens(op) or program.call(op) in narrowed or program.returns_narrow(op):
             continue
         user = program.consumer(op)
         target = op if user is None else user
-        found.setdefault(target.results[0].number, _promotion(program, op, user))
+        found.setdefault(target.results[0], _promotion(program, op, user))
     counts = Counter(found.values())
     return Promotions([replace(row, count=count) for row, count in counts.items()])
 
 
-def _promotion(program: _Program, convert: _Op, user: _Op | None) -> Promotion:
-    _, file, line = convert.place
-    wide = convert.results[0].dtype
+def _promotion(program: _Program, convert: Op, user: Op | None) -> Promotion:
+    wide = convert.results[0].type.dtype
     if user is None:
         operands, result = [convert.operands[0]], convert.results[0]
         name, cause = "astype", (_EXPLICIT, "")
     else:
-        operands, result = [program.source(value, convert.place) for value in user.operands], user.results[0]
-        causes = [program.origin(value) for value in operands if value.dtype == wide]
+        call = program.call(convert)
+        operands, result = [program.source(value, call) for value in user.operands], user.results[0]
+        causes = [program.origin(value) for value in operands if value.type.dtype == wide]
         name, cause = _short(user.name), causes[0] if causes else ("", "")
-    return Promotion(name, tuple(map(str, operands)), str(result), *cause, user is None, file, line)
+    types = tuple(_type_text(value.type) for value in operands)
+    where = convert.location
+    return Promotion(name, types, _type_text(result.type), *cause, user is None, where.file, where.line)

@@ -8,12 +8,12 @@ from typing import Any
 
 import optree
 
-from .errors import ShardingError, message
-from .foreign import native
-from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding
-from .tree_differences import difference
-from .tree_registry import NAMESPACE, adopt, path_of
+from ..errors import ShardingError, message
+from ..foreign import native
+from ..partition_spec import PartitionSpec
+from ..sharding import UNSPECIFIED, NamedSharding
+from .differences import difference
+from .registry import NAMESPACE, adopt, path_of
 
 __all__ = [
     "broadcast",
@@ -88,5 +88,5 @@ def broadcast_prefix(specs: Any, tree: Any, what: str) -> list[Any]:
 
 
 def specs_per_leaf(specs: Any, tree: Any, what: str) -> list[Any]:
-    """One spec per leaf, None where it is unspecified."""
+    """One spec per leaf; None if it is unspecified."""
     return [None if spec is UNSPECIFIED else spec for spec in broadcast_prefix(specs, tree, what)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which argument must be static, where Python needs an integer, a size or a flag that is a traced array.
+"""Finds the argument that must be static if Python needs a traced integer, size or flag.
 
 x.reshape(n, -1)             argument n must be static: sw.jit(f, static_argnames='n')
 x.reshape(shape)             argument shape must be static: sw.jit(f, static_argnames='shape')
@@ -12,25 +12,25 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import TracerConversionError, message
 from .call_sites import CallSite, call_site, local_of
-from .errors import TracerConversionError, message
 
 if TYPE_CHECKING:
-    from .tracing import Trace, Tracer
+    from ..tracing import Trace, Tracer
 
 __all__ = ["STATIC_FIELD", "Static", "is_traced", "static_argument", "static_error"]
 
 STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
-_MOST_LINES = 8  # that are followed from a value to the argument it comes from
+_MOST_LINES = 8  # followed from a value to the argument that it depends on
 
 
 class Static(NamedTuple):
-    """An argument that a traced number is, or is computed from."""
+    """The argument that a traced number is, or depends on."""
 
     what: str  # "argument n"
     rule: str
     how: str  # "sw.jit(f, static_argnames='n')"
-    discrete: bool  # an integer or a bool: few values, each with a program of its own
+    discrete: bool  # an integer or a bool: few values, each with its own program
 
 
 def is_traced(value: Any) -> bool:
@@ -39,7 +39,7 @@ def is_traced(value: Any) -> bool:
 
 
 def static_error(x: Tracer, subject: str, site: CallSite | None = None) -> TracerConversionError | None:
-    """The error of a number that must be static; None where ``x`` is no argument and comes from none."""
+    """The error of a number that must be static; None if ``x`` depends on no argument."""
     found = static_argument(x, site or call_site())
     if found is None:
         return None
@@ -47,7 +47,7 @@ def static_error(x: Tracer, subject: str, site: CallSite | None = None) -> Trace
 
 
 def static_argument(x: Tracer, site: CallSite | None) -> Static | None:
-    """The scalar argument that ``x`` is, or that the line which made it names."""
+    """The scalar argument that ``x`` is, or that its source line names."""
     argument = _argument_behind(x, site, _MOST_LINES)
     if argument is None:
         return None
@@ -78,7 +78,7 @@ def _static(trace: Trace, name: str) -> tuple[str, str, str]:
         return name, rule, STATIC_FIELD
     named = [word for word in re.findall(r"\w+", name)[1:] if word.isidentifier()]
     leaf = named[-1] if named else "n"
-    own = f"make it an argument of its own, such as {leaf}, and sw.jit({shown}, static_argnames={leaf!r})"
+    own = f"pass it as a separate argument, such as {leaf}, and sw.jit({shown}, static_argnames={leaf!r})"
     return name, f"{rule}, and not part of an argument of arrays", own
 
 

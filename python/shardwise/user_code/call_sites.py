@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's expression that is running, for errors that quote it: `np.arange(n)`, `y[i] = x[i]`, `acc += x`.
 
-Only errors look: the source is parsed again, and names are looked up in the user's frame. Where there is no source
-(``exec``), the expression is unknown and the error is less specific.
+This runs only for errors: it parses the source again and looks names up in the user's frame. Without source (``exec``),
+the expression is unknown, and the error is less specific.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
-from ._core import ir as _ir
-from .traceback_filtering import HIDDEN
+from .._core import ir as _ir
+from ..traceback_filtering import HIDDEN
 
 __all__ = [
     "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
     "running_instruction", "site_of", "source_tree",
 ]  # fmt: skip
 
-Instruction = tuple[CodeType, int]  # a place in a program, exact where a line holds several calls
+Instruction = tuple[CodeType, int]  # code and offset: unique even if a line has several calls
 
-UNKNOWN: Any = object()  # the value of an expression that names alone do not give
+UNKNOWN: Any = object()  # the value of an expression that is not a name
 _PASSING = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Slice)  # from a number to its use
 
 
 class CallSite:
     """The expression or statement that the nearest frame of the user is running.
 
-    ``node`` is None where it is not known. It is a Call, a Subscript (its context tells loads from stores), an
+    ``node`` is None if it is unknown. It is a Call, a Subscript (its context tells loads from stores), an
     AugAssign, or another node whose evaluation asked for a value.
     """
 
@@ -47,7 +47,7 @@ class CallSite:
         self.node = node
 
     def text(self, node: ast.AST | None = None, limit: int = 60) -> str:
-        """The source of a node in one line, "…" where it is longer than ``limit``."""
+        """The source of a node in one line; "…" if it is longer than ``limit``."""
         node = self.node if node is None else node
         found = ast.get_source_segment(self._source, node) if isinstance(node, (ast.expr, ast.stmt)) else None
         if found is None:
@@ -61,7 +61,7 @@ class CallSite:
         return found if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({found})"
 
     def value(self, node: ast.AST) -> Any:
-        """The value of a name, or of an attribute of a module; UNKNOWN of anything else, so that no code runs."""
+        """The value of a name, or of a module attribute. UNKNOWN for other expressions, so that no code runs."""
         if isinstance(node, ast.Name):
             frame = self.frame
             for names in (frame.f_locals, frame.f_globals, vars(builtins)):
@@ -74,7 +74,7 @@ class CallSite:
         return UNKNOWN
 
     def names(self, node: ast.AST) -> Iterator[tuple[str, Any]]:
-        """The names in a node that have a value here."""
+        """The names in a node that have a value in the frame."""
         for part in ast.walk(node):
             if isinstance(part, ast.Name):
                 value = self.value(part)
@@ -82,7 +82,7 @@ class CallSite:
                     yield part.id, value
 
     def consumer(self) -> tuple[ast.AST | None, ast.AST | None]:
-        """The call or the slicing that the running expression is computed for, and the argument or the bounds."""
+        """The call or slice that uses the running expression, and the argument or bounds that it is."""
         if self._tree is None or self.node is None:
             return None, None
         parents = {child: parent for parent in ast.walk(self._tree) for child in ast.iter_child_nodes(parent)}
@@ -94,7 +94,7 @@ class CallSite:
         return (parent, node) if is_argument or (isinstance(parent, ast.Subscript) and is_bound) else (None, None)
 
     def computed_at(self, file: str, line: int) -> ast.AST | None:
-        """What the running expression, or the assignment on another line of its file, computes."""
+        """The expression that computed a value on a line: the running one, or the right side of an assignment."""
         if file != self.frame.f_code.co_filename:
             return None
         if line == self.frame.f_lineno:
@@ -112,7 +112,7 @@ class CallSite:
             if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or node.lineno):
                 continue
             if running is None or _holds(node, running):
-                found = node  # walked from the outside in
+                found = node  # from the outside in
         return found
 
 
@@ -140,7 +140,7 @@ def site_of(frame: FrameType) -> CallSite:
 
 
 def _user_frame() -> FrameType | None:
-    """The frame that errors name; the nearest one outside of shardwise and NumPy, where its file has another name."""
+    """The frame whose line errors name; if there is none, the nearest one outside of shardwise and NumPy."""
     place = _ir.current_location()
     frame: FrameType | None = sys._getframe(1)
     nearest = None
@@ -152,7 +152,7 @@ def _user_frame() -> FrameType | None:
 
 
 def running_instruction() -> Instruction | None:
-    """What the nearest frame outside of shardwise and NumPy is running."""
+    """The instruction that the nearest frame outside of shardwise and NumPy is running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(HIDDEN):
         frame = frame.f_back
@@ -160,7 +160,7 @@ def running_instruction() -> Instruction | None:
 
 
 def raising_instruction(traceback: TracebackType | None) -> Instruction | None:
-    """Where an error came out of shardwise, NumPy or C."""
+    """The innermost instruction of the user in a traceback."""
     found = None
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(HIDDEN):
@@ -170,7 +170,7 @@ def raising_instruction(traceback: TracebackType | None) -> Instruction | None:
 
 
 def local_of(function: Any, name: str) -> Any:
-    """The value of a local variable where ``function`` is running; UNKNOWN where it is not."""
+    """The value of a local variable of the running ``function``; UNKNOWN if it is not running."""
     function = inspect.unwrap(function) if callable(function) else None
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     frame: FrameType | None = sys._getframe(1)
@@ -184,10 +184,10 @@ _trees: dict[str, tuple[list[str], ast.Module | None]] = {}  # the lines as line
 
 
 def source_tree(file: str) -> ast.Module | None:
-    """The parsed source of a file; None where there is none."""
+    """The parsed source of a file; None without source."""
     lines = linecache.getlines(file)
     known = _trees.get(file)
-    if known is not None and known[0] is lines:  # linecache makes a new list where it reads a file again
+    if known is not None and known[0] is lines:  # linecache makes a new list if it reads a file again
         return known[1]
     try:
         tree = ast.parse("".join(lines))

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Lines = Iterator[tuple[int, str]]  # depth and text
-# Of a longer path its two ends are printed; the data has all of it.
+# Of a longer path, only the two ends are printed; the data is complete.
 _LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
 _NAMES = 5  # that an error lists
@@ -191,7 +191,7 @@ class ValueExplanation:
 
     @property
     def location(self) -> str:
-        """``file:line``, or "" where no source line is known."""
+        """``file:line``, or "" if the source line is unknown."""
         return place(self.file, self.line)
 
     @property
@@ -237,19 +237,19 @@ def _indented(lines: Lines) -> str:
 
 
 def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """The entries that are fields of the class; the extension may say more."""
+    """The entries of a dict that are fields of the class."""
     names = {f.name for f in fields(kind)}
     return {name: value for name, value in values.items() if name in names}
 
 
 class _Reader:
-    """Explanations from the extension's dicts; what is one path there is one object here."""
+    """Converts the extension's dicts to explanations. A path that the dicts share becomes one object."""
 
     def __init__(self) -> None:
         self._paths: dict[int, Path] = {}
 
     def _path(self, row: Any) -> Path:
-        """Of a list of steps, or from the extension's path: its beginning is one that is known from others."""
+        """Convert a list of steps, or a path of the extension, which shares its beginning with known paths."""
         if isinstance(row, list):
             return Path.of(map(_step_of, row))
         new = []
@@ -389,7 +389,7 @@ class Explanation:
 
 
 def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation:
-    """What the extension's program says; KeyError for a name that nothing has, or that several functions use."""
+    """The explanations of a name. Raises KeyError if no value has it, or if several functions use it."""
     meanings = program.meanings(name)
     if meanings:
         ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)

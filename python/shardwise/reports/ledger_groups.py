@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger grouped by its columns, and two ledgers compared.
 
-A program of 48 layers has a thousand collectives, but only a handful of lines that need them.
+A program of 48 layers has a thousand collectives, but only a few source lines cause them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from operator import attrgetter
 from os.path import basename
 from typing import Any
 
+from ..errors import message
 from .collective_rows import CollectiveRow
-from .errors import message
 from .tables import Report, format_bytes, short_location
 
 __all__ = ["CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups"]
@@ -33,7 +33,7 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 
 
 def checked_keys(what: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """The columns to group by; ValueError for one that a ledger does not have."""
+    """The columns to group by. Raises ValueError for an unknown column."""
     keys = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in keys:
         if key not in _KEYS:

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/bindings/bind_program.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pybind11/operators.h>
+#include <pybind11/stl.h>
+
+#include "shardwise/bindings/attributes_to_python.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/place.h"
+#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
+#include "shardwise/mesh/placement.h"
+
+namespace py = pybind11;
+
+namespace shardwise {
+namespace {
+
+using ModulePtr = std::shared_ptr<Module>;
+
+template <class Id>
+struct View {
+  ModulePtr module;
+  Id id;
+  friend bool operator==(const View& a, const View& b) { return a.module == b.module && a.id == b.id; }
+};
+using ValueOf = View<ValueId>;
+using OpOf = View<OpId>;
+using RegionOf = View<RegionId>;
+
+struct FunctionOf {
+  ModulePtr module;
+  size_t index = 0;
+  const Function& get() const { return module->functions[index]; }
+};
+
+template <class Id>
+std::vector<View<Id>> views(const ModulePtr& module, std::span<const Id> ids) {
+  std::vector<View<Id>> list;
+  list.reserve(ids.size());
+  for (const Id id : ids) list.push_back({module, id});
+  return list;
+}
+
+// ---- values --------------------------------------------------------------------------------------------------------
+
+// Shardings are placements from the assigned stage on; values of a local program have one device's shapes.
+std::optional<Placement> placement_of_value(const ValueOf& value) {
+  const Module& module = *value.module;
+  const Value& held = module.value(value.id);
+  const bool is_placed = module.stage == Stage::kAssigned || module.stage == Stage::kResharded;
+  if (!is_placed || !held.sharding) return std::nullopt;
+  const Dims* blocks = module.blocks(value.id);
+  const DimSpan given = blocks == nullptr ? DimSpan() : DimSpan(*blocks);
+  return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape, given);
+}
+
+std::optional<OpOf> defining_op(const ValueOf& value) {
+  const OpId op = value.module->value(value.id).op;
+  return op ? std::optional(OpOf{value.module, op}) : std::nullopt;
+}
+
+ResolvedSource source_of(const Module& module, LocId loc) { return module.context().resolve(loc); }
+
+// ---- ops -----------------------------------------------------------------------------------------------------------
+
+std::vector<ValueOf> results_of(const OpOf& op) {
+  std::vector<ValueOf> results;
+  for (uint32_t i = 0; i < op.module->op(op.id).result_count; ++i) {
+    results.push_back({op.module, op.module->result(op.id, i)});
+  }
+  return results;
+}
+
+AttributeDict attributes_of(const OpOf& op) { return attributes_to_python(op.module->attrs(op.id).entries()); }
+
+LocId without_names(const Context& context, LocId id) {
+  while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
+  return id;
+}
+
+// ---- classes -------------------------------------------------------------------------------------------------------
+
+template <class Class>
+void def_identity(Class& views) {
+  using T = typename Class::type;
+  views.def_property_readonly("number", [](const T& self) { return self.id.index; })
+      .def("__eq__", [](const T& self, const T& other) { return self == other; })
+      .def("__eq__", [](const T&, const py::object&) { return false; })
+      .def("__hash__", [](const T& self) { return std::hash<uint32_t>()(self.id.index); });
+}
+
+void bind_locations(py::class_<ResolvedSource>& locations) {
+  locations.def_readonly("file", &ResolvedSource::file)
+      .def_readonly("line", &ResolvedSource::line)
+      .def_readonly("column", &ResolvedSource::column)
+      .def_readonly("variable", &ResolvedSource::variable)
+      .def("__repr__", [](const ResolvedSource& self) { return place_text(self.file, self.line); });
+}
+
+void bind_values(py::class_<ValueOf>& values) {
+  def_identity(values);
+  values
+      .def_property_readonly(
+          "name", [](const ValueOf& self) { return self.module->context().name_of(loc_of(*self.module, self.id)); })
+      .def_property_readonly("type", [](const ValueOf& self) { return self.module->type(self.id); })
+      .def_property_readonly(
+          "sharding",
+          [](const ValueOf& self) { return optional_sharding(*self.module, self.module->value(self.id).sharding); })
+      .def_property_readonly("placement", &placement_of_value)
+      .def_property_readonly("defining_op", &defining_op)  // None for an argument
+      .def_property_readonly("location",
+                             [](const ValueOf& self) { return source_of(*self.module, loc_of(*self.module, self.id)); })
+      .def("__repr__", [](const ValueOf& self) { return "<value of " + self.module->type(self.id).text() + ">"; });
+}
+
+void bind_ops(py::class_<OpOf>& ops) {
+  def_identity(ops);
+  ops.def_property_readonly(
+         "definition", [](const OpOf& self) { return self.module->op(self.id).def; },
+         py::return_value_policy::reference)
+      .def_property_readonly("name", [](const OpOf& self) { return std::string(self.module->op(self.id).def->name); })
+      .def_property_readonly("operands",
+                             [](const OpOf& self) { return views(self.module, self.module->operands(self.id)); })
+      .def_property_readonly("results", &results_of)
+      .def_property_readonly("regions",
+                             [](const OpOf& self) { return views(self.module, self.module->regions(self.id)); })
+      .def_property_readonly("attributes", &attributes_of)
+      .def_property_readonly("location",
+                             [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
+      // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
+      .def_property_readonly(
+          "call",
+          [](const OpOf& self) { return without_names(self.module->context(), self.module->op(self.id).loc).index; })
+      .def("__repr__", [](const OpOf& self) { return "<op " + std::string(self.module->op(self.id).def->name) + ">"; });
+}
+
+void bind_regions(py::class_<RegionOf>& regions) {
+  def_identity(regions);
+  regions
+      .def_property_readonly(
+          "arguments",
+          [](const RegionOf& self) { return views<ValueId>(self.module, self.module->region(self.id).arguments); })
+      .def_property_readonly(
+          "ops", [](const RegionOf& self) { return views<OpId>(self.module, self.module->region(self.id).ops); })
+      .def_property_readonly("results", [](const RegionOf& self) {
+        return views<ValueId>(self.module, self.module->region(self.id).results);
+      });
+}
+
+void bind_functions(py::class_<FunctionOf>& functions) {
+  functions.def_property_readonly("name", [](const FunctionOf& self) { return self.get().name; })
+      .def_property_readonly("is_public", [](const FunctionOf& self) { return self.get().is_public(); })
+      .def_property_readonly("body", [](const FunctionOf& self) { return RegionOf{self.module, self.get().body}; })
+      .def_property_readonly(
+          "result_shardings",
+          [](const FunctionOf& self) { return optional_shardings(*self.module, self.get().result_shardings); })
+      .def("__repr__", [](const FunctionOf& self) { return "<function @" + self.get().name + ">"; });
+}
+
+void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& definitions) {
+  definitions.def_property_readonly("name", [](const OpDef& self) { return std::string(self.name); })
+      .def_property_readonly("doc", [](const OpDef& self) { return std::string(self.doc); })
+      .def_property_readonly("runnable", &OpDef::runnable)
+      .def_property_readonly("differentiable",
+                             [](const OpDef& self) { return self.runnable() && self.vjp != not_differentiable; })
+      .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
+      .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
+      .def_property_readonly("collective",
+                             [](const OpDef& self) { return self.traits.collective != CollectiveKind::kNone; })
+      .def_property_readonly("annotation",
+                             [](const OpDef& self) { return self.traits.constraint || self.traits.reshard; })
+      .def_property_readonly("movement", [](const OpDef& self) { return self.traits.movement; })
+      .def("__repr__", [](const OpDef& self) { return "<definition of " + std::string(self.name) + ">"; });
+}
+
+}  // namespace
+
+std::vector<OpId> ops_in_text_order(const Module& module) {
+  std::vector<OpId> ops;
+  walk(module, [&](OpId op) { ops.push_back(op); });
+  return ops;
+}
+
+std::optional<TensorSharding> optional_sharding(const Module& module, ShardingId id) {
+  return id ? std::optional(module.context().sharding(id)) : std::nullopt;
+}
+
+std::vector<std::optional<TensorSharding>> optional_shardings(const Module& module, std::span<const ShardingId> ids) {
+  std::vector<std::optional<TensorSharding>> list;
+  for (const ShardingId id : ids) list.push_back(optional_sharding(module, id));
+  return list;
+}
+
+void bind_program(py::module_& module, py::class_<Module, ModulePtr>& modules) {
+  // All classes before any property, whose signature names them.
+  py::class_<ResolvedSource> locations(module, "Location");
+  py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>> definitions(module, "OpDefinition");
+  py::class_<ValueOf> values(module, "Value");
+  py::class_<OpOf> ops(module, "Op");
+  py::class_<RegionOf> regions(module, "Region");
+  py::class_<FunctionOf> functions(module, "Function");
+  bind_locations(locations);
+  bind_definitions(definitions);
+  bind_values(values);
+  bind_ops(ops);
+  bind_regions(regions);
+  bind_functions(functions);
+  modules
+      // Every op, those of regions behind their owner, in the order of the text.
+      .def_property_readonly("ops", [](const ModulePtr& self) { return views<OpId>(self, ops_in_text_order(*self)); })
+      .def_property_readonly("functions",
+                             [](const ModulePtr& self) {
+                               std::vector<FunctionOf> list;
+                               for (size_t i = 0; i < self->functions.size(); ++i) list.push_back({self, i});
+                               return list;
+                             })
+      .def_property_readonly("main",
+                             [](const ModulePtr& self) {
+                               return FunctionOf{self, static_cast<size_t>(&self->main() - self->functions.data())};
+                             })
+      .def_property_readonly("stage", [](const Module& self) { return std::string(stage_name(self.stage)); });
+}
+
+}  // namespace shardwise

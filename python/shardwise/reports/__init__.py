@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs report, as plain data with text, rich, HTML, JSON and pandas views.
+
+``program.collectives()`` is a :class:`Ledger`, ``program.why(...)`` an :class:`Explanation`, and
+``program.promotions()`` a :class:`Promotions`.
+"""
+
+from .collective_rows import CollectiveRow
+from .explanations import (
+    AxisExplanation,
+    Counterfactual,
+    Explanation,
+    LostAxis,
+    ValueExplanation,
+)
+from .ledger import Ledger
+from .ledger_groups import CollectiveGroup, LedgerDiff, LedgerDifference, LedgerGroups
+from .promotions import Promotion, Promotions
+
+__all__ = [
+    "AxisExplanation",
+    "CollectiveGroup",
+    "CollectiveRow",
+    "Counterfactual",
+    "Explanation",
+    "Ledger",
+    "LedgerDiff",
+    "LedgerDifference",
+    "LedgerGroups",
+    "LostAxis",
+    "Promotion",
+    "Promotions",
+    "ValueExplanation",
+]
