@@ -12,8 +12,8 @@
 //
 // Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes,
 // collectives remove them, and devices that differ only along other axes share buffer and kernel call. `faithful`
-// computes every device apart. Arguments are never written; results may be views of them. A run may happen in several
-// threads at once.
+// computes every device apart. Results may be views of arguments. Only donated arguments are written, and they only where
+// nothing else holds their memory. A run may happen in several threads at once.
 #pragma once
 
 #include <functional>
@@ -52,6 +52,7 @@ struct ExecutorOptions {
 struct RunOptions {
   bool faithful = false;  // computes every device separately
   bool poison = false;    // fills padding and new buffers with NaN or 0xA5, to detect reads of them
+  std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
   std::vector<TraceRow>* trace = nullptr;
   std::function<void()> between_ops = {};  // also called during long ops; may throw to stop the run (Ctrl-C)
 };
@@ -78,7 +79,7 @@ class Executable {
   // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
   // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
   // arguments that are not as `argument(i)` says.
-  std::vector<ShardedArray> run(Communicator& communicator, std::span<const ShardedArray> arguments,
+  std::vector<ShardedArray> run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                 const RunOptions& options = {}) const;
 
  private:

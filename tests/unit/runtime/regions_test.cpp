@@ -436,6 +436,32 @@ TEST(Regions, AStackIsWrittenInPlace) {
   of_used.expect({ones}, {numbers(DType::kF32, {kRows, kColumns}, std::vector<int64_t>(expected.size(), -1)), stacked});
 }
 
+// The same with scatter, which adds to rows of the carry.
+TEST(Regions, AScatterWritesItsCarry) {
+  const MeshPtr mesh = mesh_of({{"x", 4}});
+  const std::string stack = "tensor<1000x64xf32>", row = "tensor<64xf32>";
+  const std::string body = str(R"(
+        %at = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+        %x = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+        %y = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<64xf32>
+        %next = "stablehlo.scatter"(%c, %at, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+        ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.add %p, %q : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }) : ()",
+                               stack, ", tensor<1xi32>, ", row, ") -> ", stack);
+  const Placed placed{{1000, 64}, {{}, {}}};
+  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
+                          {placed}, {placed});
+  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
+  std::vector<int64_t> expected;
+  for (int64_t i = 0; i < 64000; ++i) expected.push_back(1 + i / 64);
+  std::vector<NdArray> results;
+  const int64_t taken = taken_by([&] { return results = program.run({ones}); });
+  EXPECT_LT(taken, ones.nbytes() * 3 / 2);  // one array
+  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, expected)});
+}
+
 // A capture is never written, however often the loop runs.
 TEST(Regions, CapturesStayAsTheyAre) {
   const MeshPtr mesh = mesh_of({{"x", 2}});
