@@ -26,8 +26,10 @@ func.func @main(%a: tensor<6x6xf64>, %v: tensor<6xf64>, %trips: tensor<i32>) -> 
       stablehlo.return %goes : tensor<i1>
     } do {
       %j = stablehlo.add %i, %one : tensor<i32>
-      %y = stablehlo.dot_general %a, %x, contracting_dims = [1] x [0] : (tensor<6x6xf64>, tensor<6xf64>) -> tensor<6xf64>
-      %s = stablehlo.dot_general %y, %y, contracting_dims = [0] x [0] : (tensor<6xf64>, tensor<6xf64>) -> tensor<f64>
+      %y = stablehlo.dot_general %a, %x, contracting_dims = [1] x [0]
+          : (tensor<6x6xf64>, tensor<6xf64>) -> tensor<6xf64>
+      %s = stablehlo.dot_general %y, %y, contracting_dims = [0] x [0]
+          : (tensor<6xf64>, tensor<6xf64>) -> tensor<f64>
       %n = stablehlo.sqrt %s : tensor<f64>
       %b = stablehlo.broadcast_in_dim %n, dims = [] : (tensor<f64>) -> tensor<6xf64>
       %z = stablehlo.divide %y, %b : tensor<6xf64>

@@ -16,7 +16,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/executor.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/step.h"
 
 namespace shardwise {
 

@@ -462,7 +462,37 @@ TEST(Regions, AScatterWritesItsCarry) {
   program.expect({ones}, {numbers(DType::kF32, {1000, 64}, expected)});
 }
 
-// A capture is never written, however often the loop runs.
+// A branch runs once in a trip, so it writes a carry that is not read behind it.
+TEST(Regions, ABranchWritesACarryOfTheLoopAroundIt) {
+  const MeshPtr mesh = mesh_of({{"x", 2}});
+  const std::string stack = "tensor<1000x64xf32>";
+  const std::string body = str(R"(
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %odd = stablehlo.remainder %i, %two : tensor<i32>
+        %next = "stablehlo.case"(%odd) ({
+          %y = stablehlo.constant dense<7.0> : tensor<1x64xf32>
+          %u = stablehlo.dynamic_update_slice %c, %y, %i, %zero : ()",
+                               stack, R"(, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> )", stack, R"(
+          stablehlo.return %u : )",
+                               stack, R"(
+        }, {
+          stablehlo.return %c : )",
+                               stack, R"(
+        }) : (tensor<i32>) -> )",
+                               stack);
+  const Placed placed{{1000, 64}, {{}, {}}};
+  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
+                          {placed}, {placed});
+  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
+  std::vector<int64_t> expected;
+  for (int64_t i = 0; i < 64000; ++i) expected.push_back(i / 64 % 2 == 0 ? 7 : 1);
+  std::vector<NdArray> results;
+  const int64_t taken = taken_by([&] { return results = program.run({ones}); });
+  EXPECT_LT(taken, ones.nbytes() * 3 / 2);  // one array
+  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, expected)});
+}
+
+// A capture of a loop is never written, however often the loop runs.
 TEST(Regions, CapturesStayAsTheyAre) {
   const MeshPtr mesh = mesh_of({{"x", 2}});
   const std::string body = R"(
