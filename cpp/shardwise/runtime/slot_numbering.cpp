@@ -15,20 +15,18 @@ using Slots = std::span<const uint32_t>;
 class SlotNumbering {
  public:
   SlotNumbering(const Module& module, const Variation& variation, Plan& plan)
-      : module_(module), variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
+      : variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
 
   void number(std::vector<uint32_t>& values) {
     for (uint32_t& value : values) value = slot_of(value);
   }
 
-  void number(Block& block) {
+  void number(Block& block, bool is_in_loop) {
     for (Step& step : block.steps) {
       number(step.inputs);
       number(step.outputs);
-      for (Block& inner : step.blocks) number(inner);
-      const bool is_scalar = step.kind == Step::Kind::kFused && step.axes.empty() &&
-                             module_.type(plan_.slots[step.outputs[0]]).ndim() == 0;
-      if (is_scalar) step.scalar = plan_.scalars++;
+      for (Block& inner : step.blocks) number(inner, is_in_loop || step.kind == Step::Kind::kLoop);
+      if (is_in_loop && step.lanes > 0) step.runner = plan_.runners++;
     }
     number(block.results);
   }
@@ -126,7 +124,6 @@ class SlotNumbering {
     return moves;
   }
 
-  const Module& module_;
   const Variation& variation_;
   Plan& plan_;
   std::vector<uint32_t> slot_by_value_;
@@ -141,7 +138,7 @@ void number_slots(const Module& module, const Variation& variation, Plan& plan) 
   SlotNumbering numbering(module, variation, plan);
   for (ValueId argument : module.region(module.main().body).arguments) plan.arguments.push_back(argument.index);
   numbering.number(plan.arguments);
-  numbering.number(plan.main);
+  numbering.number(plan.main, false);
   numbering.find_dead(plan.main);
 }
 

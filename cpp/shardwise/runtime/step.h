@@ -39,7 +39,8 @@ struct Step {
   int64_t fused_ops = 1;
   double work = 0;                       // flops and bytes of one shard, about
   TileProgram program = {};              // kFused
-  std::optional<uint32_t> scalar = {};   // kFused: a number among the chains of one element that is the same everywhere
+  int64_t lanes = 0;                     // kFused: elements of all shards, if they are few and all inputs have as many
+  std::optional<uint32_t> runner = {};   // kFused in a loop, with few lanes: the number of a workspace that is kept
   CollectiveCall collective = {};        // kCollective
   Kernel kernel = {};                    // kKernel
   std::vector<TensorType> results = {};  // kKernel: of one shard
@@ -58,7 +59,7 @@ struct Plan {
   std::vector<DigitSet> slot_varying;
   std::vector<AxisList> slot_axes;  // the same as axes
   std::vector<uint32_t> arguments;  // slots, in order
-  uint32_t scalars = 0;             // one more than the largest Step::scalar
+  uint32_t runners = 0;             // how many there are
 };
 
 }  // namespace shardwise

@@ -436,11 +436,24 @@ TEST(Regions, AStackIsWrittenInPlace) {
   of_used.expect({ones}, {numbers(DType::kF32, {kRows, kColumns}, std::vector<int64_t>(expected.size(), -1)), stacked});
 }
 
+// The loop's body makes %next of the carry %c, 1000x64 and 1 everywhere at first; and it takes the memory of one array.
+void expect_written_in_place(const std::string& body, const std::function<int64_t(int64_t row)>& expected) {
+  const MeshPtr mesh = mesh_of({{"x", 4}});
+  const std::string stack = "tensor<1000x64xf32>";
+  const Placed placed{{1000, 64}, {{}, {}}};
+  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
+                          {placed}, {placed});
+  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < 64000; ++i) values.push_back(expected(i / 64));
+  std::vector<NdArray> results;
+  EXPECT_LT(taken_by([&] { return results = program.run({ones}); }), ones.nbytes() * 3 / 2);
+  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, values)});
+}
+
 // The same with scatter, which adds to rows of the carry.
 TEST(Regions, AScatterWritesItsCarry) {
-  const MeshPtr mesh = mesh_of({{"x", 4}});
-  const std::string stack = "tensor<1000x64xf32>", row = "tensor<64xf32>";
-  const std::string body = str(R"(
+  const std::string body = R"(
         %at = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
         %x = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
         %y = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<64xf32>
@@ -448,48 +461,23 @@ TEST(Regions, AScatterWritesItsCarry) {
         ^bb0(%p: tensor<f32>, %q: tensor<f32>):
           %s = stablehlo.add %p, %q : tensor<f32>
           stablehlo.return %s : tensor<f32>
-        }) : ()",
-                               stack, ", tensor<1xi32>, ", row, ") -> ", stack);
-  const Placed placed{{1000, 64}, {{}, {}}};
-  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
-                          {placed}, {placed});
-  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
-  std::vector<int64_t> expected;
-  for (int64_t i = 0; i < 64000; ++i) expected.push_back(1 + i / 64);
-  std::vector<NdArray> results;
-  const int64_t taken = taken_by([&] { return results = program.run({ones}); });
-  EXPECT_LT(taken, ones.nbytes() * 3 / 2);  // one array
-  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, expected)});
+        }) : (tensor<1000x64xf32>, tensor<1xi32>, tensor<64xf32>) -> tensor<1000x64xf32>)";
+  expect_written_in_place(body, [](int64_t row) { return 1 + row; });
 }
 
 // A branch runs once in a trip, so it writes a carry that is not read behind it.
 TEST(Regions, ABranchWritesACarryOfTheLoopAroundIt) {
-  const MeshPtr mesh = mesh_of({{"x", 2}});
-  const std::string stack = "tensor<1000x64xf32>";
-  const std::string body = str(R"(
+  const std::string body = R"(
         %two = stablehlo.constant dense<2> : tensor<i32>
         %odd = stablehlo.remainder %i, %two : tensor<i32>
         %next = "stablehlo.case"(%odd) ({
           %y = stablehlo.constant dense<7.0> : tensor<1x64xf32>
-          %u = stablehlo.dynamic_update_slice %c, %y, %i, %zero : ()",
-                               stack, R"(, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> )", stack, R"(
-          stablehlo.return %u : )",
-                               stack, R"(
+          %u = stablehlo.dynamic_update_slice %c, %y, %i, %zero : (tensor<1000x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1000x64xf32>
+          stablehlo.return %u : tensor<1000x64xf32>
         }, {
-          stablehlo.return %c : )",
-                               stack, R"(
-        }) : (tensor<i32>) -> )",
-                               stack);
-  const Placed placed{{1000, 64}, {{}, {}}};
-  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
-                          {placed}, {placed});
-  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
-  std::vector<int64_t> expected;
-  for (int64_t i = 0; i < 64000; ++i) expected.push_back(i / 64 % 2 == 0 ? 7 : 1);
-  std::vector<NdArray> results;
-  const int64_t taken = taken_by([&] { return results = program.run({ones}); });
-  EXPECT_LT(taken, ones.nbytes() * 3 / 2);  // one array
-  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, expected)});
+          stablehlo.return %c : tensor<1000x64xf32>
+        }) : (tensor<i32>) -> tensor<1000x64xf32>)";
+  expect_written_in_place(body, [](int64_t row) { return row % 2 == 0 ? 7 : 1; });
 }
 
 // A capture of a loop is never written, however often the loop runs.
