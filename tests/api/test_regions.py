@@ -94,10 +94,10 @@ def run(text: str, *arrays: Any) -> list[np.ndarray]:
 def test_a_loop_runs_until_its_condition_ends(trips: int) -> None:
     random = np.random.default_rng(0)
     a, v = random.random((6, 6)), random.random(6)
-    x, norm = v, np.float64(0)
+    x, norm = v, 0.0
     for _ in range(trips):
         y = a @ x
-        norm = np.sqrt(y @ y)
+        norm = float(np.sqrt(y @ y))
         x = y / norm
     kept = v.copy()
     vector, length = run(POWER_ITERATION, a, v, np.int32(trips))
@@ -136,7 +136,7 @@ def test_a_signal_stops_a_loop_that_never_ends(body: str) -> None:
 
 
 def address(array: sw.Array) -> int:
-    return array._data.shard(0).__array_interface__["data"][0]
+    return int(array._data.shard(0).__array_interface__["data"][0])
 
 
 def test_a_donated_array_is_updated_where_it_is() -> None:
