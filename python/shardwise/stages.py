@@ -284,11 +284,12 @@ class Program:
             hidden = shardings[len(self._traced.in_avals) :]
             self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
-        results = self._executable.run(arguments + self._hidden, faithful=faithful, poison=poison, borrowed=borrowed)
-        function, donated = self._traced._donation
-        for i in donated:
-            if isinstance(leaves[i], Array):
-                leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
+        function, given = self._traced._donation
+        donated = [i for i in given if isinstance(leaves[i], Array)]
+        for i in donated:  # before the run, which may write them
+            leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
+        arguments += self._hidden
+        results = self._executable.run(arguments, faithful=faithful, poison=poison, borrowed=borrowed, donated=donated)
         return self._traced._results_of([Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:

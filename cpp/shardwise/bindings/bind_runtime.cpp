@@ -110,20 +110,23 @@ class SignalCheck {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kPause;
 };
 
-std::vector<ArrayPtr> run(PyExecutable& self, const std::vector<ArrayPtr>& arguments, bool faithful, bool poison,
-                          bool trace, const std::vector<size_t>& borrowed) {
+// The list loses the donated arguments, so that it does not hold their memory during the run.
+std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful, bool poison, bool trace,
+                          const std::vector<size_t>& borrowed, const std::vector<size_t>& donated) {
   std::vector<ShardedArray> values;
-  for (const ArrayPtr& argument : arguments) values.push_back(*argument);
+  for (const py::handle argument : arguments) values.push_back(argument.cast<const ShardedArray&>());
   std::unordered_set<const void*> borrowed_owners;
-  for (size_t i : borrowed) collect_owners(arguments.at(i)->shards(), borrowed_owners);
-  RunOptions options{.faithful = faithful, .poison = poison, .trace = nullptr, .between_ops = SignalCheck()};
+  for (size_t i : borrowed) collect_owners(values.at(i).shards(), borrowed_owners);
+  for (size_t i : donated) arguments[i] = py::none();
+  RunOptions options{
+      .faithful = faithful, .poison = poison, .donated = donated, .trace = nullptr, .between_ops = SignalCheck()};
   std::vector<TraceRow> rows;
   if (trace) options.trace = &rows;
   std::vector<ArrayPtr> results;
   {
     const WithoutGil released;
     VirtualCommunicator devices;
-    for (ShardedArray& result : self.executable.run(devices, values, options)) {
+    for (ShardedArray& result : self.executable.run(devices, std::move(values), options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
   }
@@ -144,7 +147,7 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   {
     const WithoutGil released;
     VirtualCommunicator devices;
-    results = executable->run(devices, values, {.between_ops = SignalCheck()});
+    results = executable->run(devices, std::move(values), {.between_ops = SignalCheck()});
   }
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
@@ -197,7 +200,8 @@ void bind_runtime(py::module_& module) {
   py::class_<PyExecutable>(module, "Executable")
       .def(py::init<const CompileUnit&>())
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
-           py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>())
+           py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
+           py::arg("donated") = std::vector<size_t>())
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
   module.def("blas_core_name", [] { return std::string(blas_core_name()); });

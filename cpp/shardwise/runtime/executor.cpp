@@ -84,7 +84,7 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   }
 }
 
-std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<const ShardedArray> arguments,
+std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                           const RunOptions& options) const {
   const DeviceSet& devices = options_.devices;
   mesh_->expect_runnable("run");
@@ -95,6 +95,7 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::span<
   const Plan& chosen = plan(options.faithful);
   ProgramRun run(*module_, chosen, options, devices, communicator);
   for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
+  for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
   run.execute();
   std::vector<ShardedArray> results;
   const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));

@@ -12,8 +12,8 @@
 //
 // Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes,
 // collectives remove them, and devices that differ only along other axes share buffer and kernel call. `faithful`
-// computes every device apart. Arguments are never written; results may be views of them. A run may happen in several
-// threads at once.
+// computes every device apart. Results may be views of arguments. Only donated arguments are written, and they only where
+// nothing else holds their memory. A run may happen in several threads at once.
 #pragma once
 
 #include <memory>
@@ -51,8 +51,8 @@ class Executable {
 
   // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
   // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
-  // arguments of another type or placement.
-  std::vector<ShardedArray> run(Communicator& communicator, std::span<const ShardedArray> arguments,
+  // arguments that are not as `argument(i)` says.
+  std::vector<ShardedArray> run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                 const RunOptions& options = {}) const;
 
  private:

@@ -16,6 +16,9 @@
 namespace shardwise {
 namespace {
 
+// Above, the time for a chain is that of its elements.
+constexpr int64_t kFewLanes = 512;
+
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
 class BlockMaker {
@@ -97,7 +100,17 @@ class BlockMaker {
     for (ValueId input : inputs) step.inputs.push_back(index_of(input));
     add_outputs(op, step);
     if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
+    if (step.kind == Step::Kind::kFused) step.lanes = few_lanes(op.result(), inputs);
     return step;
+  }
+
+  int64_t few_lanes(ValueId result, const std::vector<ValueId>& inputs) const {
+    const bool same = std::ranges::all_of(inputs, [&](ValueId input) {
+      return module_.type(input).shape == module_.type(result).shape && varying(input) == varying(result);
+    });
+    const int64_t count = variation_.digits.count(varying(result));
+    const int64_t lanes = module_.type(result).size();
+    return same && lanes <= kFewLanes / count ? count * lanes : 0;
   }
 
   Step make_loop(const OpView& op) {

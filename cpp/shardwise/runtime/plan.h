@@ -16,67 +16,14 @@
 //
 //   %5 = while(%i = %0) cond {…} do {… return %9}     enter %0 → %5     condition, body, %9 → %5, condition, …
 //
-// Each block frees what it made at the last use in the block; what it captures is freed behind the loop or branch.
+// Each block frees what it made at the last use in the block; what a loop captures is freed behind it.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "shardwise/runtime/collective_call.h"
-#include "shardwise/runtime/device_set.h"
-#include "shardwise/runtime/merge.h"
-#include "shardwise/tile/program.h"
+#include "shardwise/runtime/step.h"
 
 namespace shardwise {
-
-struct Step;
-
-// From slot to slot, where control enters or leaves a block. All moves of a list read before one writes.
-struct Move {
-  uint32_t from = 0, to = 0;
-  bool is_last = false;  // nothing reads `from` any more
-};
-
-// The steps of main, or of a region of a loop or branch.
-struct Block {
-  std::vector<Step> steps;
-  std::vector<uint32_t> results;    // slots
-  std::vector<Move> moves = {};     // afterwards: to the carries, or to the results of the branch
-  std::vector<uint32_t> dead = {};  // carries that a body does not read: freed before its first step
-};
-
-struct Step {
-  enum class Kind : uint8_t { kKernel, kFused, kCollective, kLoop, kBranch };
-  Kind kind = Kind::kKernel;
-  OpId op;                            // of a fused chain: the last one
-  std::vector<uint32_t> inputs = {};  // slots; of a loop or branch: the operands, then what its blocks capture
-  std::vector<uint32_t> outputs = {};
-  std::vector<uint32_t> dead = {};  // slots that are not read after this step
-  AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
-  int64_t fused_ops = 1;
-  double work = 0;                       // flops and bytes of one shard, about
-  TileProgram program = {};              // kFused
-  std::optional<uint32_t> scalar = {};   // kFused: a number among the chains of one element that is the same everywhere
-  CollectiveCall collective = {};        // kCollective
-  Kernel kernel = {};                    // kKernel
-  std::vector<TensorType> results = {};  // kKernel: of one shard
-  std::optional<Merge> merge = {};       // kKernel: how the shards can share a call
-  std::vector<Block> blocks = {};        // kLoop: condition and body; kBranch: one per branch
-  std::vector<Move> enter = {};          // kLoop: the initial values to the carries
-
-  bool has_blocks() const { return kind == Kind::kLoop || kind == Kind::kBranch; }
-};
-
-struct Plan {
-  Digits digits;
-  DigitSet free = 0;  // digits along which this process owns several devices: all, but for the pinned ones
-  Block main;
-  std::vector<ValueId> slots;  // the value of each slot; of a carry: the loop's result
-  std::vector<DigitSet> slot_varying;
-  std::vector<AxisList> slot_axes;  // the same as axes
-  std::vector<uint32_t> arguments;  // slots, in order
-  uint32_t scalars = 0;             // one more than the largest Step::scalar
-};
 
 struct PlanOptions {
   bool fuse = true;

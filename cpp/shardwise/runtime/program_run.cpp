@@ -89,7 +89,7 @@ ProgramRun::ProgramRun(const Module& module, const Plan& plan, const RunOptions&
       devices_(devices),
       communicator_(communicator),
       slots_(plan.slots.size()),
-      runners_(plan.scalars),
+      runners_(plan.runners),
       start_(std::chrono::steady_clock::now()) {}
 
 void ProgramRun::set(uint32_t slot, const Shards& shards) {
@@ -280,28 +280,38 @@ Shards ProgramRun::read(const Step& step, size_t input) {
   return slots_[slot].along(step.axes);
 }
 
-// Without arrays of shapes and strides: in a small loop they would take longer than the rest of the trip.
-void ProgramRun::run_scalar(const Step& step) {
-  std::unique_ptr<TileRunner>& runner = runners_[*step.scalar];
-  if (runner == nullptr) runner = std::make_unique<TileRunner>(step.program, 1);
-  scalars_.clear();
-  for (uint32_t slot : step.inputs) scalars_.push_back(slots_[slot].stacked().data());
+// Contiguous arrays, such as a loop's counter, without a look at shapes and strides, which would take longer.
+bool ProgramRun::run_few_lanes(const Step& step) {
+  few_lanes_.clear();
+  for (uint32_t slot : step.inputs) {
+    const Shards& input = slots_[slot];
+    if (!input.is_stacked() || input.axes() != step.axes || !input.stacked().is_contiguous()) return false;
+    few_lanes_.push_back(input.stacked().data());
+  }
   const DType dtype = step.program.output_dtype(0);
   const auto is_free = [&](const Shards& shards) {
     return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
   };
-  Shards& result = slots_[step.outputs[0]];
+  Shards& result = slots_[step.outputs[0]];  // with what the last trip left there
+  if (!is_free(result) || !result.stacked().is_contiguous()) result = Shards();
   for (uint32_t slot : step.inputs) {
-    if (is_free(result)) break;  // what the last trip left here
+    if (is_free(result)) break;
     if (is_dead(step, slot) && is_free(slots_[slot])) result = std::move(slots_[slot]);
   }
-  if (!is_free(result)) result = Shards(pooled_empty(dtype, {}));
+  if (!is_free(result)) result = Shards(step.axes, pooled_empty(dtype, stack_shape(step)));
   const std::array<void*, 1> output{result.stacked().data()};
-  runner->run(scalars_, output, 1);
+  if (!step.runner) {
+    TileRunner(step.program, step.lanes).run(few_lanes_, output, step.lanes);
+    return true;
+  }
+  std::unique_ptr<TileRunner>& runner = runners_[*step.runner];
+  if (runner == nullptr) runner = std::make_unique<TileRunner>(step.program, step.lanes);
+  runner->run(few_lanes_, output, step.lanes);
+  return true;
 }
 
 void ProgramRun::run_fused(const Step& step) {
-  if (step.scalar) return run_scalar(step);
+  if (step.lanes > 0 && run_few_lanes(step)) return;
   std::vector<Shards> inputs;
   inputs.reserve(step.inputs.size());
   bool is_stacked = true;
@@ -312,11 +322,17 @@ void ProgramRun::run_fused(const Step& step) {
   slots_[step.outputs[0]] = is_stacked ? fused_stack(step, inputs) : fused_list(step, inputs);
 }
 
-Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
-  const TensorType& type = OpView(module_, step.op).result_type();
+Dims ProgramRun::stack_shape(const Step& step) const {
   Dims shape;
   for (const AxisRef& axis : step.axes) shape.push_back(axis.size);
-  shape.insert(shape.end(), type.shape.begin(), type.shape.end());
+  const Dims& local = OpView(module_, step.op).result_type().shape;
+  shape.insert(shape.end(), local.begin(), local.end());
+  return shape;
+}
+
+Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
+  const TensorType& type = OpView(module_, step.op).result_type();
+  Dims shape = stack_shape(step);
   std::vector<NdArray> arrays;
   arrays.reserve(inputs.size());
   for (Shards& input : inputs) arrays.push_back(stretched(std::move(input).release_stack(), shape));

@@ -16,8 +16,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/communicator.h"
-#include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/run_options.h"
+#include "shardwise/runtime/step.h"
 
 namespace shardwise {
 
@@ -41,8 +41,9 @@ class ProgramRun {
   void run_kernel(const Step& step);
   bool run_merged(const Step& step);
   void run_fused(const Step& step);
-  void run_scalar(const Step& step);
+  bool run_few_lanes(const Step& step);
   void run_collective(const Step& step);
+  Dims stack_shape(const Step& step) const;  // of all shards of the result
   Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
   Shards read(const Step& step, size_t input);  // moved out when this is its last use
@@ -62,8 +63,8 @@ class ProgramRun {
   Communicator& communicator_;
   std::vector<Shards> slots_;
   std::vector<Shards> moving_;
-  std::vector<const void*> scalars_;
-  std::vector<std::unique_ptr<TileRunner>> runners_;  // by Step::scalar: a loop's counter is counted in each trip
+  std::vector<const void*> few_lanes_;
+  std::vector<std::unique_ptr<TileRunner>> runners_;  // by Step::runner
   std::chrono::steady_clock::time_point start_;
 };
 

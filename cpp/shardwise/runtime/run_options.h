@@ -25,8 +25,9 @@ struct TraceRow {
 };
 
 struct RunOptions {
-  bool faithful = false;  // computes every device separately
-  bool poison = false;    // fills padding and new buffers with NaN or 0xA5, to detect reads of them
+  bool faithful = false;             // computes every device separately
+  bool poison = false;               // fills padding and new buffers with NaN or 0xA5, to detect reads of them
+  std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
   std::vector<TraceRow>* trace = nullptr;
   std::function<void()> between_ops = {};  // also called during long ops; may throw to stop the run (Ctrl-C)
 };

@@ -2,6 +2,8 @@
 #include "shardwise/runtime/slot_numbering.h"
 
 #include <algorithm>
+#include <span>
+#include <unordered_set>
 
 namespace shardwise {
 namespace {
@@ -13,20 +15,18 @@ using Slots = std::span<const uint32_t>;
 class SlotNumbering {
  public:
   SlotNumbering(const Module& module, const Variation& variation, Plan& plan)
-      : module_(module), variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
+      : variation_(variation), plan_(plan), slot_by_value_(module.value_count(), kNoSlot) {}
 
   void number(std::vector<uint32_t>& values) {
     for (uint32_t& value : values) value = slot_of(value);
   }
 
-  void number(Block& block) {
+  void number(Block& block, bool is_in_loop) {
     for (Step& step : block.steps) {
       number(step.inputs);
       number(step.outputs);
-      for (Block& inner : step.blocks) number(inner);
-      const bool is_scalar = step.kind == Step::Kind::kFused && step.axes.empty() &&
-                             module_.type(plan_.slots[step.outputs[0]]).ndim() == 0;
-      if (is_scalar) step.scalar = plan_.scalars++;
+      for (Block& inner : step.blocks) number(inner, is_in_loop || step.kind == Step::Kind::kLoop);
+      if (is_in_loop && step.lanes > 0) step.runner = plan_.runners++;
     }
     number(block.results);
   }
@@ -34,7 +34,7 @@ class SlotNumbering {
   void find_dead(Block& main) {
     owner_.resize(plan_.slots.size(), 0);
     used_later_.resize(plan_.slots.size(), false);
-    find_dead(main, plan_.arguments);
+    find_dead(main, plan_.arguments, {});
     main.dead.clear();  // the caller holds its arguments anyway
   }
 
@@ -50,17 +50,10 @@ class SlotNumbering {
     return slot;
   }
 
-  // Blocks inside first: a carry is made by the body, and also by the block around the loop.
-  void find_dead(Block& block, Slots arguments) {
-    for (Step& step : block.steps) {
-      const bool is_loop = step.kind == Step::Kind::kLoop;
-      for (size_t i = 0; i < step.blocks.size(); ++i) {
-        // The body reads the carries after the condition.
-        find_dead(step.blocks[i], is_loop && i == 1 ? Slots(step.outputs) : Slots());
-      }
-    }
+  // `given` are slots that the block may free although it did not make them, `to` those of what it returns.
+  void find_dead(Block& block, Slots given, Slots to) {
     ++block_;
-    own(arguments);
+    own(given);
     for (const Step& step : block.steps) own(step.outputs);
     for (uint32_t result : block.results) used_later_[result] = true;
     // Backward, so that the first use found is the last use in the run, after which the slot is dead.
@@ -71,8 +64,22 @@ class SlotNumbering {
       }
       if (step.kind == Step::Kind::kLoop) step.enter = moves_into(step);
     }
-    for (uint32_t argument : arguments) use(argument, block.dead);
-    for (Step& step : block.steps) add_moves_out(step);
+    for (uint32_t slot : given) use(slot, block.dead);
+    block.moves = moves_between(block, given, to);
+    for (Step& step : block.steps) find_dead_inside(step);
+  }
+
+  void find_dead_inside(Step& step) {
+    if (step.kind == Step::Kind::kLoop) {
+      find_dead(step.blocks[0], {}, {});  // the body reads the carries after it
+      find_dead(step.blocks[1], step.outputs, step.outputs);
+    }
+    if (step.kind != Step::Kind::kBranch) return;
+    std::vector<uint32_t> last;  // one branch runs, once
+    for (uint32_t slot : step.dead) {
+      if (contains(step.inputs, slot)) last.push_back(slot);
+    }
+    for (Block& branch : step.blocks) find_dead(branch, last, step.outputs);
   }
 
   void own(Slots slots) {
@@ -99,20 +106,11 @@ class SlotNumbering {
     return moves;
   }
 
-  void add_moves_out(Step& step) {
-    const size_t first = step.kind == Step::Kind::kLoop ? 1 : 0;  // nothing moves out of a condition
-    for (size_t i = first; i < step.blocks.size(); ++i) {
-      Block& block = step.blocks[i];
-      block.moves = moves_between(block, step.outputs);
-    }
-  }
-
-  // What the block made, or was given as a carry, moves. The rest is a capture.
-  static std::vector<Move> moves_between(const Block& block, Slots to) {
+  // What the block made, or may free, moves. The rest is a capture.
+  static std::vector<Move> moves_between(const Block& block, Slots given, Slots to) {
     const Slots from(block.results);
-    const auto is_made = [&](uint32_t slot) {
-      return std::ranges::any_of(block.steps, [&](const Step& step) { return contains(step.outputs, slot); });
-    };
+    std::unordered_set<uint32_t> own(given.begin(), given.end());
+    for (const Step& step : block.steps) own.insert(step.outputs.begin(), step.outputs.end());
     const auto stays = [&](uint32_t slot) {  // a carry that is returned as it is
       const auto i = static_cast<size_t>(std::ranges::find(to, slot) - to.begin());
       return i < to.size() && from[i] == slot;
@@ -120,14 +118,12 @@ class SlotNumbering {
     std::vector<Move> moves;
     for (size_t i = 0; i < to.size(); ++i) {
       if (from[i] == to[i]) continue;
-      const bool is_own = contains(to, from[i]) || is_made(from[i]);
-      const bool is_last = is_own && !stays(from[i]) && !contains(from.subspan(i + 1), from[i]);
+      const bool is_last = own.contains(from[i]) && !stays(from[i]) && !contains(from.subspan(i + 1), from[i]);
       moves.push_back({from[i], to[i], is_last});
     }
     return moves;
   }
 
-  const Module& module_;
   const Variation& variation_;
   Plan& plan_;
   std::vector<uint32_t> slot_by_value_;
@@ -142,7 +138,7 @@ void number_slots(const Module& module, const Variation& variation, Plan& plan) 
   SlotNumbering numbering(module, variation, plan);
   for (ValueId argument : module.region(module.main().body).arguments) plan.arguments.push_back(argument.index);
   numbering.number(plan.arguments);
-  numbering.number(plan.main);
+  numbering.number(plan.main, false);
   numbering.find_dead(plan.main);
 }
 

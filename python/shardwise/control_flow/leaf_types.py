@@ -20,8 +20,8 @@ from ..dtypes import is_float
 from ..errors import DTypeError, Error, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
 from ..tracing import Tracer
-from ..trees.differences import difference
 from ..trees import flatten, leaf_names
+from ..trees.differences import difference
 
 __all__ = [
     "LeafType",

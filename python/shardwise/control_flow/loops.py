@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..trees.argument_names import names_of_leaves
 from ..errors import DTypeError, ShapeError, described, message
 from ..numpy._primitives import compare, operand
 from ..numpy._promote import is_integer, is_weak, result_dtype
 from ..traceback_filtering import entry_point
 from ..tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
 from ..trees import flatten
+from ..trees.argument_names import names_of_leaves
 from .carry import Carry
 from .counted import CountedLoop
 from .host_values import host_values, probe

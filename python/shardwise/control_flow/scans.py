@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..trees.argument_names import names_of_leaves
 from ..errors import ShapeError, described, message
 from ..numpy._primitives import static_integer
 from ..traceback_filtering import entry_point
 from ..tracing import Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
+from ..trees.argument_names import names_of_leaves
 from ..vmap import vmap
 from .counted import CountedLoop
 from .leaf_types import Leaves, expect_bool, expect_function, types_of

@@ -177,6 +177,38 @@ TEST(Executor, UpdatesInPlaceWhatNothingElseReads) {
   }
 }
 
+// A donated argument is written in place, if nothing else holds it.
+TEST(Executor, UpdatesADonatedArgumentInPlace) {
+  const auto mesh = mesh_2x4();
+  const AxisList x{full_axis(*mesh, 0)};
+  LocalProgram program(mesh);
+  const ValueId base = program.argument(DType::kF32, {256, 1024}, {x, {}});
+  const ValueId row = program.argument(DType::kF32, {1, 1024}, {{}, {}});
+  Builder builder = program.builder();
+  const ValueId zero = build_scalar(builder, Scalar::of_int(DType::kI32, 0));
+  const ValueId updated = build_dynamic_update_slice(builder, base, row, {zero, zero});
+  const auto executable = program.finish({{updated, {256, 1024}, {x, {}}}});
+  VirtualCommunicator communicator;
+  for (const bool is_donated : {false, true}) {
+    for (const bool is_held : {false, true}) {
+      const NdArray ones = NdArray::full(DType::kF32, {1, 1024}, Scalar::of_float(DType::kF32, 1));
+      NdArray whole = pooled_empty(DType::kF32, {256, 1024});
+      whole.copy_from(NdArray::full(DType::kF32, {256, 1024}, Scalar::of_float(DType::kF32, 0)));
+      const std::byte* where = whole.data();
+      std::vector<ShardedArray> arguments{given(*executable, 0, whole), given(*executable, 1, ones)};
+      if (!is_held) whole = NdArray();
+      RunOptions options;
+      if (is_donated) options.donated = {0};
+      const auto results = executable->run(communicator, std::move(arguments), options);
+      EXPECT_EQ(gather(results[0]).data() == where, is_donated && !is_held);
+      EXPECT_EQ(gather(results[0]).scalar_at(0).real, 1);
+      if (is_held) {
+        EXPECT_EQ(whole.scalar_at(0).real, 0);
+      }
+    }
+  }
+}
+
 TEST(Executor, FreesBuffersAtTheirLastUse) {
   const auto mesh = mesh_2x4();
   for (bool fuse : {false, true}) {

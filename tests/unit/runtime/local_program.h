@@ -88,7 +88,7 @@ inline ShardedArray given(const Executable& program, size_t i, const NdArray& wh
 inline std::vector<ShardedArray> run_virtual(const Executable& program, std::span<const ShardedArray> arguments,
                                              const RunOptions& options = {}) {
   VirtualCommunicator communicator;
-  return program.run(communicator, arguments, options);
+  return program.run(communicator, {arguments.begin(), arguments.end()}, options);
 }
 
 }  // namespace shardwise::testing

@@ -436,7 +436,51 @@ TEST(Regions, AStackIsWrittenInPlace) {
   of_used.expect({ones}, {numbers(DType::kF32, {kRows, kColumns}, std::vector<int64_t>(expected.size(), -1)), stacked});
 }
 
-// A capture is never written, however often the loop runs.
+// The loop's body makes %next of the carry %c, 1000x64 and 1 everywhere at first; and it takes the memory of one array.
+void expect_written_in_place(const std::string& body, const std::function<int64_t(int64_t row)>& expected) {
+  const MeshPtr mesh = mesh_of({{"x", 4}});
+  const std::string stack = "tensor<1000x64xf32>";
+  const Placed placed{{1000, 64}, {{}, {}}};
+  const LocalText program(mesh, main_of(str("%a: ", stack), stack, counted_loop(stack, "%a", "1000", body), "%r#1"),
+                          {placed}, {placed});
+  const NdArray ones = numbers(DType::kF32, {1000, 64}, std::vector<int64_t>(64000, 1));
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < 64000; ++i) values.push_back(expected(i / 64));
+  std::vector<NdArray> results;
+  EXPECT_LT(taken_by([&] { return results = program.run({ones}); }), ones.nbytes() * 3 / 2);
+  program.expect({ones}, {numbers(DType::kF32, {1000, 64}, values)});
+}
+
+// The same with scatter, which adds to rows of the carry.
+TEST(Regions, AScatterWritesItsCarry) {
+  const std::string body = R"(
+        %at = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+        %x = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+        %y = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<64xf32>
+        %next = "stablehlo.scatter"(%c, %at, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+        ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.add %p, %q : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }) : (tensor<1000x64xf32>, tensor<1xi32>, tensor<64xf32>) -> tensor<1000x64xf32>)";
+  expect_written_in_place(body, [](int64_t row) { return 1 + row; });
+}
+
+// A branch runs once in a trip, so it writes a carry that is not read behind it.
+TEST(Regions, ABranchWritesACarryOfTheLoopAroundIt) {
+  const std::string body = R"(
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %odd = stablehlo.remainder %i, %two : tensor<i32>
+        %next = "stablehlo.case"(%odd) ({
+          %y = stablehlo.constant dense<7.0> : tensor<1x64xf32>
+          %u = stablehlo.dynamic_update_slice %c, %y, %i, %zero : (tensor<1000x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1000x64xf32>
+          stablehlo.return %u : tensor<1000x64xf32>
+        }, {
+          stablehlo.return %c : tensor<1000x64xf32>
+        }) : (tensor<i32>) -> tensor<1000x64xf32>)";
+  expect_written_in_place(body, [](int64_t row) { return row % 2 == 0 ? 7 : 1; });
+}
+
+// A capture of a loop is never written, however often the loop runs.
 TEST(Regions, CapturesStayAsTheyAre) {
   const MeshPtr mesh = mesh_of({{"x", 2}});
   const std::string body = R"(
