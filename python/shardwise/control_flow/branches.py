@@ -15,7 +15,7 @@ from ..traceback_filtering import entry_point
 from ..tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from .host_values import host_values, known_mesh, probe
-from .leaf_types import LeafType, Leaves, check_trees, expect_function, mismatch, type_of, types_of
+from .leaf_types import LeafType, Leaves, check_trees, check_types, expect_function, fits, type_of, types_of
 from .regions import OpenRegion, converted, region
 
 __all__ = ["cond", "switch"]
@@ -188,26 +188,22 @@ class _Branches:
     def _settled(self, results: Sequence[Any]) -> list[LeafType]:
         """The types that all branches return; Python numbers take the dtype of the arrays beside them."""
         count = "both" if len(results) == 2 else "all"
-        first = types_of(self._what, "result", results[0])
-        rule = f"{count} branches must return the same tree"
-        for name, other in zip(self._names[1:], results[1:]):
-            check_trees(self._what, rule, (results[0], other), (self._names[0], name))
         found = [types_of(self._what, "result", result) for result in results]
-        types = [_common([parts.types[k] for parts in found]) for k in range(len(first.types))]
+        rule = f"{count} branches must return the same tree"
+        for name, other in zip(self._names[1:], found[1:]):
+            check_trees(self._what, rule, (found[0], other), (self._names[0], name))
+        types = [_common([parts.types[k] for parts in found]) for k in range(len(found[0].types))]
         for name, parts in zip(self._names, found):
-            self._check(f"{count} branches must return the same types", types, found, parts, name)
+            wrong = [k for k, leaf in enumerate(parts.types) if not fits(leaf, types[k])]
+            if wrong:
+                other_name = self._name_of_type(found, wrong[0], types[wrong[0]])
+                text = f"{{0}} of {other_name} and {{1}} of {name} at {{place}}"
+                check_types(self._what, f"{count} branches must return the same types", types, parts, text)
         return types
 
-    def _check(self, rule: str, types: list[LeafType], found: list[Leaves], parts: Leaves, name: str) -> None:
-        """Raise for a branch with a result of another type, beside the first branch that has the common type."""
-        rows = list(zip(types, parts.types, parts.places))
-        for wanted, leaf, place in rows:
-            k = parts.places.index(place)
-            other = next((i for i, these in enumerate(found) if these.types[k][:2] == wanted[:2]), 0)
-            text = f"{{0}} of {self._names[other]} and {{1}} of {name} at {{place}}"
-            error = mismatch(self._what, rule, [(wanted, leaf, place)], text)
-            if error is not None:
-                raise error
+    def _name_of_type(self, found: list[Leaves], k: int, wanted: LeafType) -> str:
+        """The first branch whose result ``k`` has this type."""
+        return next((name for name, parts in zip(self._names, found) if fits(parts.types[k], wanted)), self._names[0])
 
 
 class _Unknown:
