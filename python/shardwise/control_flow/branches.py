@@ -12,11 +12,11 @@ from ..errors import DTypeError, ShapeError, ShardingError, described, message
 from ..numpy._primitives import convert, splat, truth
 from ..numpy._promote import is_integer, result_dtype
 from ..traceback_filtering import entry_point
-from ..tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
+from ..tracing import Trace, Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from .host_values import host_values, known_mesh, probe
 from .leaf_types import LeafType, Leaves, check_trees, check_types, expect_function, fits, type_of, types_of
-from .regions import OpenRegion, converted, region
+from .regions import OpenRegion, converted, region, weakened
 
 __all__ = ["cond", "switch"]
 
@@ -162,7 +162,7 @@ class _Branches:
     def record(self, trace: Trace, index: Tracer) -> Any:
         """Record the case op that takes the branch of this index, which is in range."""
         operands = types_of(self._what, "operands", self._operands)
-        leaves = [_weak(trace.lift(x), leaf) for x, leaf in zip(operands.leaves, operands.types)]
+        leaves = [weakened(trace.lift(x), leaf) for x, leaf in zip(operands.leaves, operands.types)]
         arguments = unflatten(operands.structure, leaves)
         recorded = [self._recorded(trace, function, arguments) for function in self._functions]
         types = self._settled([result for _, result in recorded])
@@ -223,7 +223,3 @@ def _common(types: Sequence[LeafType]) -> LeafType:
 
 def _has_types(opened: OpenRegion, types: Sequence[LeafType]) -> bool:
     return all(x.dtype == leaf.dtype for x, leaf in zip(opened.results, types))
-
-
-def _weak(x: Tracer, leaf: LeafType) -> Tracer:
-    return x if leaf.weak is None or isinstance(x, WeakTracer) else WeakTracer.of(x, leaf.weak)
