@@ -272,8 +272,3 @@ def test_tracers_of_a_finished_program_are_refused() -> None:
     ):
         with pytest.raises(sw.UnsupportedError, match=re.escape(leaked)):
             use(kept[0])
-
-
-def test_a_program_with_a_loop_is_refused_until_it_can_run() -> None:
-    with pytest.raises(sw.UnsupportedError, match=r"^stablehlo\.while: "):
-        sw.jit(lambda x: sw.fori_loop(0, 2, lambda i, c: c, x), mesh=MESH)(X)

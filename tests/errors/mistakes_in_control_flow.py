@@ -305,24 +305,20 @@ def print_in_a_body() -> None:
 LEAKED = "trace: a traced value must not leave the function that recorded it, got Tracer<float32[6]>; return it instead"
 
 
+def first_row(x: Any) -> Any:
+    rows: list[Any] = []
+    sw.scan(lambda c, row: (c, rows.append(row)), 0, x)  # type: ignore[func-returns-value]
+    return rows[0]
+
+
 @says(sw.UnsupportedError, LEAKED)
 def row_that_leaves_its_body() -> None:
-    def f(x: Any) -> Any:
-        rows: list[Any] = []
-        sw.scan(lambda c, row: (c, rows.append(row)), 0, x)  # type: ignore[func-returns-value]
-        return rows[0] + 1
-
-    on_mesh(f).trace(X)
+    on_mesh(lambda x: first_row(x) + 1).trace(X)
 
 
 @says(sw.UnsupportedError, LEAKED)
 def row_that_is_returned_from_around_its_body() -> None:
-    def f(x: Any) -> Any:
-        rows: list[Any] = []
-        sw.scan(lambda c, row: (c, rows.append(row)), 0, x)  # type: ignore[func-returns-value]
-        return rows[0]
-
-    on_mesh(f).trace(X)
+    on_mesh(lambda x: first_row(x)).trace(X)
 
 
 @says(sw.UnsupportedError, LEAKED)

@@ -13,7 +13,7 @@ from ..numpy._primitives import normalize_axis
 from ..traceback_filtering import entry_point
 from ..tracing import Tracer, current_trace, refuse_escaped
 from ..trees import unflatten
-from .leaf_types import Leaves, check_trees, expect_bool, expect_function, mismatch, types_of
+from .leaf_types import Leaves, check_trees, check_types, expect_bool, expect_function, types_of
 
 __all__ = ["associative_scan"]
 
@@ -98,16 +98,12 @@ class _Scan:
 
     def _combined(self, first: list[Any], second: list[Any]) -> list[Any]:
         structure = self._parts.structure
-        before = unflatten(structure, first)
-        result = self._fn(before, unflatten(structure, second))
+        wanted = types_of("associative_scan", "elems", unflatten(structure, first))
+        result = self._fn(unflatten(structure, first), unflatten(structure, second))
+        found = types_of("associative_scan", "elems", result)
         names = ("elems", "the result")
-        check_trees("associative_scan", "fn must return a tree like its arguments", (before, result), names)
-        found, wanted = (types_of("associative_scan", "elems", tree) for tree in (result, unflatten(structure, first)))
-        rows = list(zip(wanted.types, found.types, found.places))
-        rule = "fn must return the types of its arguments"
-        error = mismatch("associative_scan", rule, rows, "{0} -> {1} at {place}")
-        if error is not None:
-            raise error
+        check_trees("associative_scan", "fn must return a tree like its arguments", (wanted, found), names)
+        check_types("associative_scan", "fn must return the types of its arguments", wanted.types, found)
         return found.leaves
 
     def _interleaved(self, even: Any, odd: Any) -> Any:

@@ -12,11 +12,11 @@ from ..errors import DTypeError, ShapeError, ShardingError, described, message
 from ..numpy._primitives import convert, splat, truth
 from ..numpy._promote import is_integer, result_dtype
 from ..traceback_filtering import entry_point
-from ..tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
+from ..tracing import Trace, Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from .host_values import host_values, known_mesh, probe
-from .leaf_types import LeafType, Leaves, check_trees, expect_function, mismatch, type_of, types_of
-from .regions import OpenRegion, converted, region
+from .leaf_types import LeafType, Leaves, check_trees, check_types, expect_function, fits, type_of, types_of
+from .regions import OpenRegion, converted, region, weakened
 
 __all__ = ["cond", "switch"]
 
@@ -162,7 +162,7 @@ class _Branches:
     def record(self, trace: Trace, index: Tracer) -> Any:
         """Record the case op that takes the branch of this index, which is in range."""
         operands = types_of(self._what, "operands", self._operands)
-        leaves = [_weak(trace.lift(x), leaf) for x, leaf in zip(operands.leaves, operands.types)]
+        leaves = [weakened(trace.lift(x), leaf) for x, leaf in zip(operands.leaves, operands.types)]
         arguments = unflatten(operands.structure, leaves)
         recorded = [self._recorded(trace, function, arguments) for function in self._functions]
         types = self._settled([result for _, result in recorded])
@@ -188,26 +188,22 @@ class _Branches:
     def _settled(self, results: Sequence[Any]) -> list[LeafType]:
         """The types that all branches return; Python numbers take the dtype of the arrays beside them."""
         count = "both" if len(results) == 2 else "all"
-        first = types_of(self._what, "result", results[0])
-        rule = f"{count} branches must return the same tree"
-        for name, other in zip(self._names[1:], results[1:]):
-            check_trees(self._what, rule, (results[0], other), (self._names[0], name))
         found = [types_of(self._what, "result", result) for result in results]
-        types = [_common([parts.types[k] for parts in found]) for k in range(len(first.types))]
+        rule = f"{count} branches must return the same tree"
+        for name, other in zip(self._names[1:], found[1:]):
+            check_trees(self._what, rule, (found[0], other), (self._names[0], name))
+        types = [_common([parts.types[k] for parts in found]) for k in range(len(found[0].types))]
         for name, parts in zip(self._names, found):
-            self._check(f"{count} branches must return the same types", types, found, parts, name)
+            wrong = [k for k, leaf in enumerate(parts.types) if not fits(leaf, types[k])]
+            if wrong:
+                other_name = self._name_of_type(found, wrong[0], types[wrong[0]])
+                text = f"{{0}} of {other_name} and {{1}} of {name} at {{place}}"
+                check_types(self._what, f"{count} branches must return the same types", types, parts, text)
         return types
 
-    def _check(self, rule: str, types: list[LeafType], found: list[Leaves], parts: Leaves, name: str) -> None:
-        """Raise for a branch with a result of another type, beside the first branch that has the common type."""
-        rows = list(zip(types, parts.types, parts.places))
-        for wanted, leaf, place in rows:
-            k = parts.places.index(place)
-            other = next((i for i, these in enumerate(found) if these.types[k][:2] == wanted[:2]), 0)
-            text = f"{{0}} of {self._names[other]} and {{1}} of {name} at {{place}}"
-            error = mismatch(self._what, rule, [(wanted, leaf, place)], text)
-            if error is not None:
-                raise error
+    def _name_of_type(self, found: list[Leaves], k: int, wanted: LeafType) -> str:
+        """The first branch whose result ``k`` has this type."""
+        return next((name for name, parts in zip(self._names, found) if fits(parts.types[k], wanted)), self._names[0])
 
 
 class _Unknown:
@@ -227,7 +223,3 @@ def _common(types: Sequence[LeafType]) -> LeafType:
 
 def _has_types(opened: OpenRegion, types: Sequence[LeafType]) -> bool:
     return all(x.dtype == leaf.dtype for x, leaf in zip(opened.results, types))
-
-
-def _weak(x: Tracer, leaf: LeafType) -> Tracer:
-    return x if leaf.weak is None or isinstance(x, WeakTracer) else WeakTracer.of(x, leaf.weak)

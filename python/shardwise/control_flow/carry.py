@@ -6,11 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..trees import unflatten
-from .leaf_types import LeafType, Leaves, check_trees, mismatch, settled, types_of
+from .leaf_types import LeafType, Leaves, check_trees, check_types, settled, types_of
 
 __all__ = ["Carry", "Rows"]
-
-_CHANGE = "{0} -> {1} at {place}"
 
 
 class Carry:
@@ -18,7 +16,6 @@ class Carry:
 
     def __init__(self, what: str, init: Any) -> None:
         self._what = what
-        self._init = init
         self._parts: Leaves = types_of(what, "carry", init)
         self.types = self._parts.types
 
@@ -37,16 +34,13 @@ class Carry:
         Raises:
             TypeError: the result is another tree. DTypeError, ShapeError: a leaf has another type.
         """
-        names = ("the initial carry", "the result of the body")
-        check_trees(self._what, "the carry must be the same tree after the body", (self._init, result), names)
         after = types_of(self._what, "carry", result)
+        names = ("the initial carry", "the result of the body")
+        check_trees(self._what, "the carry must be the same tree after the body", (self._parts, after), names)
         before, self.types = self.types, [settled(*row) for row in zip(self.types, after.types)]
         if self.types != before:
             return None
-        rows = list(zip(self.types, after.types, self._parts.places))
-        error = mismatch(self._what, "the carry must have the same type after the body", rows, _CHANGE)
-        if error is not None:
-            raise error
+        check_types(self._what, "the carry must have the same type after the body", self.types, after)
         return after.leaves
 
 
@@ -55,13 +49,13 @@ class Rows:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._first: tuple[Any, Leaves] | None = None  # the tree of the first step, and its parts
+        self._first: Leaves | None = None  # of the first step
         self.types: list[LeafType] = []
 
     def tree(self, leaves: list[Any]) -> Any:
         """The rows' tree with these leaves."""
         assert self._first is not None
-        return unflatten(self._first[1].structure, leaves)
+        return unflatten(self._first.structure, leaves)
 
     def returned(self, result: Any) -> list[Any]:
         """The leaves of a step's row.
@@ -71,13 +65,10 @@ class Rows:
         """
         parts = types_of(self._what, "y", result)
         if self._first is None:
-            self._first = result, parts
+            self._first = parts
             self.types = [LeafType(leaf.shape, leaf.dtype) for leaf in parts.types]
             return parts.leaves
         names = ("the first row", "a later one")
-        check_trees(self._what, "y must be the same tree at every step", (self._first[0], result), names)
-        rows = list(zip(self.types, parts.types, parts.places))
-        error = mismatch(self._what, "y must have the same type at every step", rows, _CHANGE)
-        if error is not None:
-            raise error
+        check_trees(self._what, "y must be the same tree at every step", (self._first, parts), names)
+        check_types(self._what, "y must have the same type at every step", self.types, parts)
         return parts.leaves

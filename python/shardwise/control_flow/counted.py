@@ -21,7 +21,7 @@ from ..trees import flatten, unflatten
 from .carry import Carry, Rows
 from .host_values import host_row, host_values, probe
 from .leaf_types import LeafType, types_of
-from .regions import converted, emit_while, index_dtype, read_row, region, write_row
+from .regions import converted, emit_while, index_dtype, read_row, region, weakened, write_row
 
 __all__ = ["CountedLoop"]
 
@@ -111,8 +111,8 @@ class _Recording:
     def record(self) -> tuple[Any, Any]:
         """Record all steps. Returns the last carry and the stacked rows."""
         loop = self._loop
-        unroll = loop.unroll or loop.length
-        trips, rest = divmod(loop.length, unroll) if unroll else (0, 0)
+        unroll = loop.unroll
+        trips, rest = divmod(loop.length, unroll) if unroll else (0, loop.length)
         if unroll != 1 and trips == 1 and rest == 0:
             trips, rest = 0, loop.length
         split = rest if loop.reverse else trips * unroll  # the rows before it come first in memory
@@ -143,7 +143,7 @@ class _Recording:
     def _step(self, number: _Number, values: Sequence[Tracer], rows: list[Tracer]) -> _Done | None:
         """One step; None if it changes the types of the carry."""
         loop, carry = self._loop, self._carry
-        given: list[Any] = [_weak(x, leaf) for x, leaf in zip(values, carry.types)]
+        given: list[Any] = [weakened(x, leaf) for x, leaf in zip(values, carry.types)]
         for row, name in zip(rows, loop.names[2]):
             row._trace.set_name(row, name)
         result, y = loop.step(lambda: WeakTracer.of(number(), int), carry.tree(given), rows)
@@ -225,10 +225,6 @@ _Done = tuple[list[Tracer], list[Tracer]]  # the carry, and the leaves of y
 
 def _same(x: Tracer) -> Tracer:
     return x
-
-
-def _weak(x: Tracer, leaf: LeafType) -> Tracer:
-    return x if leaf.weak is None or isinstance(x, WeakTracer) else WeakTracer.of(x, leaf.weak)
 
 
 def _rows(x: Any, rows: slice) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from ..array import Array
 from ..array_leaves import numbers_of
 from ..dtypes import is_float
-from ..errors import DTypeError, Error, ShapeError, described, message, shown
+from ..errors import DTypeError, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
 from ..tracing import Tracer
 from ..trees import flatten, leaf_names
@@ -27,16 +27,17 @@ __all__ = [
     "LeafType",
     "Leaves",
     "check_trees",
+    "check_types",
     "expect_bool",
     "expect_function",
     "fits",
-    "mismatch",
     "settled",
     "type_of",
     "types_of",
 ]
 
 _MAX_LISTED = 3  # differences in one message
+_CHANGE = "{0} -> {1} at {place}"
 
 
 class LeafType(NamedTuple):
@@ -56,28 +57,46 @@ class LeafType(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """A tree taken apart: the leaves, their types and places, and the structure."""
+    """A tree taken apart: the leaves, their types, and the structure. ``name`` begins the places of the leaves."""
 
+    name: str
+    tree: Any
     leaves: list[Any]
     types: list[LeafType]
-    places: list[str]
     structure: Any
+
+    @property
+    def places(self) -> list[str]:
+        """Where each leaf is: ``carry['w']``."""
+        return [self.name + path for path in leaf_names(self.tree)]
 
 
 def type_of(what: str, leaf: Any, place: str) -> LeafType:
     """The type of the leaf at ``place``; DTypeError if it is not an array of numbers."""
-    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, Tracer, Array)) else None
-    array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
-    if array is None:
-        raise DTypeError(message(what, "takes and returns arrays of numbers", f"{described(leaf)} at {place}"))
-    return LeafType(tuple(array.shape), array.dtype, kind if isinstance(kind, type) else None)
+    return _expect_numbers(what, leaf, place, _type_of(leaf))
 
 
 def types_of(what: str, name: str, tree: Any) -> Leaves:
-    """The leaves of a tree with their types. ``name`` begins their places: ``carry['w']``."""
+    """The leaves of a tree with their types; DTypeError if one is not an array of numbers."""
     leaves, structure = flatten(tree)
-    places = [name + path for path in leaf_names(tree)]
-    return Leaves(leaves, [type_of(what, *row) for row in zip(leaves, places)], places, structure)
+    types = [_type_of(leaf) for leaf in leaves]
+    if None in types:
+        places = [name + path for path in leaf_names(tree)]
+        types = [_expect_numbers(what, *row) for row in zip(leaves, places, types)]
+    return Leaves(name, tree, leaves, [leaf for leaf in types if leaf is not None], structure)
+
+
+def _type_of(leaf: Any) -> LeafType | None:
+    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, Tracer, Array)) else None
+    array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
+    weak = kind if isinstance(kind, type) else None
+    return None if array is None else LeafType(tuple(array.shape), array.dtype, weak)
+
+
+def _expect_numbers(what: str, leaf: Any, place: str, found: LeafType | None) -> LeafType:
+    if found is None:
+        raise DTypeError(message(what, "takes and returns arrays of numbers", f"{described(leaf)} at {place}"))
+    return found
 
 
 def settled(before: LeafType, after: LeafType) -> LeafType:
@@ -102,29 +121,29 @@ def fits(leaf: LeafType, wanted: LeafType) -> bool:
     return leaf.dtype == wanted.dtype or (leaf.weak is not None and joined(leaf.weak, wanted) == wanted.dtype)
 
 
-def mismatch(what: str, rule: str, rows: Sequence[tuple[LeafType, LeafType, str]], text: str) -> Error | None:
-    """The error of the pairs of types that differ, each with its place; None if all fit.
+def check_types(what: str, rule: str, wanted: Sequence[LeafType], found: Leaves, text: str = _CHANGE) -> None:
+    """DTypeError or ShapeError for the leaves of other types than ``wanted``.
 
     Args:
-        text: how a pair is shown, with ``{0}``, ``{1}`` and ``{place}``.
+        text: how a pair of types is shown, with ``{0}``, ``{1}`` and ``{place}``.
     """
+    if all(map(fits, found.types, wanted)):
+        return
+    rows = zip(wanted, found.types, found.places)
     wrong = [row for row in rows if not fits(row[1], row[0])]
-    if not wrong:
-        return None
     shown = [text.format(before, after, place=place) for before, after, place in wrong[:_MAX_LISTED]]
     shown += [f"{len(wrong) - _MAX_LISTED} more"] if len(wrong) > _MAX_LISTED else []
     is_shape = any(before.shape != after.shape for before, after, _ in wrong)
     way_out = "reshape or broadcast it" if is_shape else "convert it with astype"
-    return (ShapeError if is_shape else DTypeError)(message(what, rule, ", ".join(shown), way_out))
+    raise (ShapeError if is_shape else DTypeError)(message(what, rule, ", ".join(shown), way_out))
 
 
-def check_trees(what: str, rule: str, trees: tuple[Any, Any], names: tuple[str, str], way_out: str = "") -> None:
+def check_trees(what: str, rule: str, trees: tuple[Leaves, Leaves], names: tuple[str, str]) -> None:
     """TypeError unless both trees have one structure. ``names``: what the message calls each of them."""
     first, second = trees
-    if flatten(first)[1] == flatten(second)[1]:
-        return
-    found = difference(second, first, None, names[0]) or difference(first, second, None, names[1])
-    raise TypeError(message(what, rule, found, way_out))
+    if first.structure != second.structure:
+        found = difference(second.tree, first.tree, None, names[0])
+        raise TypeError(message(what, rule, found or difference(first.tree, second.tree, None, names[1])))
 
 
 def expect_function(what: str, name: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from ..numpy._primitives import operand, reshape
 from ..tracing import Trace, Tracer, WeakTracer
 from .leaf_types import LeafType
 
-__all__ = ["OpenRegion", "converted", "emit_while", "index_dtype", "read_row", "region", "write_row"]
+__all__ = ["OpenRegion", "converted", "emit_while", "index_dtype", "read_row", "region", "weakened", "write_row"]
 
 
 class OpenRegion:
@@ -39,7 +39,7 @@ class OpenRegion:
         x = Tracer(self._trace, core.region_argument(leaf.shape, dtype_name(leaf.dtype)), leaf.shape, leaf.dtype)
         if name:
             core.set_name(x._value, name)
-        return x if leaf.weak is None else WeakTracer.of(x, leaf.weak)
+        return weakened(x, leaf)
 
     def returns(self, results: Sequence[Tracer]) -> None:
         """Set the results of the region."""
@@ -56,6 +56,11 @@ def region(trace: Trace, what: str) -> Iterator[OpenRegion]:
     finally:  # the caller of a function that raised may go on recording
         trace.prints.refused_in = outer
         trace.core.end_region([x._value for x in opened.results])
+
+
+def weakened(x: Tracer, leaf: LeafType) -> Tracer:
+    """``x``, as a number whose dtype gives way if the type is that of a Python number."""
+    return x if leaf.weak is None or isinstance(x, WeakTracer) else WeakTracer.of(x, leaf.weak)
 
 
 def converted(trace: Trace, leaves: Sequence[Any], types: Sequence[LeafType]) -> list[Tracer]:
