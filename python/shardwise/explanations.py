@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
+from itertools import chain
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
@@ -242,52 +243,55 @@ def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-class _Reader:
-    """Explanations from the extension's dicts; what is one path there is one object here."""
+def rows_of(answer: str) -> list[dict[str, Any]]:
+    """The values of the compiled core's JSON; each path, a number there, is a :class:`Path`.
 
-    def __init__(self) -> None:
-        self._paths: dict[int, Path] = {}
+    What is one path there is one object here.
+    """
+    import json  # loaded only for questions: it would slow down the import of shardwise
 
-    def _path(self, row: Any) -> Path:
-        """Of a list of steps, or from the extension's path: its beginning is one that is known from others."""
-        if isinstance(row, list):
-            return Path.of(map(_step_of, row))
-        new = []
-        while len(row) and row.key not in self._paths:
-            new.append(row)
-            row = row.before
-        path = self._paths[row.key] if len(row) else Path()
-        for row in reversed(new):
-            path = self._paths[row.key] = Path(path, _step_of(row.last))
-        return path
-
-    def axis(self, row: dict[str, Any]) -> AxisExplanation:
-        return AxisExplanation(**{**_known(AxisExplanation, row), "path": self._path(row["path"])})
-
-    def lost(self, row: dict[str, Any]) -> LostAxis:
-        closed_by = row.get("closed_by")
-        return LostAxis(**{
-            **_known(LostAxis, row),
-            "winner": tuple(map(self.axis, row.get("winner", ()))),
-            "closed_by": Annotation(**closed_by) if closed_by else None,
-        })  # fmt: skip
+    data = json.loads(answer)
+    paths = {-1: Path()}
+    for number, step in enumerate(data["paths"]):
+        paths[number] = Path(paths[step["before"]], _step_of(step))
+    rows: list[dict[str, Any]] = data["values"]
+    for row in rows:
+        for axis in chain(row["axes"], *(lost["winner"] for lost in row["lost"])):
+            axis["path"] = paths[axis["path"]]
+    return rows
 
 
 def _step_of(row: dict[str, Any]) -> PathStep:
     return PathStep(**_known(PathStep, {**row, "from_": row["from"]}))
 
 
+def _axis_of(row: dict[str, Any]) -> AxisExplanation:
+    path = row["path"]
+    if not isinstance(path, Path):
+        path = Path.of(map(_step_of, path))
+    return AxisExplanation(**{**_known(AxisExplanation, row), "path": path})
+
+
+def _lost_of(row: dict[str, Any]) -> LostAxis:
+    closed_by = row.get("closed_by")
+    return LostAxis(**{
+        **_known(LostAxis, row),
+        "winner": tuple(map(_axis_of, row.get("winner", ()))),
+        "closed_by": Annotation(**closed_by) if closed_by else None,
+    })  # fmt: skip
+
+
 def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
     return Counterfactual(Annotation(**_known(Annotation, row)), row["sharding"], row["others"])
 
 
-def _value_of(row: dict[str, Any], reader: _Reader) -> ValueExplanation:
+def _value_of(row: dict[str, Any]) -> ValueExplanation:
     rows, to_change = row.get("counterfactuals"), row.get("to_change")
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
         "called_at": tuple(row.get("called_at", ())),
-        "axes": tuple(map(reader.axis, row["axes"])),
-        "lost": tuple(map(reader.lost, row["lost"])),
+        "axes": tuple(map(_axis_of, row["axes"])),
+        "lost": tuple(map(_lost_of, row["lost"])),
         "to_change": Annotation(**to_change) if to_change else None,
         "counterfactuals": None if rows is None else tuple(_counterfactual_of(r) for r in rows if not r["why_not"]),
         "kept": tuple((_counterfactual_of(one).without, one["why_not"]) for one in rows or () if one["why_not"]),
@@ -334,9 +338,8 @@ class Explanation:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
-        """Make an explanation from the dicts of the compiled core, one per value; ``name`` is the question."""
-        reader = _Reader()
-        return cls(name, tuple(_value_of(row, reader) for row in rows))
+        """Make an explanation from rows like those of the compiled core, one per value; ``name`` is the question."""
+        return cls(name, tuple(map(_value_of, rows)))
 
     def to_dict(self) -> dict[str, Any]:
         """``{"name": …, "values": [{…}, …]}``.
@@ -394,7 +397,7 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     if meanings:
         ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)
         raise KeyError(f"why: {name} is a name in several functions; ask for {' or '.join(ways)}")
-    found = program.explain(name, counterfactual)
+    found = rows_of(program.explain(name, counterfactual))
     if found:
         return Explanation.of(name, found)
     below = _leaves_below(program, name, counterfactual)
@@ -417,7 +420,7 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
 def _leaves_below(program: Any, name: str, counterfactual: bool) -> list[dict[str, Any]]:
     """The explanations of the argument leaves of a tree: of ``params['w']`` and ``params['b']`` for ``params``."""
     leaves = [known for known in program.names() if known.startswith((f"{name}[", f"{name}."))]
-    rows = [row for leaf in leaves for row in program.explain(leaf, counterfactual)]
+    rows = [row for leaf in leaves for row in rows_of(program.explain(leaf, counterfactual))]
     return [row for row in rows if not row.get("op")]
 
 

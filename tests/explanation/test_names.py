@@ -13,6 +13,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
@@ -169,7 +170,7 @@ def test_every_name_of_a_text_is_found_in_its_line(seed: int) -> None:
     names = defined_names(text)
     assert len(names) > 5
     for name, line in names.items():
-        rows = propagated.explain(name)
+        rows = rows_of(propagated.explain(name))
         assert rows or propagated.was_given(name), (name, text)
         assert {row["line"] for row in rows} <= {line}, (name, text)
         assert {row["name"].rpartition(" ")[2].partition("#")[0] for row in rows} <= {name}
@@ -195,7 +196,7 @@ def test_what_is_explained_is_what_propagation_does(seed: int) -> None:
     told = told_shardings(sw.parse(text).propagate().as_text(locations=True))
     propagated = _core.passes.propagate_program(_core.ir.parse(text))
     for name, shardings in told.items():
-        assert sorted(row["sharding"] for row in propagated.explain(name)) == sorted(shardings), (name, text)
+        assert sorted(row["sharding"] for row in rows_of(propagated.explain(name))) == sorted(shardings), (name, text)
     assert told
 
 
