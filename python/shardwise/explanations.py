@@ -60,8 +60,12 @@ class Annotation:
     @property
     def origin_text(self) -> str:
         """``annotated on argument x at train.py:8``; ``annotated by sdy.sharding_constraint at train.py:9``."""
+        return f"annotated {self._place_text}"
+
+    @property
+    def _place_text(self) -> str:
         is_op = "." in self.origin.partition(" ")[0]
-        return f"annotated {'by' if is_op else 'on'} {self}"
+        return f"{'by' if is_op else 'on'} {self}"
 
 
 @dataclass(frozen=True)
@@ -215,13 +219,13 @@ class ValueExplanation:
         for lost in self.lost:
             yield from _deeper(lost._lines())
         if self.suggestion and self.to_change is not None:
-            yield 1, f"Its annotation keeps it so: {self.to_change}; changed to '{self.suggestion}' it would split it."
+            yield 1, f"Its annotation keeps it unsharded: {self.to_change}; '{self.suggestion}' instead would split it."
         elif self.suggestion:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
             yield 1, one.compared_to(self.sharding)
         for annotation, reason in self.kept:
-            yield 1, f"There is no such program without what {annotation} says: {reason}."
+            yield 1, f"The annotation {annotation._place_text} cannot be removed: {reason}."
         if self.counterfactuals == () and not self.kept:
             yield 1, "No annotation decides it."
 

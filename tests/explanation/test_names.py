@@ -209,7 +209,7 @@ def test_why_of_a_propagated_module_explains_its_propagation() -> None:
     basic = module.propagate(strategy="basic", conservative=True)
     (value,) = basic.why("%0").values
     assert (value.sharding, value.strategy, value.conservative) == ("[{}, {}]", "basic", True)
-    assert {lost.rule for lost in value.lost} == {"basic propagation decides no conflict"}
+    assert {lost.rule for lost in value.lost} == {"basic propagation resolves no conflicts"}
     assert basic.why("%0", strategy="basic") == basic.why("%0")
     with pytest.raises(sw.ShardingError, match=r"strategy must be that of the propagation, 'basic', got 'aggressive'"):
         basic.why("%0", strategy="aggressive")
@@ -298,6 +298,26 @@ def test_a_member_of_such_a_group_is_one_value() -> None:
     assert [value.name for value in module.why("program text:2").values] == ["%x", "%y"]
     made = module.why("sharding_constraint").values
     assert [value.title for value in made] == ["result 0 of sdy.sharding_constraint"] * 2
+
+
+def test_a_member_of_such_a_group_is_one_value_beside_a_loop() -> None:
+    """Values that enter loops are propagated by ops of their own, which are gone afterwards."""
+    loop = """%n = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %n, %s = %1) : tensor<i32>, tensor<8x8xf32>
+  cond {
+    %five = stablehlo.constant dense<5> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %t = stablehlo.tanh %s : tensor<8x8xf32>
+    stablehlo.return %i, %t : tensor<i32>, tensor<8x8xf32>
+  }
+  return %0, %r#1"""
+    module = sw.parse(DISAGREEING.replace("return %0, %1", loop))
+    (value,) = module.why("%y").values
+    assert (value.name, value.op) == ("%y", "")
+    (value,) = module.why("%0").values
+    assert value.axes[0].path[0].name == "sdy.sharding_group"
 
 
 def test_a_compiled_program_warns_of_groups_that_disagree() -> None:

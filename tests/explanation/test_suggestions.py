@@ -100,8 +100,8 @@ def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
     (why,) = sw.parse(text).why(value).values
     assert (why.axes, why.suggestion, why.to_change.origin if why.to_change else "") == ((), suggestion, to_change)
     if to_change:
-        assert f"Its annotation keeps it so: {why.to_change}; changed" in str(why)
-        assert f"changed to '{suggestion}' it would split it." in str(why)
+        text_of_change = f"Its annotation keeps it unsharded: {why.to_change}; '{suggestion}' instead would split it."
+        assert text_of_change in str(why)
     else:
         assert (f"shard({value}, '{suggestion}') would split it." in str(why)) == bool(suggestion)
     tally = SuggestionTally()

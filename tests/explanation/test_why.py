@@ -143,7 +143,7 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
         for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
             result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
             for lost in (lost for row in rows_of(result.explain_all()) for lost in row["lost"]):
-                assert lost["reason"] != "propagation passes the op by", (lost, strategy, conservative, text)
+                assert lost["reason"] != "propagation skips the op", (lost, strategy, conservative, text)
                 if lost["rule"] == IN_COMMON:
                     assert lost["winner"], (lost, strategy, conservative, text)
                     disagreeing += 1
@@ -169,8 +169,8 @@ def test_what_nothing_uses_is_passed_by() -> None:
     (value,) = sw.parse(text).run("propagate_basic").why("%1").values
     assert value.sharding == ""
     (lost,) = value.lost
-    assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation passes the op by")
-    assert lost.rule == "what nothing uses is not propagated"
+    assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation skips the op")
+    assert lost.rule == "unused ops are not propagated"
 
 
 def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:
@@ -338,8 +338,8 @@ def test_the_manual_axes_of_a_manual_computation_cannot_be_taken_away() -> None:
     assert {axis.origin for axis in value.axes} == {"sdy.manual_computation"}
     assert value.counterfactuals == ()
     op = "%3 = sdy.manual_computation at program text:4"
-    said = f"There is no such program without what {op} says: it belongs to what it computes."
-    assert [(str(one), reason) for one, reason in value.kept] == [(op, "it belongs to what it computes")]
+    said = f"The annotation by {op} cannot be removed: the computation depends on it."
+    assert [(str(one), reason) for one, reason in value.kept] == [(op, "the computation depends on it")]
     assert str(value).splitlines()[-1].strip() == said
 
 
@@ -357,7 +357,7 @@ def test_without_its_group_a_member_is_open() -> None:
     found = {one.without.origin: (one.sharding, one.others) for one in value.counterfactuals or ()}
     assert found["sdy.sharding_group"] == ('[{"b"}, {}]', 1)
     assert value.kept == ()
-    assert "There is no such program" not in str(value)
+    assert "cannot be removed" not in str(value)
     alone = "\n".join(line for line in text.splitlines() if "group %z" not in line)
     assert sw.parse(alone).why("%z").values[0].sharding == '[{"b"}, {}]'
 

@@ -17,6 +17,7 @@ AxisHistory::AxisHistory(const Module& module, const Provenance& provenance) : V
   }
 }
 
+// By Shardy's intervals of digits, as propagation itself compares axes (propagate_factors.h).
 bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
   if (!id) return false;
   const auto& dims = module().context().sharding(id).dims;
@@ -26,6 +27,7 @@ bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
 
 std::optional<size_t> AxisHistory::arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis,
                                            size_t time) const {
+  // Also where a user's priority defers the annotation: the axis still comes from it, not from an op.
   if (has(initial(tensor), dim, axis)) return std::nullopt;
   const std::optional<size_t> first = next_arrival(tensor, dim, axis, 0);
   return first && *first < time ? first : std::nullopt;
@@ -39,6 +41,7 @@ std::optional<size_t> AxisHistory::next_arrival(const TensorRef& tensor, size_t 
   return std::nullopt;
 }
 
+// All steps of a visit were decided on the shardings before its first step.
 size_t AxisHistory::visit_begin(size_t s) const {
   while (!steps()[s].first) --s;
   return s;
@@ -94,6 +97,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   const size_t target = position_of(step);
   factors_ = &project(op, visit_begin(s));
   tensors_ = tensors(op);
+  // Without the other tensors: what the same visit gave them is no source.
   std::vector<const TensorSharding*> after(tensors_.size(), nullptr);
   after[target] = &module().context().sharding(seen_by(op, tensors_[target], step.after));
   grown_.project(op_rule, after);

@@ -87,6 +87,7 @@ Annotation AxisTracer::annotation_of(const TensorRef& tensor) const {
   }
   const Value& value = module_.value(tensor.value);
   const OpId owner = value.op ? value.op : module_.region(value.region).op;
+  // Arguments of functions have annotations of their own, those of other regions get them from their op.
   if (!value.op && (!owner || is_called_region(module_, history_.provenance().called, owner))) {
     found.label = {.text = argument_text(module_, tensor.value), .location = context.location_text(value.loc)};
   } else {
@@ -119,6 +120,7 @@ AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {
   if (!at.arrival) return annotated;
   const PropagationStep& step = history_.steps()[*at.arrival];
   if (step.round == PropagationStep::kByPriority) return annotated;
+  // An op with regions propagates through its data-flow edges. Its own steps apply its annotations.
   if (step.op && module_.op(step.op).def->flow != nullptr) return {.annotation = annotation_by(step)};
   Predecessors found;
   for (const AxisSource& source : history_.sources(*at.arrival, at.dim, at.axis)) {
@@ -133,6 +135,7 @@ AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {
 // Step `s`, which brought the axis to `dim` from `source`.
 PathStep AxisTracer::path_step(size_t s, const AxisSource& source, size_t dim) const {
   const PropagationStep& step = history_.steps()[s];
+  // The user wrote the group, not the constraint that it became.
   const OpId group = history_.disagreeing_group(step.op);
   const ValueId target = history_.tensors({step.op})[step.tensor].value;
   PathStep made{.op = shown(step.op),

@@ -48,6 +48,7 @@ std::vector<LostAxisFinder::CarriedDim> LostAxisFinder::carried_dims(const Carri
   const Direction direction = participation(OpView(module_, op), kLastRound).direction;
   const std::vector<TensorRef> tensors = history_.tensors({op});
   for (size_t own = 0; own < tensors.size() && !rule.empty(); ++own) {
+    // An op that carries nothing to `to` is a barrier itself, and has its own entry among the lost axes.
     const Direction towards = own < rule.operand_count() ? Direction::kBackward : Direction::kForward;
     if (tensors[own].value != to.value || (direction != Direction::kBoth && direction != towards)) continue;
     for (const FactorId factor : rule.dim(own, to.dim)) {

@@ -14,9 +14,9 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* kPassedOn = "it hands on what others say";
-constexpr const char* kComputed = "it belongs to what it computes";
-constexpr const char* kOwnValue = "the value is there because of it";
+constexpr const char* kPassedOn = "it only passes on other annotations";
+constexpr const char* kComputed = "the computation depends on it";
+constexpr const char* kOwnValue = "the value exists only because of it";
 
 bool is_constraint(const Module& module, OpId op) { return op && module.op(op).def->traits.constraint; }
 
@@ -113,6 +113,7 @@ void leave_group(Module& module, OpId group) {
 // annotation of a copied constant that of the constant.
 std::string remove(Module& module, const Module& propagated, Counterparts& counterparts, const Annotation& annotation) {
   ValueId value = annotation.tensor.value;
+  // An op annotates its operands: a group can lose a member, a constraint its sharding; other ops need theirs.
   if (const OpId op = annotation.op) {
     if (op.index >= module.op_count()) return kPassedOn;
     if (module.op(op).def->traits.sharding_group) {
@@ -165,6 +166,7 @@ Counterfactual without(const PropagatedProgram& program, Counterparts& counterpa
     return found;
   }
   if (const ShardingId id = sharding_without(value, there)) found.sharding = short_text(context.sharding(id));
+  // Only values of the user's program: the others may be there in one of the two runs alone.
   found.others = std::ranges::count_if(values_of_main(program.after), [&](ValueId other) {
     return other != value && other.index < program.before.value_count() &&
            sharding_without(other, other) != program.after.value(other).sharding;

@@ -61,6 +61,7 @@ Explanation Explainer::explain(ValueId value) {
   }
   result.lost = lost_.find(value);
   if (!result.axes.empty()) return result;
+  // A search through the program: only where no neighbor explains why the value is not sharded.
   if (result.lost.empty()) result.lost = lost_.find_behind_barriers(value);
   suggest(sharding, result);
   return result;

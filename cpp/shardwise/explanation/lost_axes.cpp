@@ -93,6 +93,7 @@ void LostAxisFinder::compare(Question question, std::vector<LostAxis>& lost) {
   const Mesh *own_mesh = mesh_of(question.tensor), *mesh = mesh_of(question.other);
   if (mesh == nullptr) return;
   const bool same_mesh = own_mesh == nullptr || own_mesh->same_devices(*mesh);
+  // An axis that its own factor cannot take does not propagate, but users see it on the dim and ask for it.
   AxisList offered = theirs.axes;
   offered.insert(offered.end(), theirs.overflow.begin(), theirs.overflow.end());
   const auto missing = std::ranges::find_if(offered, [&](const AxisRef& axis) {
@@ -163,8 +164,7 @@ void LostAxisFinder::explain_refusal(const Question& question, const AxisObserve
   lost.rule = text.rule;
   if (seen.verdict == Verdict::kBlockedFactor && history_.provenance().conservative && question.at.op) {
     const ShardingRule& own_rule = module_.context().propagation_rule(OpView(module_, question.at.op));
-    if (!own_rule.factors()[factor].blocked)
-      lost.rule = "conservative propagation asks for no exchange between devices";
+    if (!own_rule.factors()[factor].blocked) lost.rule = "conservative propagation causes no communication";
   } else if (seen.verdict == Verdict::kDirection) {
     lost.reason = direction_text(participation(OpView(module_, question.at.op), kLastRound).direction);
   } else if (seen.verdict == Verdict::kReplicated && history_.initial(tensors_[tensor])) {
@@ -183,7 +183,7 @@ void LostAxisFinder::explain_refusal(const Question& question, const AxisObserve
   }
   if (is_about_one_tensor(seen.verdict) && tensor != question.tensor) {
     lost.reason = place(tensor, factor) + " cannot take it: " + lost.reason;
-    lost.rule = "basic propagation hands an axis to all tensors that have the dim, or to none";
+    lost.rule = "basic propagation gives an axis to all tensors that have the dim, or to none";
   }
   if (seen.refused != question.axis) {
     lost.reason = str(axis_text(mesh, seen.refused), " goes before it, and ", lost.reason);
@@ -226,13 +226,14 @@ std::string LostAxisFinder::precedence(const Question& question, FactorId factor
   const std::optional<size_t> won = history_.arrival(tensor, dim(question.tensor, factor), winner, history_.now());
   if (!won) return annotated;
   const PropagationStep& step = history_.steps()[*won];
-  const std::string first_stays = str("the first to come stays: it came in round ", int{step.round});
+  const std::string first_stays = str("the first axis to arrive stays; it arrived in round ", int{step.round});
   const size_t before = history_.visit_begin(*won);
   if (!history_.has(history_.at(other, before), dim(question.other, question.factor), question.axis)) {
     const std::string later = precedence_of_later(question, *won);
     return later.empty() ? first_stays : later;
   }
   if (step.round == PropagationStep::kByPriority) return annotated;
+  // The other tensor had the axis already. In which round would the op have carried it?
   int round = step.round;
   AxisObserver seen = observe(question, before, round);
   while ((seen.verdict == Verdict::kLaterRound || seen.verdict == Verdict::kDirection) && round < kLastRound) {
@@ -265,6 +266,7 @@ std::optional<Annotation> LostAxisFinder::closing_annotation(size_t tensor, size
   const auto closes = [&](ShardingId id) { return id && !module_.context().sharding(id).dims[dim].open; };
   const TensorRef& of = tensors_[tensor];
   if (closes(history_.initial(of))) return tracer_.annotation_of(of);
+  // The dim was closed by the first step that left it closed, such as that of a group or of a manual computation.
   for (const size_t s : history_.steps_of(of)) {
     const PropagationStep& step = history_.steps()[s];
     if (!of.value || !step.op || !closes(step.after)) continue;

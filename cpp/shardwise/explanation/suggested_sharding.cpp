@@ -23,7 +23,7 @@ AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) 
   return axes;
 }
 
-// The largest one that divides the dim, or the smallest that does not.
+// The largest one that divides the dim, since it splits without padding; or else the smallest, which pads least.
 std::optional<AxisRef> best_axis(const Mesh& mesh, int64_t dim, const AxisList& taken) {
   const auto rank = [&](int64_t size) { return dim % size == 0 ? size : -size; };
   std::optional<AxisRef> best;
