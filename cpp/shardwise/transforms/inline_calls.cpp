@@ -335,4 +335,12 @@ void regions_to_calls(Module& module, const std::set<std::string>& names) {
   if (!names.empty()) Outliner(module, names).run();
 }
 
+bool is_called_region(const Module& module, const std::set<std::string>& called, OpId op) {
+  return op && is_named_computation(module, op) && called.contains(module.attrs(op).get<std::string>("name"));
+}
+
+std::string name_with_calls(const Module& module, const std::set<std::string>& called, OpId op) {
+  return std::string(is_called_region(module, called, op) ? kCallName : module.op(op).def->name);
+}
+
 }  // namespace shardwise

@@ -39,4 +39,9 @@ inline constexpr Pass kInlineCalls{.name = "inline_calls",
 std::set<std::string> calls_to_regions(Module& module);
 void regions_to_calls(Module& module, const std::set<std::string>& names);
 
+// Whether the op is the region of a call of one of these functions; and the name of an op in the program with its
+// calls: "stablehlo.tanh", or "func.call" for such a region.
+bool is_called_region(const Module& module, const std::set<std::string>& called, OpId op);
+std::string name_with_calls(const Module& module, const std::set<std::string>& called, OpId op);
+
 }  // namespace shardwise
