@@ -21,6 +21,7 @@
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
 #include "shardwise/text/rule_parser.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace py = pybind11;
 
@@ -164,6 +165,7 @@ py::dict describe(const OpDef& def) {
   row["runnable"] = def.runnable();
   row["differentiable"] = def.runnable() && def.vjp != not_differentiable;
   row["no_vjp_reason"] = std::string(def.no_vjp_reason);
+  row["composed"] = has_no_kernel(def);
   row["elementwise"] = def.traits.elementwise;
   row["collective"] = def.traits.collective != CollectiveKind::kNone;
   row["annotation"] = def.traits.constraint || def.traits.reshard;

@@ -36,6 +36,6 @@ bool is_local_collective(const OpView& op) {
   return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
 }
 
-bool OpDef::runnable() const { return prepare != static_cast<PrepareFn>(propagation_only); }
+bool OpDef::runnable() const { return decompose != nullptr || prepare != static_cast<PrepareFn>(propagation_only); }
 
 }  // namespace shardwise

@@ -126,6 +126,7 @@ std::vector<Step> needed_steps(const Module& module, std::vector<Step> steps) {
 }
 
 void prepare_kernel(const OpView& op, Step& step) {
+  check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
   std::vector<TensorType> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
   for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
