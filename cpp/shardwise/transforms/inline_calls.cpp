@@ -13,6 +13,7 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -325,6 +326,7 @@ class Outliner {
 }  // namespace
 
 Module inline_calls(Module module, PassContext&) {
+  decompose_ops(module, is_composite);
   CallExpander(module, Mode::kInline).run();
   return module;
 }

@@ -15,7 +15,8 @@
 // Nested calls can make a short text arbitrarily large. A program that would exceed kMaxExpandedOps ops, or nest deeper
 // than kMaxCallDepth including its regions, is rejected before anything is copied.
 //
-// Calls and named computations of programs that run are inlined first.
+// Calls and named computations of programs that run are inlined first. A stablehlo.composite then counts as a call of its
+// decomposition.
 #pragma once
 
 #include <set>
