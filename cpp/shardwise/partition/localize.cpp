@@ -124,7 +124,7 @@ class Localization {
     }
   }
 
-  // What must stand for a value of the source; its padding, if any, is garbage.
+  // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
   LocalValue expected(ValueId global) {
     const Value& value = source_.value(global);
     const PlacementId chosen = source_.part(global).placement;

@@ -346,7 +346,7 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
   } else if (op.def->flow != nullptr) {
     hand_on_shardings(id);
   }
-  if (op.parts.size() > count) fail_at(op.start, "there must be a placement for each result at most");
+  if (op.parts.size() > count) fail_at(op.start, "there must be at most one placement per result");
   for (uint32_t i = 0; i < op.parts.size(); ++i) set_part(module().result(id, i), op.parts[i], op.start);
 }
 

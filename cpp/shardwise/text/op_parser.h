@@ -66,9 +66,9 @@ class OpParser : public TextReader {
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
-  // Behind the name of an attribute; false and unmoved unless it is one of parts.
+  // Parses the value of an attribute of parts. False, without moving, for any other name.
   bool parse_parts(std::vector<PartSyntax>& parts, std::string_view name);
-  void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // behind its sharding
+  void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // after its sharding
   bool holds_local_collectives() const;
   void verify_ops();  // by their own hooks, after the whole module is parsed
 
@@ -106,7 +106,9 @@ class OpParser : public TextReader {
   LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);
 
-  void parse_part(PartSyntax& syntax, std::string_view name);  // part_parser.cpp
+  // part_parser.cpp
+  void parse_part(PartSyntax& syntax, std::string_view name);
+  TypeId type_without_padding(DType dtype, const Placement& placement, size_t position);
 
   // format_parser.cpp
   void parse_formatted(OpSyntax& op);

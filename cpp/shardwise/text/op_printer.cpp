@@ -269,7 +269,10 @@ std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_bo
   const Placement& placement = context.placement(part.placement);
   if (!part.type) return column == text_words::kLocalBlocks ? attribute_text(placement.local_shape()) : "";
   if (!options_.placements && (!at_border || module_.holds_whole(id))) return {};
-  if (column == text_words::kPlacement) return str(text(placement), " : ", context.type(part.type).text());
+  if (column == text_words::kPlacement) {
+    const TensorType& type = context.type(part.type);
+    return layout_of(type.shape, placement).uneven() ? str(text(placement), " : ", type.text()) : text(placement);
+  }
   if (column != text_words::kPadding || part.padding.kind != Padding::Kind::kFill) return {};
   return attribute_text(DenseAttr{NdArray::full(part.padding.fill.dtype, {}, part.padding.fill)});
 }

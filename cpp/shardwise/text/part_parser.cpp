@@ -16,6 +16,21 @@ Placement with_blocks(const TensorSharding& sharding, const Dims& shape, const D
 
 }  // namespace
 
+// A type without padding is not written: its dims are all the blocks.
+TypeId OpParser::type_without_padding(DType dtype, const Placement& placement, size_t position) {
+  TensorType type{dtype, {}};
+  int64_t elements = 1;
+  for (size_t d = 0; d < placement.dims.size(); ++d) {
+    int64_t size = 0;
+    if (__builtin_mul_overflow(placement.dims[d].block, placement.shard_count(d), &size) ||
+        (size > 0 && __builtin_mul_overflow(elements, size, &elements)) || elements >= kMaxElements) {
+      fail_too_large(position);
+    }
+    type.shape.push_back(size);
+  }
+  return context().intern(type);
+}
+
 bool OpParser::parse_parts(std::vector<PartSyntax>& parts, std::string_view name) {
   if (!text_words::is_part_column(name)) return false;
   size_t count = 0;
@@ -40,8 +55,7 @@ void OpParser::parse_part(PartSyntax& syntax, std::string_view name) {
   const size_t start = pos;
   if (name == text_words::kPlacement) {
     syntax.part.placement = located(start, [&] { return context().intern(parse_placement(*this, mesh_lookup())); });
-    expect(":", "between a placement and its global type");
-    syntax.part.type = parse_type();
+    if (take(":")) syntax.part.type = parse_type();
     return;
   }
   const Attribute value = parse_attribute(*this);
@@ -61,21 +75,23 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
   GlobalPart part = syntax.part;
   const Dims& shape = module().type(value).shape;
   const bool is_filled = part.padding.kind == Padding::Kind::kFill;
-  if (syntax.blocks ? is_filled || part.placement : is_filled && !part.placement) {
-    fail_at(position, "a value must have local blocks, or a placement and its padding");
-  }
+  if (syntax.blocks && part.placement) fail_at(position, "local blocks and a placement must not be given together");
+  if (is_filled && !part.placement) fail_at(position, "padding must be given with a placement");
   if (is_filled && part.padding.fill.dtype != module().type(value).dtype) {
     fail_at(position, "padding must be of the value's dtype");
   }
   if (syntax.blocks) {
     const ShardingId sharding = module().value(value).sharding;
-    if (!sharding) fail_at(position, "local blocks must stand beside a sharding");
+    if (!sharding) fail_at(position, "local blocks must be given with a sharding");
     if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
     const Placement placement = with_blocks(context().sharding(sharding), shape, *syntax.blocks);
     if (!placement.has_default_blocks(shape))
       part = {.type = {}, .placement = context().intern(placement), .padding = {}};
   }
   if (!part.placement) return;
+  if (!part.type && !syntax.blocks) {
+    part.type = type_without_padding(module().type(value).dtype, context().placement(part.placement), position);
+  }
   const GlobalPart known = module().part(value);
   module().set_part(value, part);
   located(position, [&] { verify_part(module(), value); });
@@ -84,7 +100,8 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
     part.padding.kind = Padding::Kind::kGarbage;
     module().set_part(value, part);
   }
-  if (known.placement && known != part) fail_at(position, "a value must have one placement and one padding");
+  if (known.placement && known != part)
+    fail_at(position, "the placement and padding of a value must be equal wherever they are given");
 }
 
 }  // namespace shardwise

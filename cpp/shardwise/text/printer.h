@@ -15,8 +15,8 @@
 // of an op have shardings, the others print as open shardings, which are equivalent.
 //
 // The part of a global value that a value holds (Module::part) is printed where it is not the default. In a local
-// program, of arguments and results: its placement and global type, and the padding of a result if it is known. In a
-// resharded one, of every value: blocks beside its sharding.
+// program, of arguments and results: its placement, the global type unless the blocks fill it, and the padding of a
+// result if it is known. In a resharded one, of every value: blocks beside its sharding.
 //
 //   (%arg0: tensor<5xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 5]> : tensor<17xf32>}) -> …
 //   %1 = stablehlo.tanh %0 {sdy.sharding = …, shardwise.local_blocks = array<i64: 6>} : tensor<17xf32>

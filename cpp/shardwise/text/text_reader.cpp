@@ -11,7 +11,6 @@ namespace shardwise {
 namespace {
 
 constexpr size_t kMaxDims = 256;
-constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_suffix_char(char c) {
@@ -159,6 +158,10 @@ TypeId TextReader::parse_type() {
   return type;
 }
 
+void TextReader::fail_too_large(size_t position) {
+  fail_at(position, "a tensor must have less than 2^56 elements in 256 dims");
+}
+
 TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
   const std::string_view word = peek("!") ? std::string_view() : take_word();
@@ -185,8 +188,7 @@ TypeId TextReader::parse_type_at_cursor() {
     int64_t size = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     const bool fits = error == std::errc{} && (size == 0 || elements <= kMaxElements / size);
-    if (!fits || type.shape.size() == kMaxDims)
-      fail_at(start, "a tensor must have less than 2^56 elements in 256 dims");
+    if (!fits || type.shape.size() == kMaxDims) fail_too_large(start);
     if (size != 0) elements *= size;
     type.shape.push_back(size);
     if (!take("x")) fail_here("expected 'x' between the dims and the element type");

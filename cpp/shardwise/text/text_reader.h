@@ -26,6 +26,7 @@ namespace shardwise {
 class TextReader : public SdyCursor {
  public:
   static constexpr int kMaxNesting = 256;
+  static constexpr int64_t kMaxElements = int64_t{1} << 56;
 
   TextReader(std::string_view source, Module& module);
 
@@ -46,6 +47,7 @@ class TextReader : public SdyCursor {
   // ---- types
   TypeId parse_type();                                // tensor<4xf32>; unsupported types are rejected by name
   DType parse_dtype();                                // f32, complex<f64>
+  [[noreturn]] void fail_too_large(size_t position);  // of a type with kMaxElements elements
   void parse_type_list(std::vector<TypeId>& types);   // T, U
   void parse_type_tuple(std::vector<TypeId>& types);  // (T, U) or T or ()
 

@@ -332,10 +332,16 @@ def test_the_placement_of_an_argument_or_result_is_part_of_the_program(old: str,
     assert sw.parse(PLACED.replace(old, new)) != sw.parse(PLACED)
 
 
+def test_a_placement_without_padding_needs_no_type() -> None:
+    even = PLACED.replace("17x3", "20x3").replace(f", shardwise.padding = {ZEROS}", "")
+    module = sw.parse(even)
+    assert str(module) == even.replace(" : tensor<20x3xf32>", "")
+    assert sw.parse(str(module)) == module
+
+
 def test_placements_inside_a_local_program_are_printed_on_request() -> None:
     columns = (
-        f"{{shardwise.placement = [{ROWS}, #shardwise.placement<@m, [{{}}: 3]> : tensor<3xf32>], "
-        f"shardwise.padding = [{ZEROS}, unit]}}"
+        f"{{shardwise.placement = [{ROWS}, #shardwise.placement<@m, [{{}}: 3]>], shardwise.padding = [{ZEROS}, unit]}}"
     )
     module = sw.parse(PLACED.replace("barrier", f"barrier {columns}"))
     assert module == sw.parse(PLACED)
@@ -355,28 +361,29 @@ WHOLE_ROWS = f"{{shardwise.placement = {ROWS}}}"
          "3:19: sharding: 4 blocks must cover dim 0 of size 21, got blocks of 5; use at least 6"),
         (PLACED, "17x3xf32>}, ", "17x3xf64>}, ",
          "3:19: placement: a local value must have the type of a block, tensor<5x3xf64>, got tensor<5x3xf32>"),
-        (PLACED, " : tensor<17x3xf32>}, ", "}, ",
-         "3:108: program text: expected ':' between a placement and its global type, got \"}\""),
-        (PLACED, f"placement = {ROWS}, shardwise.", "",
-         "3:3: program text: a value must have local blocks, or a placement and its padding"),
+        (PLACED, f"{ROWS}}}, ", '#shardwise.placement<@m, [{"x"}: 4, {}: 3]>}, ',
+         "3:19: placement: a local value must have the type of a block, tensor<4x3xf32>, got tensor<5x3xf32>"),
+        (PLACED, f"{ROWS}}}, ", '#shardwise.placement<@m, [{"x"}: 9223372036854775807, {}: 3]>}, ',
+         "3:19: program text: a tensor must have less than 2^56 elements in 256 dims"),
+        (PLACED, f"placement = {ROWS}, shardwise.", "", "3:3: program text: padding must be given with a placement"),
         (PLACED, ZEROS, "dense<0> : tensor<i32>", "3:3: program text: padding must be of the value's dtype"),
         (PLACED, ZEROS, "dense<0.0> : tensor<1xf32>",
          "3:279: program text: padding must be dense<...> of one element"),
         (PLACED, WHOLE_ROWS, f"{{shardwise.placement = [{ROWS}, {ROWS}]}}",
          "3:193: program text: an argument or result must have one placement, got 2"),
         (PLACED, "return %0#0", "return %arg0",
-         "3:3: program text: a value must have one placement and one padding"),
+         "3:3: program text: the placement and padding of a value must be equal wherever they are given"),
         (PLACED, "barrier", f"barrier {{shardwise.placement = [{ROWS}, unit, unit]}}",
-         "4:12: program text: there must be a placement for each result at most"),
+         "4:12: program text: there must be at most one placement per result"),
         (BLOCKS, "6>", "4>", "4:10: sharding: 4 blocks must cover dim 0 of size 17, got blocks of 4; use at least 5"),
         (BLOCKS, "6>", "6, 6>", "4:10: program text: there must be one block size per dim"),
         (BLOCKS, "array<i64: 6>", "6 : i64",
          "4:92: program text: local blocks must be array<i64: ...>, or unit for the default"),
         (BLOCKS, 'y"}]>}', 'y"}]>, shardwise.local_blocks = array<i64: 3>, shardwise.placement = #shardwise.placement'
          '<@m, [{"x", "y"}: 3]> : tensor<17xf32>}',
-         "3:19: program text: a value must have local blocks, or a placement and its padding"),
+         "3:19: program text: local blocks and a placement must not be given together"),
         (BLOCKS, 'sdy.sharding = #sdy.sharding<@m, [{"x", "y"}]>', "shardwise.local_blocks = array<i64: 3>",
-         "3:19: program text: local blocks must stand beside a sharding"),
+         "3:19: program text: local blocks must be given with a sharding"),
     ],
 )  # fmt: skip
 def test_a_placement_that_does_not_fit_is_refused_with_its_place(text: str, old: str, new: str, message: str) -> None:

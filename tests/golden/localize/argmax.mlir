@@ -25,7 +25,7 @@ module @jit_argmax attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_argmax attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=4, "y"=2]>
-  func.func public @main(%arg0: tensor<8x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 8, {"x"}: 3]> : tensor<16x10xf32>}) -> (tensor<8xi64> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 8]> : tensor<16xi64>}) {
+  func.func public @main(%arg0: tensor<8x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 8, {"x"}: 3]> : tensor<16x10xf32>}) -> (tensor<8xi64> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 8]>}) {
     %0 = "shardwise.axis_index"() <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh}> : () -> tensor<i32>
     %1 = stablehlo.constant dense<3> : tensor<i32>
     %2 = stablehlo.multiply %0, %1 : tensor<i32>

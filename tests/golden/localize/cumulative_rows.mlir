@@ -14,7 +14,7 @@ module @jit_cummax attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_cummax attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
-  func.func public @main(%arg0: tensor<16x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 16, {"y", "x"}: 4]> : tensor<16x32xf32>}) -> (tensor<16x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 16, {"y", "x"}: 4]> : tensor<16x32xf32>}) {
+  func.func public @main(%arg0: tensor<16x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 16, {"y", "x"}: 4]>}) -> (tensor<16x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 16, {"y", "x"}: 4]>}) {
     %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>
     %1 = "stablehlo.reduce_window"(%arg0, %0) <{base_dilations = array<i64: 1, 1>, padding = dense<[[0, 0], [3, 0]]> : tensor<2x2xi64>, window_dilations = array<i64: 1, 1>, window_dimensions = array<i64: 1, 4>, window_strides = array<i64: 1, 1>}> ({
     ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):

@@ -13,7 +13,7 @@ module @jit_mlp attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_mlp attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["data"=4, "model"=2]>
-  func.func public @main(%arg0: tensor<16x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"data"}: 16, {}: 32]> : tensor<64x32xf32>}, %arg1: tensor<32x64xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 32, {"model"}: 64]> : tensor<32x128xf32>}, %arg2: tensor<64x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"model"}: 64, {}: 32]> : tensor<128x32xf32>}) -> (tensor<16x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"data"}: 16, {}: 32]> : tensor<64x32xf32>}) {
+  func.func public @main(%arg0: tensor<16x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"data"}: 16, {}: 32]>}, %arg1: tensor<32x64xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 32, {"model"}: 64]>}, %arg2: tensor<64x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"model"}: 64, {}: 32]>}) -> (tensor<16x32xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"data"}: 16, {}: 32]>}) {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x64xf32>) -> tensor<16x64xf32>
     %1 = stablehlo.constant dense<0.000000e+00> : tensor<16x64xf32>
     %2 = stablehlo.maximum %0, %1 : tensor<16x64xf32>

@@ -9,7 +9,7 @@ module @jit_permute attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_permute attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=4]>
-  func.func public @main(%arg0: tensor<2x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x", "y"}: 2, {}: 3]> : tensor<16x3xf32>}) -> (tensor<2x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y", "x"}: 2, {}: 3]> : tensor<16x3xf32>}) {
+  func.func public @main(%arg0: tensor<2x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x", "y"}: 2, {}: 3]>}) -> (tensor<2x3xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y", "x"}: 2, {}: 3]>}) {
     %0 = "shardwise.collective_permute"(%arg0) <{from = #sdy<axis_ref_list{"x", "y"}>, mesh = @mesh, to = #sdy<axis_ref_list{"y", "x"}>, cause = "annotation"}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
     return %0 : tensor<2x3xf32>
   }

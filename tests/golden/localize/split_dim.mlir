@@ -9,7 +9,7 @@ module @jit_split_dim attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_split_dim attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=8]>
-  func.func public @main(%arg0: tensor<1x6xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 1, {}: 6]> : tensor<8x6xf32>}) -> (tensor<1x1x6xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x":(1)4}: 1, {"x":(4)2}: 1, {}: 6]> : tensor<4x2x6xf32>}) {
+  func.func public @main(%arg0: tensor<1x6xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 1, {}: 6]>}) -> (tensor<1x1x6xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x":(1)4}: 1, {"x":(4)2}: 1, {}: 6]>}) {
     %0 = stablehlo.reshape %arg0 : (tensor<1x6xf32>) -> tensor<1x1x6xf32>
     return %0 : tensor<1x1x6xf32>
   }

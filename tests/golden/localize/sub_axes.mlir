@@ -9,7 +9,7 @@ module @jit_sub_axes attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module @jit_sub_axes attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=8]>
-  func.func public @main(%arg0: tensor<8x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x":(1)2}: 8, {"x":(2)4}: 2]> : tensor<16x8xf32>}) -> (tensor<2x8xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 2, {}: 8]> : tensor<16x8xf32>}) {
+  func.func public @main(%arg0: tensor<8x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x":(1)2}: 8, {"x":(2)4}: 2]>}) -> (tensor<2x8xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 2, {}: 8]>}) {
     %0 = "shardwise.all_to_all"(%arg0) <{mesh = @mesh, moves = [{axes = #sdy<axis_ref_list{"x":(2)4}>, from_dim = 1 : i64, to_dim = 0 : i64}], cause = "annotation"}> : (tensor<8x2xf32>) -> tensor<2x8xf32>
     return %0 : tensor<2x8xf32>
   }
