@@ -77,6 +77,12 @@ def test_of_many_functions_with_a_name_the_first_are_listed() -> None:
         sw.parse(text).why("%x")
 
 
+@pytest.mark.parametrize("end", ["", ":1", "[1]", "[", ", line 1"])
+def test_a_long_question_is_refused_like_a_short_one(end: str) -> None:
+    with pytest.raises(KeyError, match="no value of the program is called"):
+        sw.parse(CONFLICT).why("x" * 300_000 + end)
+
+
 def test_results_of_calls_are_asked_for_by_their_numbers() -> None:
     module = sw.parse(CALLS)
     assert [value.name for value in module.why("%r").values] == ["%r#0", "%r#1"]

@@ -15,7 +15,8 @@
 
 namespace shardwise {
 
-// Of a unit with the snapshots `global` and `propagated`. A value without a name of its own is given that of its NamedValue.
+// Of a unit with the snapshots `global` and `propagated`. A value without a name of its own gets that of its
+// NamedValue.
 std::string explanations_json(const CompileUnit& unit, std::span<const NamedValue> values, bool with_counterfactuals);
 
 // Shardy's sdy.propagation_edges: a list with a row for each edge. `from` and `to` are numbers of values, 0 for a result

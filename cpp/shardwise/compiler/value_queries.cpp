@@ -2,10 +2,12 @@
 #include "shardwise/compiler/value_queries.h"
 
 #include <algorithm>
-#include <regex>
+#include <charconv>
+#include <optional>
 #include <set>
 #include <string_view>
 
+#include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/propagation/sharding_groups.h"
@@ -43,6 +45,24 @@ bool has_own_call(const Module& module, OpId op) {
 bool matches_name(const std::vector<std::string>& names, const std::string& query) {
   return std::ranges::any_of(names,
                              [&](const std::string& name) { return name == query || name.starts_with(query + "#"); });
+}
+
+struct Numbered {
+  std::string text;
+  int64_t number = 0;
+};
+
+// "train.py" and 31 of "train.py:31", whose number stands between ":" and "". Not by a regular expression: std::regex
+// recurses once for each character of what a user asks for.
+std::optional<Numbered> numbered(std::string_view query, std::string_view before, std::string_view after) {
+  if (!query.ends_with(after)) return std::nullopt;
+  query.remove_suffix(after.size());
+  const size_t at = query.rfind(before);
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  Numbered found{.text = std::string(query.substr(0, at))};
+  const std::string_view digits = query.substr(at + before.size());
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), found.number);
+  return error == std::errc() && end == digits.data() + digits.size() ? std::optional(found) : std::nullopt;
 }
 
 // Whether the last parts of `path`, between separators, are `query`: "train.py" of "/home/train.py".
@@ -94,7 +114,6 @@ void ValueNames::add_names(Entry& entry, bool is_inner) {
 }
 
 std::vector<NamedValue> ValueNames::find(const std::string& query) const {
-  static const std::regex kLine(R"((.+)(?::|, line )(\d{1,9}))"), kNumbered(R"((.+)\[(\d{1,9})\])");
   std::vector<NamedValue> found;
   const auto add = [&](const Entry& entry) {
     found.push_back({entry.value, entry.names.empty() ? std::string() : entry.names.front()});
@@ -102,23 +121,23 @@ std::vector<NamedValue> ValueNames::find(const std::string& query) const {
   for (const Entry& entry : entries_) {
     if (!entry.is_repeated && matches_name(entry.names, query)) add(entry);
   }
-  std::smatch parts;
-  if (found.empty() && std::regex_match(query, parts, kLine)) {
+  const std::optional<Numbered> line = numbered(query, separator_of_line(query), "");
+  if (found.empty() && line) {
     for (const Entry& entry : entries_) {
       const ResolvedSource source = module_.context().resolve(loc_of(module_, entry.value));
-      const bool is_at = source.line == std::stoi(parts[2]) && ends_with_part(source.file, parts[1].str(), '/');
+      const bool is_at = source.line == line->number && ends_with_part(source.file, line->text, '/');
       if (!entry.is_repeated && is_at) add(entry);
     }
   }
   if (!found.empty()) return found;
-  const bool numbered = std::regex_match(query, parts, kNumbered);
-  const std::string op_name = numbered ? parts[1].str() : query;
+  const std::optional<Numbered> one = numbered(query, "[", "]");
+  const std::string& op_name = one ? one->text : query;
   int64_t number = -1;  // of the op among those of this name
   OpId last;
   for (const Entry& entry : entries_) {
     if (entry.op.empty() || !ends_with_part(entry.op, op_name, '.')) continue;
     if (const OpId op = module_.value(entry.value).op; std::exchange(last, op) != op) ++number;
-    if (!numbered || number == std::stoi(parts[2])) add(entry);
+    if (!one || number == one->number) add(entry);
   }
   return found;
 }

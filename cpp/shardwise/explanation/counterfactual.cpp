@@ -37,7 +37,7 @@ class Counterparts {
   }
 
  private:
-  // What the user has in `other` in place of the value used here.
+  // The operand of the same user in `other`, or the result of the same region.
   ValueId find_at(const Use& use, const Module& other) {
     if (!use.op) {
       const bool is_known = use.region.index < before_.region_count();

@@ -24,11 +24,11 @@ struct Explanation {
   std::string sharding = {};  // final, as text
   std::vector<AxisOrigin> axes = {};
   std::vector<LostAxis> lost = {};
-  std::string suggestion = {};               // of a value that nothing splits: an annotation that would
-  std::optional<Annotation> to_change = {};  // the annotation in place of which the suggestion goes
+  std::string suggestion = {};               // for an unsharded value: an annotation that would split it
+  std::optional<Annotation> to_change = {};  // the annotation that the suggestion would replace
 };
 
-// Explains values of one propagated program. Questions share what was found out for those before.
+// Explains values of one propagated program. Later questions reuse earlier results.
 class Explainer {
  public:
   Explainer(const Module& module, const Provenance& provenance);

@@ -10,14 +10,14 @@
 namespace shardwise {
 namespace {
 
-// What follows the axes that both lists begin with.
+// The axes of `mine` after the common beginning of both lists.
 AxisSpan behind_common(AxisSpan mine, AxisSpan theirs) {
   size_t common = 0;
   while (common < mine.size() && is_prefix_of(mine.first(common + 1), theirs)) ++common;
   return mine.subspan(common);
 }
 
-// Of a refusal that names no other tensor.
+// Whether the verdict is about the blocking tensor alone.
 bool is_about_one_tensor(Verdict verdict) {
   return verdict == Verdict::kReplicated || verdict == Verdict::kUnreduced || verdict == Verdict::kClosedDim ||
          verdict == Verdict::kUneven;
@@ -56,7 +56,7 @@ std::vector<LostAxis> LostAxisFinder::find(ValueId value) {
   return lost;
 }
 
-// Appends those that `at` would have carried.
+// Appends the axes that `at` would have carried.
 void LostAxisFinder::find_at(VisitedOp at, ValueId value, std::vector<LostAxis>& lost) {
   tensors_ = history_.tensors(at);
   const auto own = std::ranges::find(tensors_, TensorRef{value});

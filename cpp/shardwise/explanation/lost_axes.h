@@ -36,7 +36,7 @@ class LostAxisFinder {
   const std::vector<VisitedOp>& visits_of(ValueId value) const;
 
   std::vector<LostAxis> find(ValueId value);
-  // What barriers keep back. Ops between them and the value may carry an axis on: they are searched, too.
+  // The axes that barriers block, also those behind ops that would carry them on to the value.
   std::vector<LostAxis> find_behind_barriers(ValueId value);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at a recorded propagation (ir/provenance.h) again: the shardings at any time, and what a visit of an op made of
-// them. A visit can be repeated with an observer (axis_observer.h).
+// Replays a recorded propagation (ir/provenance.h): the shardings at any time, and each visit of an op, with an observer
+// (axis_observer.h).
 //
 //   %0 = dot_general %x, %w        %x: [{"a"}, {?}]   %w: [{?}, {"a"}]   %0: [{?}, {"a", ?}]
 //
@@ -12,7 +12,6 @@
 //   observer.verdict                                                 kOtherFactor: j has "a"
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -35,6 +34,9 @@ struct TensorRef {
   ValueId value = {};
   uint32_t result = 0;
   friend auto operator<=>(const TensorRef&, const TensorRef&) = default;
+};
+struct TensorRefHash {
+  size_t operator()(const TensorRef& tensor) const { return size_t{tensor.value.index} << 32 | tensor.result; }
 };
 
 // The visit that a step belongs to, its tensor, and the position of this tensor in VisitReplay::tensors.
@@ -78,7 +80,7 @@ class VisitReplay {
 
   const Module& module_;
   const Provenance& provenance_;
-  std::map<TensorRef, std::vector<size_t>> steps_of_;
+  std::unordered_map<TensorRef, std::vector<size_t>, TensorRefHash> steps_of_;
   std::unordered_map<ValueId, const DataFlowEdge*> inner_arguments_;  // of manual regions, sharded as outside
   IdentityRules identities_;
   OpPropagation ops_;
