@@ -35,7 +35,9 @@ func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 }
 """
 PASSES = [name.replace("_", "-") for name, _ in _core.passes.named_passes()]
-TO_LOCAL = ["inline-calls", "simplify", "propagate", "assign", "plan-reshards", "localize", "optimize-collectives"]
+TO_LOCAL = [
+    "inline-calls", "simplify", "propagate", "legalize", "assign", "plan-reshards", "localize", "optimize-collectives",
+]  # fmt: skip
 
 
 @pytest.fixture

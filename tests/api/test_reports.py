@@ -48,7 +48,7 @@ VALUE: dict[str, Any] = {
 WITHOUT: dict[str, Any] = {
     "origin": "argument 0", "location": "train.py:8", "name": "x", "sharding": "[{}, {}]", "others": 3, "why_not": "",
 }  # fmt: skip
-KEPT = {**WITHOUT, "sharding": "", "others": 0, "why_not": "the value is there because of it"}
+KEPT = {**WITHOUT, "sharding": "", "others": 0, "why_not": "the value exists only because of it"}
 
 
 def dot(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -137,7 +137,7 @@ def test_explanation_is_data() -> None:
         }
     ]
     (kept,) = value["kept"]
-    assert list(kept) == [value["counterfactuals"][0]["without"], "the value is there because of it"]
+    assert list(kept) == [value["counterfactuals"][0]["without"], "the value exists only because of it"]
 
 
 def test_explanation_is_a_tree_and_html() -> None:
@@ -150,7 +150,7 @@ def test_explanation_is_a_tree_and_html() -> None:
     assert "<ul><li>dim 0 is split over &quot;data&quot;: it comes from argument 0 at train.py:8<ul><li>through" in text
     assert text.count("<ul>") == text.count("</ul>") == 3
     assert text.count("<li>") == text.count("</li>")
-    assert "no such program without what argument 0 at train.py:8 says: the value is there because of it." in text
+    assert "The annotation on argument 0 at train.py:8 cannot be removed: the value exists only because of it." in text
     assert "No annotation decides it" in repr(Explanation.of("h", [{**VALUE, "counterfactuals": []}]))
 
 

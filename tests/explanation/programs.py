@@ -171,7 +171,7 @@ SQUARES = (
     .replace("8x64", "8x8")
 )
 SAME_SIZE = "of two factors that want an axis, and whose axes come from tensors of the same size, "
-BEFORE_IN_FULL = "a part of a dim is split where those before it are split in full"
+BEFORE_IN_FULL = "a part of a dim is split only if those before it are fully split"
 PARTS_DIVIDE = "a dim that an op takes apart is split where its parts divide"
 IN_COMMON = "tensors that disagree about a dim keep what they have in common"
 LOST = (
@@ -184,7 +184,7 @@ LOST = (
              "%0", 0, '"a"', "the axis shards result 0 dim 1", SAME_SIZE + "the one with more shards goes first",
              winner="argument %y"),
     LostCase("basic", CONFLICT, "%0", 1, '"a"', "the axis shards operand 0 dim 0",
-             "basic propagation decides no conflict", winner="argument %x", strategy="basic"),
+             "basic propagation resolves no conflicts", winner="argument %x", strategy="basic"),
     LostCase("a closed dim", add(sharded('{"a"}, {?}'), sharded("{}, {?}")), "%y", 0, '"a"',
              "an annotation closes the dim", "closed dims take no further axes", closed_by="argument %y"),
     LostCase("a closed dim, and a result", RESULT, "%x", 0, '"a"', "an annotation closes the dim",
@@ -227,20 +227,20 @@ LOST = (
     LostCase("an uneven part", RESHAPE, "%0", 0, '"b"', "it does not divide the part of size 8 of the dim",
              PARTS_DIVIDE),
     LostCase("a part behind one that is whole", reshape(sharded('{}, {"a"}'), "4x16"), "%0", 1, '"a"',
-             "the part of size 2 before it in the dim is not split in full", BEFORE_IN_FULL),
+             "the part of size 2 before it in the dim is not fully split", BEFORE_IN_FULL),
     LostCase("a dim behind one that is half split", reshape(sharded('{"a"}, {"b"}'), "64"), "%0", 0, '"b"',
-             "the part of size 8 before it in the dim is not split in full", BEFORE_IN_FULL),
+             "the part of size 8 before it in the dim is not fully split", BEFORE_IN_FULL),
     LostCase("a part behind one that cannot be split", reshape(sharded('{"b"}', "8"), "4x2"), "%0", 0, '"b"',
              "it does not divide the part of size 4 of the dim", PARTS_DIVIDE),
     LostCase("basic, and a closed dim", add(sharded('{"a"}, {?}'), sharded("{}, {?}")), "%0", 0, '"a"',
              "operand 1 dim 0 cannot take it: an annotation closes the dim",
-             "basic propagation hands an axis to all tensors that have the dim, or to none",
+             "basic propagation gives an axis to all tensors that have the dim, or to none",
              closed_by="argument %y", strategy="basic"),
     LostCase("a result that cannot", REPLICATED_RESULT, "%x", 0, '"a"',
              "result 0 dim 0 cannot take it: its annotation lists the axis as replicated",
              "an operand takes no axis that the result of its elementwise op cannot take", closed_by="stablehlo.add"),
     LostCase("an exchange", SLICE, "%0", 0, '"a"', "the op does not propagate along this dim",
-             "conservative propagation asks for no exchange between devices", conservative=True),
+             "conservative propagation causes no communication", conservative=True),
     LostCase("a part of an axis", PARTS, "%0", 0, '"a":(1)2', "it is a part of an axis",
              "conservative propagation moves whole axes only", conservative=True),
 )  # fmt: skip

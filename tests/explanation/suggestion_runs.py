@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwise import Error, _core
+from shardwise.explanations import rows_of
 
 MOST_PER_PROGRAM = 12
 SHARDING = re.compile(r"<@[^<>]*>")
@@ -36,7 +37,7 @@ class SuggestionTally:
 def try_suggestions(text: str, tally: SuggestionTally) -> None:
     """Each value of one program, or the first few."""
     text = _core.ir.parse(text).text()
-    rows = _core.passes.propagate_program(named(text)).explain_all()
+    rows = rows_of(_core.passes.propagate_program(named(text)).explain_all())
     tally.programs += 1
     tried = 0
     for row in rows:
@@ -74,7 +75,7 @@ def problem(text: str, row: dict[str, Any]) -> str:
         module.verify()
     except Error as error:
         return f"{error}\n{after}"
-    found = [r for r in _core.passes.propagate_program(module).explain_all() if is_same(r, row)]
+    found = [r for r in rows_of(_core.passes.propagate_program(module).explain_all()) if is_same(r, row)]
     assert found, (row, after)
     dims = re.findall(r"\{([^}]*)\}", row["suggestion"].partition("]")[0])
     (wanted,) = [(dim, axes) for dim, axes in enumerate(dims) if axes]

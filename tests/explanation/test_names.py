@@ -13,6 +13,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
@@ -169,7 +170,7 @@ def test_every_name_of_a_text_is_found_in_its_line(seed: int) -> None:
     names = defined_names(text)
     assert len(names) > 5
     for name, line in names.items():
-        rows = propagated.explain(name)
+        rows = rows_of(propagated.explain(name))
         assert rows or propagated.was_given(name), (name, text)
         assert {row["line"] for row in rows} <= {line}, (name, text)
         assert {row["name"].rpartition(" ")[2].partition("#")[0] for row in rows} <= {name}
@@ -195,7 +196,7 @@ def test_what_is_explained_is_what_propagation_does(seed: int) -> None:
     told = told_shardings(sw.parse(text).propagate().as_text(locations=True))
     propagated = _core.passes.propagate_program(_core.ir.parse(text))
     for name, shardings in told.items():
-        assert sorted(row["sharding"] for row in propagated.explain(name)) == sorted(shardings), (name, text)
+        assert sorted(row["sharding"] for row in rows_of(propagated.explain(name))) == sorted(shardings), (name, text)
     assert told
 
 
@@ -208,7 +209,7 @@ def test_why_of_a_propagated_module_explains_its_propagation() -> None:
     basic = module.propagate(strategy="basic", conservative=True)
     (value,) = basic.why("%0").values
     assert (value.sharding, value.strategy, value.conservative) == ("[{}, {}]", "basic", True)
-    assert {lost.rule for lost in value.lost} == {"basic propagation decides no conflict"}
+    assert {lost.rule for lost in value.lost} == {"basic propagation resolves no conflicts"}
     assert basic.why("%0", strategy="basic") == basic.why("%0")
     with pytest.raises(sw.ShardingError, match=r"strategy must be that of the propagation, 'basic', got 'aggressive'"):
         basic.why("%0", strategy="aggressive")
@@ -297,6 +298,26 @@ def test_a_member_of_such_a_group_is_one_value() -> None:
     assert [value.name for value in module.why("program text:2").values] == ["%x", "%y"]
     made = module.why("sharding_constraint").values
     assert [value.title for value in made] == ["result 0 of sdy.sharding_constraint"] * 2
+
+
+def test_a_member_of_such_a_group_is_one_value_beside_a_loop() -> None:
+    """Values that enter loops are propagated by ops of their own, which are gone afterwards."""
+    loop = """%n = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %n, %s = %1) : tensor<i32>, tensor<8x8xf32>
+  cond {
+    %five = stablehlo.constant dense<5> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %t = stablehlo.tanh %s : tensor<8x8xf32>
+    stablehlo.return %i, %t : tensor<i32>, tensor<8x8xf32>
+  }
+  return %0, %r#1"""
+    module = sw.parse(DISAGREEING.replace("return %0, %1", loop))
+    (value,) = module.why("%y").values
+    assert (value.name, value.op) == ("%y", "")
+    (value,) = module.why("%0").values
+    assert value.axes[0].path[0].name == "sdy.sharding_group"
 
 
 def test_a_compiled_program_warns_of_groups_that_disagree() -> None:

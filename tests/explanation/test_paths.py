@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import tracemalloc
-from typing import Any
 
 import pytest
 
 import shardwise as sw
 from shardwise import _core
-from shardwise.reports.explanations import Path, PathStep
+from shardwise.reports.explanations import Path, PathStep, rows_of
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
@@ -42,11 +42,12 @@ def test_the_values_of_a_question_share_their_paths() -> None:
     assert rows[-1]["axes"][0]["left_out"] == length - 8
 
 
-def test_the_extension_shares_the_paths_of_a_question() -> None:
+def test_the_json_of_a_question_shares_its_paths() -> None:
     program = _core.passes.propagate_program(named(chain(50)))
-    paths = [row["axes"][0]["path"] for row in program.explain("tanh")]
-    assert [path.before.key for path in paths[1:]] == [path.key for path in paths[:-1]]
-    assert [step["value"] for step in paths[-1]] == [f"%{i}" for i in range(50)]
+    data = json.loads(program.explain("tanh"))
+    assert [step["before"] for step in data["paths"]] == list(range(-1, 49))
+    assert [step["value"] for step in data["paths"]] == [f"%{i}" for i in range(50)]
+    assert [row["axes"][0]["path"] for row in data["values"]] == list(range(50))
 
 
 def test_a_path_is_read_as_a_tuple_is() -> None:
@@ -74,12 +75,5 @@ def test_a_path_is_read_as_a_tuple_is() -> None:
 def test_a_value_is_explained_alone_as_among_others(seed: int) -> None:
     program = random_module(random.Random(f"alone:{seed}"), STEPS + SPECIAL_STEPS + REGION_STEPS)
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()))
-    for row in propagated.explain_all():
-        assert plain(propagated.explain_value(row.pop("number"))) == plain(row), program.text()
-
-
-def plain(data: Any) -> Any:
-    """With lists for the extension's paths."""
-    if isinstance(data, dict):
-        return {name: plain(entry) for name, entry in data.items()}
-    return data if isinstance(data, (str, int)) else [plain(entry) for entry in data]
+    for row in rows_of(propagated.explain_all()):
+        assert rows_of(propagated.explain_value(row["number"])) == [row], program.text()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 import shardwise as sw
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.explanation.suggestion_runs import SuggestionTally, named, problem, try_suggestions, why_none
 from tests.support.mesh_strategies import meshes
 from tests.support.random_programs import Program, programs
@@ -99,8 +100,8 @@ def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
     (why,) = sw.parse(text).why(value).values
     assert (why.axes, why.suggestion, why.to_change.origin if why.to_change else "") == ((), suggestion, to_change)
     if to_change:
-        assert f"Its annotation keeps it so: {why.to_change}; changed" in str(why)
-        assert f"changed to '{suggestion}' it would split it." in str(why)
+        text_of_change = f"Its annotation keeps it unsharded: {why.to_change}; '{suggestion}' instead would split it."
+        assert text_of_change in str(why)
     else:
         assert (f"shard({value}, '{suggestion}') would split it." in str(why)) == bool(suggestion)
     tally = SuggestionTally()
@@ -112,11 +113,11 @@ def test_a_suggestion_is_legal_and_names_the_annotation_in_its_way(
 def test_an_illegal_suggestion_would_be_found() -> None:
     """The check of suggestions tells a legal from an illegal one, and one that does nothing."""
     text = _core.ir.parse(body("", OVER_Y)).text()
-    (row,) = [r for r in _core.passes.propagate_program(named(text)).explain_all() if r["name"] == "%1"]
+    (row,) = [r for r in rows_of(_core.passes.propagate_program(named(text)).explain_all()) if r["name"] == "%1"]
     assert problem(text, row) == ""
     assert "manual" in problem(text, row | {"suggestion": '[{}, {"y"}]'})
     assert why_none(text, row) == ""
     closed = _core.ir.parse(body(said("[{}, {}]"), TANH)).text()
-    (row,) = [r for r in _core.passes.propagate_program(named(closed)).explain_all() if r["name"] == "%arg0"]
+    (row,) = [r for r in rows_of(_core.passes.propagate_program(named(closed)).explain_all()) if r["name"] == "%arg0"]
     del row["to_change"]
     assert "it is [{}, {}] in" in problem(closed, row)

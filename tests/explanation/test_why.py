@@ -14,6 +14,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
@@ -29,12 +30,11 @@ def reasons(text: str) -> dict[str, list[tuple[Any, ...]]]:
     found = {}
     for number in range(1, 40):
         try:
-            why = propagated.explain_value(number)
+            (why,) = rows_of(propagated.explain_value(number))
         except IndexError:
             break
         found[number] = [
-            (a["axis"], a["dim"], a["origin"], [(s["name"], s["from"], s["to"]) for s in a["path"]])
-            for a in why["axes"]
+            (a["axis"], a["dim"], a["origin"], [(s.name, s.from_, s.to) for s in a["path"]]) for a in why["axes"]
         ]
     return found
 
@@ -83,7 +83,7 @@ def test_every_axis_comes_from_an_annotation(first: int) -> None:
             continue
         strategy, conservative = ("basic", True) if index % 3 == 0 else ("aggressive", False)
         result = _core.passes.propagate_program(_core.ir.parse(program.text()), strategy, conservative=conservative)
-        for row in result.explain_all():
+        for row in rows_of(result.explain_all()):
             axes += len(row["axes"])
             for axis in row["axes"]:
                 assert is_annotated(program, axis), (row["name"], axis, program.text())
@@ -142,8 +142,8 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
         text = random_module(random.Random(f"disagree:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS).text()
         for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
             result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
-            for lost in (lost for row in result.explain_all() for lost in row["lost"]):
-                assert lost["reason"] != "propagation passes the op by", (lost, strategy, conservative, text)
+            for lost in (lost for row in rows_of(result.explain_all()) for lost in row["lost"]):
+                assert lost["reason"] != "propagation skips the op", (lost, strategy, conservative, text)
                 if lost["rule"] == IN_COMMON:
                     assert lost["winner"], (lost, strategy, conservative, text)
                     disagreeing += 1
@@ -169,8 +169,8 @@ def test_what_nothing_uses_is_passed_by() -> None:
     (value,) = sw.parse(text).run("propagate_basic").why("%1").values
     assert value.sharding == ""
     (lost,) = value.lost
-    assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation passes the op by")
-    assert lost.rule == "what nothing uses is not propagated"
+    assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation skips the op")
+    assert lost.rule == "unused ops are not propagated"
 
 
 def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:
@@ -230,14 +230,14 @@ def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: 
     program = random_module(random.Random(f"level:{seed}"), STEPS)
     names = [f"propagate_{level}"]
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()), names=names)
-    known = {row["number"]: row["sharding"] for row in propagated.explain_all()}
+    known = {row["number"]: row["sharding"] for row in rows_of(propagated.explain_all())}
     for number in known:
-        for one in propagated.explain_value(number, True)["counterfactuals"]:
+        for one in rows_of(propagated.explain_value(number, True))[0]["counterfactuals"]:
             if not one["origin"].startswith(("argument", "result")):
                 continue
             text = without(program, one["origin"])
             after = _core.passes.propagate_program(_core.ir.parse(text), names=names)
-            then = {row["number"]: row["sharding"] for row in after.explain_all()}
+            then = {row["number"]: row["sharding"] for row in rows_of(after.explain_all())}
             assert one["sharding"] == then[number], (one, text)
             assert one["others"] == sum(then[n] != known[n] for n in known if n != number), (one, text)
 
@@ -260,14 +260,15 @@ def test_counterfactuals_are_of_the_pass_that_is_explained() -> None:
 def test_counterfactuals_are_what_propagation_gives_without_the_annotation(seed: int) -> None:
     program = random_module(random.Random(f"without:{seed}"), STEPS)
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()))
-    for row in propagated.explain_all():
+    for row in rows_of(propagated.explain_all()):
         if not row["axes"] and not row["lost"]:
             continue
-        for one in propagated.explain_value(row["number"], True)["counterfactuals"]:
+        for one in rows_of(propagated.explain_value(row["number"], True))[0]["counterfactuals"]:
             if not one["origin"].startswith(("argument", "result")):
                 continue
             after = _core.passes.propagate_program(_core.ir.parse(without(program, one["origin"])))
-            assert after.explain_value(row["number"])["sharding"] == one["sharding"], (row, one, program.text())
+            (changed,) = rows_of(after.explain_value(row["number"]))
+            assert changed["sharding"] == one["sharding"], (row, one, program.text())
 
 
 def test_a_counterfactual_counts_the_values_that_change() -> None:
@@ -337,8 +338,8 @@ def test_the_manual_axes_of_a_manual_computation_cannot_be_taken_away() -> None:
     assert {axis.origin for axis in value.axes} == {"sdy.manual_computation"}
     assert value.counterfactuals == ()
     op = "%3 = sdy.manual_computation at program text:4"
-    said = f"There is no such program without what {op} says: it belongs to what it computes."
-    assert [(str(one), reason) for one, reason in value.kept] == [(op, "it belongs to what it computes")]
+    said = f"The annotation by {op} cannot be removed: the computation depends on it."
+    assert [(str(one), reason) for one, reason in value.kept] == [(op, "the computation depends on it")]
     assert str(value).splitlines()[-1].strip() == said
 
 
@@ -356,7 +357,7 @@ def test_without_its_group_a_member_is_open() -> None:
     found = {one.without.origin: (one.sharding, one.others) for one in value.counterfactuals or ()}
     assert found["sdy.sharding_group"] == ('[{"b"}, {}]', 1)
     assert value.kept == ()
-    assert "There is no such program" not in str(value)
+    assert "cannot be removed" not in str(value)
     alone = "\n".join(line for line in text.splitlines() if "group %z" not in line)
     assert sw.parse(alone).why("%z").values[0].sharding == '[{"b"}, {}]'
 

@@ -39,6 +39,7 @@ class Application:
     at: Callable[[Shape], Reference] | None = None  # the reference for another result shape (a part of it)
     # the reference for a part of operand 0 that begins at these indices of it, whose whole shape is given
     part: Callable[[Sequence[int], Shape], Reference] | None = None
+    result: int = 0  # which result of the op it is
     init: int = 1  # the operand that counts once where a reduction is split
     has_local: bool = True  # whether the op on slices is what a device runs (iota adds an offset)
     differentiable: bool = True  # False where the inputs drawn have kinks
@@ -56,7 +57,7 @@ class OpCase:
     dtypes: tuple[str, ...]
     applications: Callable[[int, str], list[Application]]
     draw: Callable[[Shape, str, np.random.Generator], Array]
-    kind: str = "exact"  # exact | ulps | sum | product | dot | rows: how results compare with NumPy
+    kind: str = "exact"  # exact | ulps | magnitude | sum | product | dot | rows: how results compare with NumPy
     ulps: float = 0
     variant: str = ""
     combine: str | None = None  # the reducer of its reduction factors

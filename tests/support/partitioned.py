@@ -141,6 +141,8 @@ def tolerance(case: OpCase, application: Application, operands: Sequence[Array],
     eps = float(ml_dtypes.finfo(dtype).eps)
     if case.kind == "ulps":
         return case.ulps * unit_in_last_place(want, dtype)
+    if case.kind == "magnitude":
+        return case.ulps * eps * np.maximum(np.abs(want), np.abs(want).max(initial=1))
     if case.kind == "sum":
         return 8 * eps * application.reference(*(np.abs(wide(x)) if is_float(x.dtype) else x for x in operands))
     if case.kind == "product":

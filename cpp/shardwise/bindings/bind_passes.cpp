@@ -15,7 +15,7 @@
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/named_passes.h"
 #include "shardwise/compiler/pipeline.h"
-#include "shardwise/explanation/value_queries.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
@@ -239,7 +239,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
       .def("with_local_stage", &with_local_stage);
-  bind_explanations(module, units);
+  bind_explanations(units);
   module.def("pass_names", &pass_names);
   module.def("named_passes", &describe_passes);
   module.def("options_of_passes", &describe_options);

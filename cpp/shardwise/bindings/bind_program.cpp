@@ -17,6 +17,7 @@
 #include "shardwise/mesh/placement.h"
 
 namespace py = pybind11;
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -169,6 +170,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("runnable", &OpDef::runnable)
       .def_property_readonly("differentiable",
                              [](const OpDef& self) { return self.runnable() && self.vjp != not_differentiable; })
+      .def_property_readonly("composed", [](const OpDef& self) { return has_no_kernel(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
       .def_property_readonly("collective",

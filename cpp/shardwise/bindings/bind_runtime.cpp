@@ -17,6 +17,7 @@
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"
 #include "shardwise/runtime/virtual_communicator.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace py = pybind11;
 
@@ -137,7 +138,9 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
 // Runs a program with global shapes as if its annotations were not there: the reference for partitioned runs.
 std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
                                          const std::vector<py::array>& arguments) {
-  const std::unique_ptr<Executable> executable = Executable::unpartitioned(global);
+  auto program = std::make_shared<Module>(*global);
+  decompose_ops(*program, has_no_kernel);
+  const std::unique_ptr<Executable> executable = Executable::unpartitioned(std::move(program));
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explanations as Python's dicts, of a unit with the snapshots `global` and `propagated`.
+// Explanations as JSON (explanation_json.h), of a unit with the snapshots `global` and `propagated`.
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include <pybind11/pybind11.h>
 
@@ -13,6 +12,6 @@
 namespace shardwise {
 
 // Adds the questions that `why` asks to the class of units.
-void bind_explanations(pybind11::module_& module, pybind11::class_<CompileUnit, std::shared_ptr<CompileUnit>>& units);
+void bind_explanations(pybind11::class_<CompileUnit, std::shared_ptr<CompileUnit>>& units);
 
 }  // namespace shardwise

@@ -11,6 +11,8 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
+#include "shardwise/propagation/legalize.h"
+#include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/inline_calls.h"
 
 namespace shardwise {
@@ -70,32 +72,42 @@ void check_type(const Module& module, ValueId value, LocId loc) {
                                     "convert the values before and after"));
 }
 
-void check_op(const OpView& op) {
-  const Module& module = op.module();
-  if (!op.def().runnable()) {
-    const bool is_inlined = is_call(module, op.id()) || is_named_computation(module, op.id());
-    const std::string way_out = is_inlined ? str("run ", kInlineCalls.name, " first") : "replace it by other ops";
-    fail_at<UnsupportedError>(
-        module, op.loc(), error_message(op.name(), "can be read, propagated and printed, but not run", {}, way_out));
+// What an op must have for the passes to come.
+enum class Needs : uint8_t { kKernel, kKernelOrDecomposition };
+
+std::string_view pass_that_replaces(const OpView& op) {
+  if (is_call(op.module(), op.id()) || is_named_computation(op.module(), op.id()) || is_composite(op.def())) {
+    return kInlineCalls.name;
   }
-  if (op.def().verify_runnable == nullptr) return;
-  try {
-    op.def().verify_runnable(op);
-  } catch (Error& error) {
-    error.at(module.context().location_text(op.loc()));
-    throw;
-  }
+  return has_no_kernel(op.def()) ? kLegalize.name : std::string_view();
 }
 
-void check_runnable_region(const Module& module, RegionId region) {
+void check_op(const OpView& op, Needs needs) {
+  const Module& module = op.module();
+  if (op.def().verify_runnable != nullptr) {
+    try {
+      op.def().verify_runnable(op);
+    } catch (Error& error) {
+      error.at(module.context().location_text(op.loc()));
+      throw;
+    }
+  }
+  if (op.def().runnable() && !(needs == Needs::kKernel && has_no_kernel(op.def()))) return;
+  const std::string_view pass = pass_that_replaces(op);
+  fail_at<UnsupportedError>(module, op.loc(),
+                            error_message(op.name(), "can be read, propagated and printed, but not run", {},
+                                          pass.empty() ? "replace it by other ops" : str("run ", pass, " first")));
+}
+
+void check_runnable_region(const Module& module, RegionId region, Needs needs) {
   for (const ValueId argument : module.region(region).arguments) {
     check_type(module, argument, module.value(argument).loc);
   }
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
-    check_op(op);
+    check_op(op, needs);
     for (size_t i = 0; i < op.result_count(); ++i) check_type(module, op.result(i), op.loc());
-    for (const RegionId inner : op.regions()) check_runnable_region(module, inner);
+    for (const RegionId inner : op.regions()) check_runnable_region(module, inner, needs);
   }
 }
 
@@ -118,13 +130,13 @@ void check_stage(std::string_view what, StageRange takes, const Module& module) 
 }
 
 void check_runnable(const Module& module) {
-  for (const Function& function : module.functions) check_runnable_region(module, function.body);
+  for (const Function& function : module.functions) check_runnable_region(module, function.body, Needs::kKernel);
 }
 
 void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
-  check_runnable_region(module, main.body);
+  check_runnable_region(module, main.body, Needs::kKernelOrDecomposition);
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
     fail<ShardingError>("compile", "a result cannot be left unreduced", short_text(context.sharding(id)),

@@ -20,10 +20,11 @@ namespace shardwise {
 void check_stage(std::string_view what, StageRange takes, const Module& module);
 
 // UnsupportedError or DTypeError, with its place, for an op or value that can be propagated and not run: texts hold
-// such ops and dtypes.
+// such ops and dtypes. Ops without a kernel must have been legalized.
 void check_runnable(const Module& module);
 
-// Checks preconditions of the passes after inline_calls that a text or an annotation may violate.
+// Checks preconditions of the passes after inline_calls that a text or an annotation may violate. An op needs a kernel
+// or a decomposition.
 void check_input(const Module& module);
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
+#include "shardwise/propagation/legalize.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/simplify.h"
@@ -15,7 +16,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::array kPipeline{
-    kInlineCalls, kSimplify, kPropagate, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
+    kInlineCalls, kSimplify, kPropagate, kLegalize, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
 }  // namespace

@@ -15,10 +15,9 @@ namespace shardwise {
 // Where digits joined some that were there, `axis` is the axis that they make together.
 struct AxisEdge {
   uint32_t visit = 0;  // those that changed a sharding, counted from 0
-  OpId op;             // none: result `result` of main (tensor 1) and the value returned there (tensor 0)
-  uint32_t result = 0;
+  VisitedOp at;
   AxisRef axis;
-  size_t source = 0;  // tensors of the op, operands first
+  size_t source = 0;  // positions among the tensors of the visit (VisitReplay::tensors)
   size_t target = 0;
   std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
 };

@@ -3,176 +3,103 @@
 
 #include <algorithm>
 
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {
-namespace {}  // namespace
 
-AxisHistory::AxisHistory(const Module& module, const Provenance& provenance)
-    : module_(module), provenance_(provenance), identities_(module.context()) {
-  for (size_t s = 0; s < steps().size(); ++s) {
-    const PropagationStep& step = steps()[s];
-    (step.value ? by_value_[step.value.index] : by_result_[step.tensor]).push_back(s);
-  }
-  if (!provenance.edges_are_sunk) return;
-  for (const auto& [op, edge] : provenance.edges) {
-    if (edge.target_inside && edge.outside) arguments_.emplace(edge.owner, &edge);
+AxisHistory::AxisHistory(const Module& module, const Provenance& provenance) : VisitReplay(module, provenance) {
+  // Not by a walk: groups are dropped from the program once it is propagated.
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (!is_group(OpId{i})) continue;
+    const ValueId member = module.operands(OpId{i})[0];
+    members_[module.attrs(OpId{i}).get_int("group_id")].push_back(member);
+    groups_.try_emplace(member, OpId{i});
   }
 }
 
-const std::vector<size_t>& AxisHistory::steps_of(const TensorRef& tensor) const {
-  static const std::vector<size_t> kNone;
-  const auto& map = tensor.value ? by_value_ : by_result_;
-  const auto it = map.find(tensor.value ? tensor.value.index : tensor.result);
-  return it == map.end() ? kNone : it->second;
-}
-
-ShardingId AxisHistory::initial(const TensorRef& tensor) const {
-  const auto& list = tensor.value ? provenance_.initial : provenance_.initial_results;
-  const size_t index = tensor.value ? tensor.value.index : tensor.result;
-  return index < list.size() ? list[index] : ShardingId{};
-}
-
-ShardingId AxisHistory::at(const TensorRef& tensor, size_t time) const {
-  ShardingId id = initial(tensor);
-  for (size_t s : steps_of(tensor)) {
-    if (s >= time) break;
-    id = steps()[s].after;
-  }
-  return id;
-}
-
+// By Shardy's intervals of digits, as propagation itself compares axes (propagate_factors.h).
 bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
   if (!id) return false;
-  const auto& dims = module_.context().sharding(id).dims;
+  const auto& dims = module().context().sharding(id).dims;
   return dim < dims.size() &&
          std::ranges::any_of(dims[dim].axes, [&](const AxisRef& own) { return reaches_into(axis, own); });
 }
 
-size_t AxisHistory::arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const {
-  if (has(initial(tensor), dim, axis)) return now();
-  for (size_t s : steps_of(tensor)) {
-    if (s < time && has(steps()[s].after, dim, axis)) return s;
-  }
-  return now();
+std::optional<size_t> AxisHistory::arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis,
+                                           size_t time) const {
+  // Also where a user's priority defers the annotation: the axis still comes from it, not from an op.
+  if (has(initial(tensor), dim, axis)) return std::nullopt;
+  const std::optional<size_t> first = next_arrival(tensor, dim, axis, 0);
+  return first && *first < time ? first : std::nullopt;
 }
 
+std::optional<size_t> AxisHistory::next_arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis,
+                                                size_t time) const {
+  for (const size_t s : steps_of(tensor)) {
+    if (s >= time && has(steps()[s].after, dim, axis)) return s;
+  }
+  return std::nullopt;
+}
+
+// All steps of a visit were decided on the shardings before its first step.
 size_t AxisHistory::visit_begin(size_t s) const {
   while (!steps()[s].first) --s;
   return s;
 }
 
-const DataFlowEdge* AxisHistory::edge_of(OpId op) const {
-  const auto it = std::ranges::lower_bound(provenance_.edges, op, {}, [](const auto& known) { return known.first; });
-  return it == provenance_.edges.end() || it->first != op ? nullptr : &it->second;
+OpId AxisHistory::disagreeing_group(OpId op) const {
+  if (!op || !module().op(op).def->traits.constraint) return {};
+  const ValueId result = module().result(op);
+  const auto group = groups_.find(result);
+  return result.index < provenance().initial.size() || group == groups_.end() ? OpId{} : group->second;
 }
 
-std::vector<TensorRef> AxisHistory::tensors(OpId op, uint32_t result) const {
-  if (!op) return {TensorRef{module_.region(module_.main().body).results[result]}, TensorRef{{}, result}};
-  std::vector<TensorRef> found;
-  if (const DataFlowEdge* edge = edge_of(op)) {
-    for (const ValueId source : edge->sources) found.push_back({source});
-    found.push_back({provenance_.edges_are_sunk ? edge->owner : module_.result(op)});
-    return found;
+// Members without a sharding begin with that of the members that have one.
+std::vector<AxisSource> AxisHistory::source_in_group(size_t s, size_t dim, const AxisRef& axis) const {
+  for (const ValueId member : members_.at(module().attrs(steps()[s].op).get_int("group_id"))) {
+    if (member == steps()[s].value || !has(at({member}, s), dim, axis)) continue;
+    return {{.axis = axis, .from = {member}, .dim = dim, .tensor = 1}};
   }
-  for (const ValueId operand : module_.operands(op)) found.push_back({operand});
-  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) found.push_back({module_.result(op, i)});
-  return found;
-}
-
-const ShardingRule& AxisHistory::rule(OpId op, uint32_t result) {
-  static const ShardingRule kNone;
-  if (!op) return identities_.of(module_.value(module_.region(module_.main().body).results[result]).type, 1);
-  if (const DataFlowEdge* edge = edge_of(op)) {
-    return identities_.of(module_.value(edge->owner).type, edge->sources.size());
-  }
-  if (module_.op(op).def->flow != nullptr) return kNone;
-  return module_.context().propagation_rule(OpView(module_, op), provenance_.conservative);
-}
-
-ShardingId AxisHistory::seen_by(OpId op, const TensorRef& tensor, ShardingId id) const {
-  if (!id || !op) return id;
-  Context& context = module_.context();
-  const DataFlowEdge* edge = edge_of(op);
-  if (edge != nullptr && tensor.value == (provenance_.edges_are_sunk ? edge->owner : module_.result(op))) {
-    if (edge->manual_axes.empty()) return id;
-    if (!edge->target_inside) return context.intern(seen_from_inside(context.sharding(id), edge->manual_axes));
-    if (provenance_.edges_are_sunk) return id;
-    return context.intern(seen_from_outside(context.sharding(id), context.sharding(edge->outside), edge->manual_axes));
-  }
-  const auto argument = arguments_.find(tensor.value);
-  if (argument == arguments_.end() || module_.op(op).def->flow != nullptr) return id;
-  return context.intern(seen_from_inside(context.sharding(id), argument->second->manual_axes));
-}
-
-std::vector<ShardingId> AxisHistory::seen_by(OpId op, size_t time, uint32_t result) const {
-  std::vector<ShardingId> seen;
-  for (const TensorRef& tensor : tensors(op, result)) seen.push_back(seen_by(op, tensor, at(tensor, time)));
-  return seen;
-}
-
-const FactorProjection& AxisHistory::project(OpId op, size_t time, uint32_t result) {
-  tensors_ = tensors(op, result);
-  std::vector<const TensorSharding*> shardings;
-  for (const ShardingId id : seen_by(op, time, result)) {
-    shardings.push_back(id ? &module_.context().sharding(id) : nullptr);
-  }
-  projection_.project(rule(op, result), shardings);
-  return projection_;
+  return {};
 }
 
 // The first tensor that had all that the factor has now; what it is short of can only be what another one had.
 std::optional<AxisSource> AxisHistory::source_of(const AxisRef& digits, size_t target, FactorId factor,
-                                                 const AxisList& grown) {
-  std::optional<AxisSource> found;
+                                                 AxisSpan grown) const {
+  const auto reaches = [&](const AxisRef& own) { return reaches_into(digits, own); };
   for (const bool whole : {true, false}) {
-    for (size_t t = 0; t < tensors_.size() && !found; ++t) {
-      const FactorSharding* sharding = projection_.find(t, factor);
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const FactorSharding* sharding = factors_->find(t, factor);
       if (t == target || sharding == nullptr) continue;
-      const bool had =
-          whole ? begins(grown, sharding->axes)
-                : std::ranges::any_of(sharding->axes, [&](const AxisRef& own) { return reaches_into(digits, own); });
-      if (!had) continue;
-      found = AxisSource{.axis = digits,
-                         .from = tensors_[t],
-                         .dim = dim_of(projection_.rule(), t, factor),
-                         .tensor = t,
-                         .factor = factor,
-                         .own = false};
+      if (whole ? !begins(grown, sharding->axes) : std::ranges::none_of(sharding->axes, reaches)) continue;
+      const size_t dim = dim_of(factors_->rule(), t, factor);
+      return AxisSource{.axis = digits, .from = tensors_[t], .dim = dim, .tensor = t, .factor = factor};
     }
-  }
-  return found;
-}
-
-// An axis of size 1 fits any factor of its dim, and need not be where the projection of the dim as it is now puts it.
-std::optional<AxisSource> AxisHistory::source_in_dim(const AxisRef& digits, size_t target,
-                                                     std::span<const FactorId> factors) {
-  const AxisList alone{digits};
-  for (const FactorId factor : factors) {
-    if (const auto source = source_of(digits, target, factor, alone)) return source;
   }
   return std::nullopt;
 }
 
 std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef& axis) {
   const PropagationStep& step = steps()[s];
+  if (is_group(step.op)) return source_in_group(s, dim, axis);
+  const VisitedOp op = visited_by(step);
   const TensorRef tensor = changed_by(step);
   std::vector<AxisSource> found;
   const ShardingId old = at(tensor, visit_begin(s));  // not step.before: a value may be several operands
-  const AxisList before = old ? module_.context().sharding(old).dims[dim].axes : AxisList{};
+  const AxisList before = old ? module().context().sharding(old).dims[dim].axes : AxisList{};
   for (const AxisRef& own : before) {
-    if (const std::optional<AxisRef> digits = overlap(own, axis)) {
-      found.push_back({.axis = *digits, .from = tensor, .dim = dim, .tensor = 0, .factor = 0, .own = true});
+    if (const auto digits = overlap(own, axis)) {
+      found.push_back({.axis = *digits, .from = tensor, .dim = dim, .own = true});
     }
   }
-  const uint32_t result = step.op ? 0 : step.tensor;
-  const size_t target = step.op ? step.tensor : (step.value ? 0 : 1);
-  const ShardingRule& op_rule = rule(step.op, result);
+  const ShardingRule& op_rule = rule(op);
   if (op_rule.empty()) return found;
-  project(step.op, visit_begin(s), result);
+  const size_t target = position_of(step);
+  factors_ = &project(op, visit_begin(s));
+  tensors_ = tensors(op);
+  // Without the other tensors: what the same visit gave them is no source.
   std::vector<const TensorSharding*> after(tensors_.size(), nullptr);
-  after[target] = &module_.context().sharding(seen_by(step.op, tensors_[target], step.after));
+  after[target] = &module().context().sharding(seen_by(op, tensors_[target], step.after));
   grown_.project(op_rule, after);
   AxisList missing = difference(AxisSpan(&axis, 1), before);
   // Digits that no split of the axis has together with those before: "x":(1)5 in place of "x":(1)2.
@@ -184,11 +111,12 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
       for (const AxisRef& own : grown->axes) {
         const std::optional<AxisRef> digits = reaches_into(left, own) ? left : overlap(own, left);
         if (!digits) continue;
-        if (const auto source = source_of(*digits, target, factor, grown->axes)) {
-          found.push_back(*source);
-        } else if (const auto other = source_in_dim(*digits, target, op_rule.dim(target, dim))) {
-          found.push_back(*other);
+        auto source = source_of(*digits, target, factor, grown->axes);
+        // An axis of size 1 fits any factor of its dim, not only that to which the dim as it is now projects it.
+        for (const FactorId other : op_rule.dim(target, dim)) {
+          if (!source) source = source_of(*digits, target, other, AxisSpan(&*digits, 1));
         }
+        if (source) found.push_back(*source);
       }
     }
   }

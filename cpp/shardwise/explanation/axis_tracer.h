@@ -5,34 +5,40 @@
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
 //
-//   AxisTracer tracer(module, history, mesh);
+//   AxisTracer tracer(module, history);
 //   tracer.origins({%1}, 0, data, history.now())
-//       argument %x (train.py:8)      path: dot_general operand 0, factor i (train.py:9); tanh (train.py:10)
+//       argument %x (train.py:8)      path 1: dot_general operand 0, factor i (train.py:9); tanh (train.py:10)
 //
-// The path of %1 is that of %0 and one step more, and shares its memory: all paths along a chain of ops take as many
-// steps as the chain has ops.
+// A path is the index of its last step, and each step has the path before it. Paths with a common beginning share it:
+// all paths along a chain of ops take as many steps as the chain has ops.
 #pragma once
 
-#include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwise/explanation/axis_history.h"
 
 namespace shardwise {
 
+using PathId = int64_t;
+inline constexpr PathId kNoSteps = -1;
+
+// An op or an annotation, as users see it.
+struct Label {
+  std::string text = {};      // "stablehlo.dot_general"; "argument x", "result 1 of main"
+  std::string location = {};  // "train.py:9", or ""
+  std::string name = {};      // of the annotated value or the op's results: "%h", "%a, %r:2", or ""
+};
+
 // One op that carried an axis.
-struct PathEntry {
-  OpId op;               // none: a result annotation of main
-  std::string value;     // the text's name for its results, "%h" or "%a, %r:2", or ""
-  std::string name;      // "stablehlo.dot_general"
-  std::string location;  // "train.py:9", or ""
-  std::string from;      // "operand 0 dim 1", "result 0 dim 0"
+struct PathStep {
+  PathId before = kNoSteps;
+  OpId op;
+  Label label;
+  std::string from;  // "operand 0 dim 1", "result 0 dim 0"
   std::string to;
   std::string factor;    // of the op's rule, as in its text: "i"
   int round = 0;         // propagation_rounds.h
@@ -42,23 +48,9 @@ struct PathEntry {
 // A user's annotation of a value, or of a result of main.
 struct Annotation {
   TensorRef tensor = {};
-  OpId op = {};               // the annotating op, where it stands for its operands
-  std::string text = {};      // "argument x", "sdy.sharding_constraint", "result 1 of main"
-  std::string location = {};  // its own, or ""
+  OpId op = {};  // the annotating op, if it annotates its operands
+  Label label = {};
   friend bool operator==(const Annotation& a, const Annotation& b) { return a.tensor == b.tensor && a.op == b.op; }
-};
-
-// The ops that carried an axis, from the origin on. Paths with a common beginning share it, and keep it alive.
-struct AxisPath {
-  const AxisPath* before = nullptr;       // all steps but the last
-  std::shared_ptr<const PathEntry> last;  // none in the path without steps
-  size_t length = 0;
-  const AxisPath* route = this;  // the first path made along the same factors of the same ops
-
-  AxisPath() = default;
-  AxisPath(const AxisPath&) = delete;  // paths are compared by address
-  size_t size() const { return length; }
-  const PathEntry* at(size_t step) const;
 };
 
 struct AxisOrigin {
@@ -66,7 +58,7 @@ struct AxisOrigin {
   std::string axis_text = {};  // "x" or "x":(1)2, in quotes as in MLIR
   int64_t dim = 0;
   Annotation origin = {};
-  std::shared_ptr<const AxisPath> path;
+  PathId path = kNoSteps;  // from the origin on
 };
 
 std::string side_text(size_t operands, size_t tensor);  // of an op: "operand 0", "result 0"
@@ -74,68 +66,52 @@ std::string tensor_text(size_t operands, size_t tensor, size_t dim);
 
 class AxisTracer {
  public:
-  AxisTracer(const Module& module, AxisHistory& history, const Mesh& mesh);
+  AxisTracer(const Module& module, AxisHistory& history) : module_(module), history_(history) {}
 
-  // The origins of `axis` on `dim` of `tensor` just before step `time`; several where its digits came apart.
+  // The origins of `axis` on `dim` of `tensor` just before step `time`; several if its digits came separately.
   const std::vector<AxisOrigin>& origins(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time);
+  const std::vector<PathStep>& paths() const { return paths_; }  // by PathId
 
   Annotation annotation_of(const TensorRef& tensor) const;
+  Label label_of(OpId op) const;
 
   // The annotation by which the step's op sharded another value: a manual computation annotates its operands by the
   // shardings of its region's arguments.
   Annotation annotation_by(const PropagationStep& step) const;
 
-  // The group whose members disagree, for a constraint that propagation put between a member and its users.
-  OpId disagreeing_group(OpId op);
-
   // The op that a data-flow edge belongs to; any other op itself.
   OpId shown(OpId op) const;
 
  private:
-  // An axis on a dim since step `arrival`.
+  // An axis on a dim. Those that it was made of arrived earlier, so they come first in this order.
   struct HeldAxis {
+    std::optional<size_t> arrival;  // the step that brought it; none: it was there from the start
     TensorRef tensor;
     size_t dim = 0;
     AxisRef axis;
-    size_t arrival = 0;
-    auto key() const { return std::tuple(tensor.value.index, tensor.result, dim, axis, arrival); }
-    friend bool operator<(const HeldAxis& a, const HeldAxis& b) { return a.key() < b.key(); }
+    friend auto operator<=>(const HeldAxis&, const HeldAxis&) = default;
   };
-  using EntryPtr = std::shared_ptr<const PathEntry>;
-  // The annotation that gave the axis, or the tensors that had its digits before, each with the op between; without
-  // an op the dim had them itself.
-  struct Predecessor {
-    HeldAxis held;
-    EntryPtr entry;
-  };
+  // The annotation that gave the axis, or the tensors that had its digits before and the op between; without an op the
+  // dim had them itself.
   struct Predecessors {
     std::optional<Annotation> annotation = {};
-    std::vector<Predecessor> list = {};
+    std::vector<std::pair<HeldAxis, std::optional<PathStep>>> list = {};
   };
   HeldAxis held(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const {
-    return {.tensor = tensor, .dim = dim, .axis = axis, .arrival = history_.arrival(tensor, dim, axis, time)};
+    return {.arrival = history_.arrival(tensor, dim, axis, time), .tensor = tensor, .dim = dim, .axis = axis};
   }
   Predecessors predecessors(const HeldAxis& at);
   std::vector<AxisOrigin> merged_origins(const HeldAxis& at, const Predecessors& before);
-  const AxisPath* extended(const AxisPath& path, const EntryPtr& entry);
-  Annotation annotation_of(OpId op) const;
-  void find_groups();
-  bool is_group(OpId op) const { return op && module_.op(op).def->traits.sharding_group; }
-  std::optional<HeldAxis> member_with_axis(const HeldAxis& at);
-  PathEntry entry(size_t s, const AxisSource& source, size_t dim);
-  std::string edge_text(OpId op, ValueId value, size_t dim) const;
+  PathId extended(PathId path, const PathStep& step);
+  PathStep path_step(size_t s, const AxisSource& source, size_t dim) const;
+  std::string place_text(const PropagationStep& step, size_t tensor, ValueId value, size_t dim) const;
 
   const Module& module_;
-  Context& context_;
   AxisHistory& history_;
-  const Mesh& mesh_;
   std::map<HeldAxis, std::vector<AxisOrigin>> origins_;
-  // The first path is the empty one. A pointer to one path keeps them all alive.
-  std::shared_ptr<std::deque<AxisPath>> paths_ = std::make_shared<std::deque<AxisPath>>();
-  std::map<std::tuple<const AxisPath*, uint32_t, std::string, std::string, std::string>, const AxisPath*> routes_;
-  std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
-  std::unordered_map<ValueId, OpId> groups_;         // the first group of each member
-  bool knows_groups_ = false;
+  std::vector<PathStep> paths_;
+  // By the path before, and what the last op carried from where to where: there is one path along equal steps.
+  std::map<std::tuple<PathId, OpId, std::string, std::string, std::string>, PathId> known_paths_;
 };
 
 }  // namespace shardwise

@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <set>
 
-#include "shardwise/base/text.h"
 #include "shardwise/explanation/lost_axes.h"
 #include "shardwise/explanation/verdict_text.h"
-#include "shardwise/ir/value_names.h"
-#include "shardwise/propagation/common_mesh.h"
 
 namespace shardwise {
 
@@ -18,61 +15,47 @@ struct LostAxisFinder::CarriedDim {
   auto operator<=>(const CarriedDim&) const = default;
 };
 
-void LostAxisFinder::find_behind_barriers(std::vector<LostAxis>& lost) {
+std::vector<LostAxis> LostAxisFinder::find_behind_barriers(ValueId value) {
+  std::vector<LostAxis> lost;
+  if (!has_barrier_) return lost;
   std::vector<CarriedDim> stack;
-  for (size_t d = module_.type(value_).shape.size(); d-- > 0;) stack.push_back({value_, d, d});
+  for (size_t d = module_.type(value).shape.size(); d-- > 0;) stack.push_back({value, d, d});
   std::set<CarriedDim> seen(stack.begin(), stack.end());
   while (!stack.empty()) {
     const CarriedDim at = stack.back();
     stack.pop_back();
-    for (const OpId op : context_.ops_at(at.value)) {
-      if (!connects(op)) continue;
-      const std::vector<TensorRef> tensors = history_.tensors(op);
-      for (size_t own = 0; own < tensors.size(); ++own) {
-        if (tensors[own] != TensorRef{at.value}) continue;
-        for (const CarriedDim& next : carried_dims(at, op, own, lost)) {
-          if (seen.insert(next).second) stack.push_back(next);
-        }
+    for (LostAxis& one : find(at.value)) {
+      if (one.dim != static_cast<int64_t>(at.dim) || one.rule != verdict_text(Verdict::kDirection).rule) continue;
+      one.dim = static_cast<int64_t>(at.asked);
+      one.reason += ", and the value is behind it";
+      lost.push_back(std::move(one));
+    }
+    for (const VisitedOp visited : visits_of(at.value)) {
+      if (!visited.op) continue;  // a result of main has the axes of its value
+      for (const CarriedDim& next : carried_dims(at, visited.op)) {
+        if (seen.insert(next).second) stack.push_back(next);
       }
     }
   }
+  return lost;
 }
 
-// Whether the tensors of the op are on one mesh. So are tensors without shardings.
-bool LostAxisFinder::connects(OpId op) const {
-  const std::vector<ShardingId> shardings = history_.seen_by(op, history_.now());
-  if (std::ranges::none_of(shardings, [](ShardingId id) { return static_cast<bool>(id); })) return true;
-  const MeshPtr* mesh = common_mesh(module_.context(), shardings);
-  return mesh != nullptr && (*mesh)->same_devices(mesh_);
-}
-
-// The dims that tensor `own` of the op would get axes from. An axis that a barrier keeps back is appended to `lost`.
-std::vector<LostAxisFinder::CarriedDim> LostAxisFinder::carried_dims(const CarriedDim& at, OpId op, size_t own,
-                                                                     std::vector<LostAxis>& lost) {
+// The unsplit dims whose axes the op would carry on.
+std::vector<LostAxisFinder::CarriedDim> LostAxisFinder::carried_dims(const CarriedDim& to, OpId op) {
   std::vector<CarriedDim> found;
-  const FactorProjection& projection = history_.project(op, history_.now());
+  const FactorProjection& projection = history_.project({op}, history_.now());
   const ShardingRule& rule = projection.rule();
-  if (rule.empty()) return found;
   const Direction direction = participation(OpView(module_, op), kLastRound).direction;
-  const bool passes = direction == Direction::kBoth ||
-                      direction == (own < rule.operand_count() ? Direction::kBackward : Direction::kForward);
-  const std::vector<TensorRef> tensors = history_.tensors(op);
-  for (const FactorId factor : rule.dim(own, at.dim)) {
-    if (rule.factors()[factor].blocked) continue;
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      const FactorSharding* theirs = projection.find(t, factor);
-      if (t == own || theirs == nullptr) continue;
-      if (passes) {
-        if (theirs->axes.empty()) found.push_back({tensors[t].value, dim_of(rule, t, factor), at.asked});
-      } else if (!theirs->axes.empty()) {
-        const OpId barrier = tracer_.shown(op);
-        lost.push_back({.axis_text = axis_text(mesh_, theirs->axes.front()),
-                        .dim = static_cast<int64_t>(at.asked),
-                        .op = std::string(module_.op(barrier).def->name),
-                        .value = shown_name(module_, barrier),
-                        .location = module_.context().location_text(module_.op(barrier).loc),
-                        .reason = str(direction_text(direction), ", and the value is behind it"),
-                        .rule = std::string(verdict_text(Verdict::kDirection).rule)});
+  const std::vector<TensorRef> tensors = history_.tensors({op});
+  for (size_t own = 0; own < tensors.size() && !rule.empty(); ++own) {
+    // An op that carries nothing to `to` is a barrier itself, and has its own entry among the lost axes.
+    const Direction towards = own < rule.operand_count() ? Direction::kBackward : Direction::kForward;
+    if (tensors[own].value != to.value || (direction != Direction::kBoth && direction != towards)) continue;
+    for (const FactorId factor : rule.dim(own, to.dim)) {
+      for (size_t t = 0; t < tensors.size() && !rule.factors()[factor].blocked; ++t) {
+        const FactorSharding* theirs = projection.find(t, factor);
+        if (t == own || theirs == nullptr || !theirs->axes.empty()) continue;
+        found.push_back({tensors[t].value, dim_of(rule, t, factor), to.asked});
       }
     }
   }

@@ -4,17 +4,22 @@
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //
-//   counterfactuals(module, propagated, kPropagate, options, explanation of %0)
+//   counterfactuals({module, propagated, kPropagate, context}, explanation of %0)
 //       without argument %x: [{}, {}]; 3 other values change
-//
-// `module` is the pass's input, so its values and ops have the numbers of the propagated program. `pass` is `propagate`
-// or one of its levels.
 #pragma once
 
 #include "shardwise/explanation/explain.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
+
+// `pass`, which is `propagate` or one of its levels, made `after` of `before`: values and ops keep their numbers.
+struct PropagatedProgram {
+  const Module& before;
+  const Module& after;
+  const Pass& pass;
+  const PassContext& context;  // of that run
+};
 
 struct Counterfactual {
   Annotation without;
@@ -24,7 +29,6 @@ struct Counterfactual {
 };
 
 // One for each annotation that the value's axes come from, or that kept an axis from it.
-std::vector<Counterfactual> counterfactuals(const Module& module, const Module& propagated, const Pass& pass,
-                                            const CompileOptions& options, const Explanation& explanation);
+std::vector<Counterfactual> counterfactuals(const PropagatedProgram& program, const Explanation& explanation);
 
 }  // namespace shardwise

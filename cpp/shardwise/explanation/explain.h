@@ -6,7 +6,7 @@
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
 //
-//   explain(module, provenance, %1)  ->  axis "data" on dim 0
+//   Explainer(module, provenance).explain(%1)  ->  axis "data" on dim 0
 //       origin: argument %x (train.py:8)      path: dot_general operand 0, factor i (train.py:9); tanh (train.py:10)
 #pragma once
 
@@ -24,12 +24,26 @@ struct Explanation {
   std::string sharding = {};  // final, as text
   std::vector<AxisOrigin> axes = {};
   std::vector<LostAxis> lost = {};
-  // For an unsharded value: a suggested annotation, and the existing one that it would replace.
-  std::optional<TensorSharding> suggestion = {};
-  std::optional<Annotation> to_change = {};
+  std::string suggestion = {};               // of a value that nothing splits: an annotation that would
+  std::optional<Annotation> to_change = {};  // the annotation in place of which the suggestion goes
 };
 
-Explanation explain(ExplanationContext& context, ValueId value);
-Explanation explain(const Module& module, const Provenance& provenance, ValueId value);
+// Explains values of one propagated program. Questions share what was found out for those before.
+class Explainer {
+ public:
+  Explainer(const Module& module, const Provenance& provenance);
+
+  Explanation explain(ValueId value);
+  const std::vector<PathStep>& paths() const { return tracer_.paths(); }  // of all explanations so far
+
+ private:
+  MeshPtr mesh_around(ValueId value) const;
+  void suggest(const TensorSharding& now, Explanation& result);
+
+  const Module& module_;
+  AxisHistory history_;
+  AxisTracer tracer_;
+  LostAxisFinder lost_;
+};
 
 }  // namespace shardwise

@@ -8,28 +8,22 @@
 namespace shardwise {
 namespace {
 
-// The axes of the mesh that the op computes with itself, as a manual computation does.
-void append_manual_axes(const Module& module, OpId op, const Mesh& mesh, AxisList& axes) {
-  const auto* names = module.attrs(op).find<AxesAttr>("manual_axes");
-  if (names == nullptr) return;
-  for (const RawAxisRef& name : names->axes) {
-    if (const std::optional<int> axis = mesh.find_axis(name.name)) axes.push_back(full_axis(mesh, *axis));
-  }
-}
-
 // Also those of the op that defines the value: an axis that splits its result splits its region's result.
 AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) {
   AxisList axes;
   const Value& value = module.value(id);
   OpId op = value.op ? value.op : module.region(value.region).op;
-  while (op) {
-    append_manual_axes(module, op, mesh, axes);
-    op = module.region(module.op(op).parent).op;
+  for (; op; op = module.region(module.op(op).parent).op) {
+    const auto* names = module.attrs(op).find<AxesAttr>("manual_axes");
+    if (names == nullptr) continue;
+    for (const RawAxisRef& name : names->axes) {
+      if (const std::optional<int> axis = mesh.find_axis(name.name)) axes.push_back(full_axis(mesh, *axis));
+    }
   }
   return axes;
 }
 
-// The largest one that divides the dim, or the smallest that does not.
+// The largest one that divides the dim, since it splits without padding; or else the smallest, which pads least.
 std::optional<AxisRef> best_axis(const Mesh& mesh, int64_t dim, const AxisList& taken) {
   const auto rank = [&](int64_t size) { return dim % size == 0 ? size : -size; };
   std::optional<AxisRef> best;
@@ -49,17 +43,16 @@ std::optional<TensorSharding> suggested_sharding(const Module& module, ValueId v
   const Dims& shape = module.type(value).shape;
   const auto dim = std::ranges::max_element(shape);
   if (dim == shape.end() || *dim < 2) return std::nullopt;
-  const Mesh& mesh = *now.mesh;
-  AxisList taken = manual_axes_around(module, value, mesh), replicated;
+  AxisList taken = manual_axes_around(module, value, *now.mesh), replicated;
   for (const TensorSharding* sharding : {&now, annotation}) {
     if (sharding == nullptr) continue;
     taken.insert(taken.end(), sharding->unreduced.begin(), sharding->unreduced.end());
     replicated.insert(replicated.end(), sharding->replicated.begin(), sharding->replicated.end());
   }
-  AxisList kept_out = taken;
-  kept_out.insert(kept_out.end(), replicated.begin(), replicated.end());
-  std::optional<AxisRef> best = best_axis(mesh, *dim, kept_out);
-  if (!best && annotation != nullptr) best = best_axis(mesh, *dim, taken);
+  replicated.insert(replicated.end(), taken.begin(), taken.end());
+  std::optional<AxisRef> best = best_axis(*now.mesh, *dim, replicated);
+  // An annotation that can be changed may stop replicating an axis.
+  if (!best && annotation != nullptr) best = best_axis(*now.mesh, *dim, taken);
   if (!best) return std::nullopt;
   TensorSharding sharding = TensorSharding::fully_replicated(now.mesh, now.ndim());
   sharding.dims[static_cast<size_t>(dim - shape.begin())].axes = {*best};

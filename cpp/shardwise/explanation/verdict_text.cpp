@@ -14,7 +14,7 @@ constexpr std::string_view kPartsDivide = "a dim that an op takes apart is split
 
 // In the order of Verdict.
 constexpr std::array<VerdictText, 16> kTexts{{
-    {"propagation passes the op by", "what nothing uses is not propagated"},
+    {"propagation skips the op", "unused ops are not propagated"},
     {"the op does not propagate along this dim", "the op's sharding rule"},
     {"the op takes no part in this round", "the rounds of the op"},
     {"", "the direction that the op allows"},
@@ -22,13 +22,13 @@ constexpr std::array<VerdictText, 16> kTexts{{
     {"it does not divide the part of size {size} of the dim", kPartsDivide},
     {"the tensors of the op disagree", kInCommon},
     {"the dim is sharded along {axes} already", kInCommon},
-    {"the axis shards {place}", "basic propagation decides no conflict"},
+    {"the axis shards {place}", "basic propagation resolves no conflicts"},
     {"its annotation lists the axis as replicated", "replicated axes shard no dim of the value"},
     {"the value is unreduced along the axis", "unreduced axes shard no dim of the value"},
     {"an annotation closes the dim", "closed dims take no further axes"},
     {"a part of size {size} of the dim cannot be split along it evenly", kPartsDivide},
-    {"the part of size {size} before it in the dim is not split in full",
-     "a part of a dim is split where those before it are split in full"},
+    {"the part of size {size} before it in the dim is not fully split",
+     "a part of a dim is split only if those before it are fully split"},
     {"it is a part of an axis", "conservative propagation moves whole axes only"},
     {"{place} cannot take it: ", "an operand takes no axis that the result of its elementwise op cannot take"},
 }};
@@ -49,6 +49,7 @@ std::string_view direction_text(Direction allowed) {
   return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
 }
 
+// In the order of order_candidates (propagate_factors.cpp): size, then shards, then position.
 std::string order_text(const CandidateSource& first, const CandidateSource& second, size_t operands) {
   if (first.size > second.size) {
     return "of two factors that want an axis, the one whose axes come from the larger tensor goes first";

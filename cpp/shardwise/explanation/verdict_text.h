@@ -2,7 +2,7 @@
 //
 // The sentences of explanations: for each verdict of propagation, why an axis was not taken and which rule decided.
 //
-//   verdict_text(Verdict::kOtherFactor)     {"the axis shards {place}", "basic propagation decides no conflict"}
+//   verdict_text(Verdict::kOtherFactor)     {"the axis shards {place}", "basic propagation resolves no conflicts"}
 //   filled("the axis shards {place}", "place", "result 0 dim 1")     "the axis shards result 0 dim 1"
 #pragma once
 

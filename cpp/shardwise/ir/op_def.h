@@ -15,6 +15,8 @@
 //   };
 //   static_assert(kTranspose.complete());
 //
+// An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are theirs.
+//
 // .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only
 // through the interfaces below, which runtime/, partition/ and transforms/ implement.
 #pragma once
@@ -141,6 +143,17 @@ class BatchContext {
   virtual void set_result(size_t i, ValueId value) = 0;
 };
 
+// The op as other ops, which have its numbers, its locations and its types. Sets every result, or none where the ops
+// depend on something that the program does not tell: on amounts of dynamic_pad that are no constants.
+class DecomposeContext {
+ public:
+  virtual ~DecomposeContext() = default;
+  virtual OpView op() const = 0;
+  virtual Builder& builder() = 0;
+  virtual ValueId operand(size_t i) const = 0;
+  virtual void set_result(size_t i, ValueId value) = 0;
+};
+
 // The meaning of an op's regions.
 //   kNone       there are none, or they are functions of scalars that the op's kernel applies     reduce, sort
 //   kBranches   one of them runs: its result i is the op's result i                               case, if
@@ -236,6 +249,7 @@ using PrepareFn = std::optional<Kernel> (*)(const OpView& op, const KernelTypes&
 using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
+using DecomposeFn = void (*)(DecomposeContext& context);
 // Checks what `infer` cannot see: the shardings of results and of region arguments, and other functions of the module.
 using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that passes its operands through.
@@ -262,6 +276,7 @@ struct OpDef {
   std::string_view name;
   InferFn infer = nullptr;
   RuleFn rule = nullptr;
+  DecomposeFn decompose = nullptr;  // where `prepare` is missing; `vjp` and `batch` may be, too
   PartitionFn partition = partition_by_rule;
   PrepareFn prepare = nullptr;
   CostFn cost = cost_by_rule;
@@ -286,10 +301,12 @@ struct OpDef {
     return traits.side_effect && (effect == nullptr || effect(op));
   }
   constexpr bool complete() const {
-    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && prepare != nullptr &&
-           cost != nullptr && vjp != nullptr && batch != nullptr && !doc.empty() &&
+    const bool has_kernel = prepare != nullptr && vjp != nullptr && batch != nullptr;
+    return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && cost != nullptr &&
+           !doc.empty() && (has_kernel || decompose != nullptr) &&
            (vjp != not_differentiable || !no_vjp_reason.empty()) &&
-           (!traits.elementwise || tile != nullptr || prepare == static_cast<PrepareFn>(propagation_only));
+           (!traits.elementwise || tile != nullptr || decompose != nullptr ||
+            prepare == static_cast<PrepareFn>(propagation_only));
   }
 };
 

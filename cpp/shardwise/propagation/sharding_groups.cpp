@@ -200,4 +200,10 @@ void drop_sharding_groups(Module& module) {
   });
 }
 
+bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value) {
+  const OpId op = module.value(value).op;
+  return op && module.op(op).def->traits.constraint && value.index >= provenance.initial.size() &&
+         !provenance.initial.empty();
+}
+
 }  // namespace shardwise

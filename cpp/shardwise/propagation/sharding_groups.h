@@ -23,4 +23,7 @@ namespace shardwise {
 void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings);
 void drop_sharding_groups(Module& module);
 
+// Whether the value is the result of such a constraint. The name in its location is the member's.
+bool is_made_constraint(const Module& module, const Provenance& provenance, ValueId value);
+
 }  // namespace shardwise

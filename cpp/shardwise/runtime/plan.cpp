@@ -206,6 +206,7 @@ class BlockMaker {
   void prepare_kernel(Step& step) const {
     const OpView op(module_, step.op);
     try {
+      check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
       std::vector<TensorType> operands;
       for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
       for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));

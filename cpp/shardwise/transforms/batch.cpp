@@ -9,6 +9,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -31,19 +32,35 @@ class BatchWalk {
   void run(RegionId body) {
     const std::vector<OpId> ops = module_.region(body).ops;
     const LocId loc = builder_.loc();
-    for (OpId id : ops) {
-      builder_.set_loc(module_.op(id).loc);
-      if (uses_batched(id)) {
-        batch(id);
-      } else {
-        copy_.op(id, builder_.region());
-      }
-    }
+    for (OpId id : ops) visit(id);
     builder_.set_loc(loc);
   }
 
  private:
   class Context;
+
+  void visit(OpId id) {
+    builder_.set_loc(module_.op(id).loc);
+    if (!uses_batched(id)) {
+      copy_.op(id, builder_.region());
+    } else if (module_.op(id).def->batch == nullptr) {
+      expand(id);
+    } else {
+      batch(id);
+    }
+  }
+
+  // Batches the ops that make it up, which a region of their own holds meanwhile.
+  void expand(OpId id) {
+    const RegionId region = module_.add_region();
+    Builder inner(module_, region);
+    const OpView op(module_, id);
+    const std::vector<ValueId> results = append_decomposition(inner, op);
+    if (results.empty()) refuse_to_decompose(op, "batched");
+    const std::vector<OpId> ops = module_.region(region).ops;
+    for (const OpId made : ops) visit(made);
+    for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), is_batched(results[i]));
+  }
 
   bool uses_batched(OpId id) const {
     for (RegionId region : module_.regions(id)) check_no_capture(id, region);

@@ -8,7 +8,8 @@
 //   %1 = broadcast_in_dim %w, dims = [1] : tensor<8x4xf32>
 //   %2 = multiply %xs, %1                                       returns {%2}, {true}
 //
-// OpDef::batch defines how each op handles the new dim. An op without batched operands is copied unchanged.
+// OpDef::batch defines how each op handles the new dim; an op that others make up may leave that to them. An op without
+// batched operands is copied unchanged.
 #pragma once
 
 #include <span>

@@ -2,14 +2,100 @@
 #include "shardwise/transforms/differentiate.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
+
+// Adds the user's line to errors of an op.
+template <class F>
+void located(const Module& module, OpId id, F&& body) {
+  try {
+    body();
+  } catch (Error& error) {
+    error.at(module.context().location_text(module.op(id).loc));
+    throw;
+  }
+}
+
+// Puts the ops that make up an op without a gradient of its own in front of it, and lets later ops read their results.
+// The op stays: its results may be known outside. What nobody reads goes when the program is simplified.
+class InPlaceExpansion {
+ public:
+  InPlaceExpansion(Builder& builder, std::span<const ValueId> wrt)
+      : builder_(builder), module_(builder.module()), wrt_(wrt), active_(wrt.begin(), wrt.end()) {}
+
+  void run() {
+    const std::vector<OpId> ops = module_.region(builder_.region()).ops;
+    if (std::ranges::none_of(ops, [&](OpId id) { return is_composed(id); })) return;
+    for (const OpId id : ops) visit(id);
+    module_.region(builder_.region()).ops = std::move(kept_);
+  }
+
+  ValueId operator()(ValueId value) const {
+    const auto found = expanded_.find(value);
+    return found == expanded_.end() ? value : found->second;
+  }
+
+ private:
+  bool is_composed(OpId id) const { return module_.op(id).def->vjp == nullptr; }
+
+  void visit(OpId id) {
+    if (!expanded_.empty()) redirect(id);
+    if (std::ranges::any_of(module_.operands(id), [&](ValueId operand) { return active_.contains(operand); })) {
+      if (is_composed(id)) {
+        located(module_, id, [&] { expand(id); });
+      } else {
+        for (uint32_t i = 0; i < module_.op(id).result_count; ++i) active_.insert(module_.result(id, i));
+      }
+    }
+    kept_.push_back(id);
+  }
+
+  // Operands and captured values.
+  void redirect(OpId id) {
+    for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
+      const ValueId operand = module_.operands(id)[i];
+      if (const ValueId by = (*this)(operand); by != operand) module_.set_operand(id, i, by);
+    }
+    for (uint32_t r = 0; r < module_.op(id).region_count; ++r) {
+      const RegionId region = module_.regions(id)[r];
+      for (const OpId inner : module_.region(region).ops) redirect(inner);
+      for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
+        const ValueId result = module_.region(region).results[i];
+        if (const ValueId by = (*this)(result); by != result) module_.set_region_result(region, i, by);
+      }
+    }
+  }
+
+  void expand(OpId id) {
+    const size_t known = module_.region(builder_.region()).ops.size();
+    const OpView op(module_, id);
+    const std::vector<ValueId> results = append_decomposition(builder_, op);
+    if (results.empty()) refuse_to_decompose(op, "differentiated");
+    std::vector<OpId>& ops = module_.region(builder_.region()).ops;
+    const std::vector<OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
+    ops.resize(known);
+    for (const OpId inner : made) visit(inner);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (std::ranges::find(wrt_, op.result(i)) == wrt_.end()) expanded_[op.result(i)] = (*this)(results[i]);
+    }
+  }
+
+  Builder& builder_;
+  Module& module_;
+  std::span<const ValueId> wrt_;
+  std::unordered_set<ValueId> active_;             // they depend on wrt
+  std::unordered_map<ValueId, ValueId> expanded_;  // results of composed ops
+  std::vector<OpId> kept_;                         // of the region, in order
+};
 
 class ReverseWalk {
  public:
@@ -24,7 +110,7 @@ class ReverseWalk {
       check_float(value);
       is_wrt_[value.index] = active_[value.index] = true;
     }
-    for (OpId id : ops_) located(id, [&] { activate(id); });
+    for (OpId id : ops_) located(module_, id, [&] { activate(id); });
   }
 
   void seed(ValueId output, ValueId cotangent) {
@@ -42,7 +128,7 @@ class ReverseWalk {
     for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
       if (!flows_into(*it)) continue;
       builder_.set_loc(module_.op(*it).loc);
-      located(*it, [&] { pull_back(*it); });
+      located(module_, *it, [&] { pull_back(*it); });
     }
     builder_.set_loc(loc);
   }
@@ -54,17 +140,6 @@ class ReverseWalk {
 
  private:
   class Context;
-
-  // Adds the user's line to errors of an op.
-  template <class F>
-  void located(OpId id, F&& body) {
-    try {
-      body();
-    } catch (Error& error) {
-      error.at(module_.context().location_text(module_.op(id).loc));
-      throw;
-    }
-  }
 
   void check_float(ValueId value) const {
     if (is_float(module_.type(value).dtype)) return;
@@ -163,9 +238,11 @@ void ReverseWalk::pull_back(OpId id) {
 std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                 std::span<const ValueId> wrt) {
   check_internal(outputs.size() == cotangents.size(), "one cotangent per output");
+  InPlaceExpansion expansion(builder, wrt);
+  expansion.run();
   ReverseWalk walk(builder, wrt);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (cotangents[i]) walk.seed(outputs[i], cotangents[i]);
+    if (cotangents[i]) walk.seed(expansion(outputs[i]), cotangents[i]);
   }
   walk.run();
   std::vector<ValueId> gradients;

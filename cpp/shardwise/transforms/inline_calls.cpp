@@ -13,6 +13,7 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -325,6 +326,7 @@ class Outliner {
 }  // namespace
 
 Module inline_calls(Module module, PassContext&) {
+  decompose_ops(module, is_composite);
   CallExpander(module, Mode::kInline).run();
   return module;
 }
@@ -333,6 +335,14 @@ std::set<std::string> calls_to_regions(Module& module) { return CallExpander(mod
 
 void regions_to_calls(Module& module, const std::set<std::string>& names) {
   if (!names.empty()) Outliner(module, names).run();
+}
+
+bool is_called_region(const Module& module, const std::set<std::string>& called, OpId op) {
+  return op && is_named_computation(module, op) && called.contains(module.attrs(op).get<std::string>("name"));
+}
+
+std::string name_with_calls(const Module& module, const std::set<std::string>& called, OpId op) {
+  return std::string(is_called_region(module, called, op) ? kCallName : module.op(op).def->name);
 }
 
 }  // namespace shardwise

@@ -15,7 +15,8 @@
 // Nested calls can make a short text arbitrarily large. A program that would exceed kMaxExpandedOps ops, or nest deeper
 // than kMaxCallDepth including its regions, is rejected before anything is copied.
 //
-// Calls and named computations of programs that run are inlined first.
+// Calls and named computations of programs that run are inlined first. A stablehlo.composite then counts as a call of its
+// decomposition.
 #pragma once
 
 #include <set>
@@ -38,5 +39,10 @@ inline constexpr Pass kInlineCalls{.name = "inline_calls",
 // The names of the functions that were called.
 std::set<std::string> calls_to_regions(Module& module);
 void regions_to_calls(Module& module, const std::set<std::string>& names);
+
+// Whether the op is the region of a call of one of these functions; and the name of an op in the program with its
+// calls: "stablehlo.tanh", or "func.call" for such a region.
+bool is_called_region(const Module& module, const std::set<std::string>& called, OpId op);
+std::string name_with_calls(const Module& module, const std::set<std::string>& called, OpId op);
 
 }  // namespace shardwise

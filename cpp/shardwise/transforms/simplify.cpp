@@ -4,6 +4,7 @@
 #include "shardwise/ir/rewrite/cse.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -36,6 +37,9 @@ bool fold_splat(Module& module, OpId id) {
   return true;
 }
 
+// Propagation stops at it.
+bool is_opaque(const OpDef& def) { return has_no_kernel(def) && def.rule == no_rule; }
+
 }  // namespace
 
 int64_t fold_splats(Module& module) {
@@ -45,6 +49,7 @@ int64_t fold_splats(Module& module) {
 }
 
 Module simplify(Module module, PassContext& context) {
+  context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
   context.counters.add("simplify.folded", fold_splats(module));
   context.counters.add("simplify.merged", cse(module));
   context.counters.add("simplify.removed", dce(module));

@@ -8,7 +8,8 @@
 //   %2 = add %x, %b                                                                                 what nobody uses
 //   %3 = multiply %1, %2                                                                            goes
 //
-// Nothing is computed here.
+// Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops by
+// static ones, for example. Nothing is computed here.
 #pragma once
 
 #include "shardwise/ir/pass.h"
@@ -16,10 +17,11 @@
 namespace shardwise {
 
 Module simplify(Module module, PassContext& context);
-inline constexpr Pass kSimplify{.name = "simplify",
-                                .doc = "merge equal ops, fold moved splats, remove what is unused",
-                                .run = simplify,
-                                .keeps = Snapshot::kGlobal};
+inline constexpr Pass kSimplify{
+    .name = "simplify",
+    .doc = "make dynamic ops static, merge equal ops, fold moved splats, remove what is unused",
+    .run = simplify,
+    .keeps = Snapshot::kGlobal};
 
 // Its own step, over all functions (the others are in ir/rewrite); returns the number of ops folded.
 int64_t fold_splats(Module& module);

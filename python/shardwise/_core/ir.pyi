@@ -156,6 +156,9 @@ class OpDefinition:
     def collective(self) -> bool:
         ...
     @property
+    def composed(self) -> bool:
+        ...
+    @property
     def differentiable(self) -> bool:
         ...
     @property

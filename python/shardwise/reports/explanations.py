@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
+from itertools import chain
 from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
@@ -59,8 +60,12 @@ class Annotation:
     @property
     def origin_text(self) -> str:
         """``annotated on argument x at train.py:8``; ``annotated by sdy.sharding_constraint at train.py:9``."""
+        return f"annotated {self._place_text}"
+
+    @property
+    def _place_text(self) -> str:
         is_op = "." in self.origin.partition(" ")[0]
-        return f"annotated {'by' if is_op else 'on'} {self}"
+        return f"{'by' if is_op else 'on'} {self}"
 
 
 @dataclass(frozen=True)
@@ -214,13 +219,13 @@ class ValueExplanation:
         for lost in self.lost:
             yield from _deeper(lost._lines())
         if self.suggestion and self.to_change is not None:
-            yield 1, f"Its annotation keeps it so: {self.to_change}; changed to '{self.suggestion}' it would split it."
+            yield 1, f"Its annotation keeps it unsharded: {self.to_change}; '{self.suggestion}' instead would split it."
         elif self.suggestion:
             yield 1, f"shard({self.title}, '{self.suggestion}') would split it."
         for one in self.counterfactuals or ():
             yield 1, one.compared_to(self.sharding)
         for annotation, reason in self.kept:
-            yield 1, f"There is no such program without what {annotation} says: {reason}."
+            yield 1, f"The annotation {annotation._place_text} cannot be removed: {reason}."
         if self.counterfactuals == () and not self.kept:
             yield 1, "No annotation decides it."
 
@@ -242,52 +247,56 @@ def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-class _Reader:
-    """Converts the extension's dicts to explanations. A path that the dicts share becomes one object."""
+def rows_of(answer: str) -> list[dict[str, Any]]:
+    """The values of the compiled core's JSON; each path, a number there, is a :class:`Path`.
 
-    def __init__(self) -> None:
-        self._paths: dict[int, Path] = {}
 
-    def _path(self, row: Any) -> Path:
-        """Convert a list of steps, or a path of the extension, which shares its beginning with known paths."""
-        if isinstance(row, list):
-            return Path.of(map(_step_of, row))
-        new = []
-        while len(row) and row.key not in self._paths:
-            new.append(row)
-            row = row.before
-        path = self._paths[row.key] if len(row) else Path()
-        for row in reversed(new):
-            path = self._paths[row.key] = Path(path, _step_of(row.last))
-        return path
+    What is one path there is one object here.
+    """
+    import json  # loaded only for questions: it would slow down the import of shardwise
 
-    def axis(self, row: dict[str, Any]) -> AxisExplanation:
-        return AxisExplanation(**{**_known(AxisExplanation, row), "path": self._path(row["path"])})
-
-    def lost(self, row: dict[str, Any]) -> LostAxis:
-        closed_by = row.get("closed_by")
-        return LostAxis(**{
-            **_known(LostAxis, row),
-            "winner": tuple(map(self.axis, row.get("winner", ()))),
-            "closed_by": Annotation(**closed_by) if closed_by else None,
-        })  # fmt: skip
+    data = json.loads(answer)
+    paths = {-1: Path()}
+    for number, step in enumerate(data["paths"]):
+        paths[number] = Path(paths[step["before"]], _step_of(step))
+    rows: list[dict[str, Any]] = data["values"]
+    for row in rows:
+        for axis in chain(row["axes"], *(lost["winner"] for lost in row["lost"])):
+            axis["path"] = paths[axis["path"]]
+    return rows
 
 
 def _step_of(row: dict[str, Any]) -> PathStep:
     return PathStep(**_known(PathStep, {**row, "from_": row["from"]}))
 
 
+def _axis_of(row: dict[str, Any]) -> AxisExplanation:
+    path = row["path"]
+    if not isinstance(path, Path):
+        path = Path.of(map(_step_of, path))
+    return AxisExplanation(**{**_known(AxisExplanation, row), "path": path})
+
+
+def _lost_of(row: dict[str, Any]) -> LostAxis:
+    closed_by = row.get("closed_by")
+    return LostAxis(**{
+        **_known(LostAxis, row),
+        "winner": tuple(map(_axis_of, row.get("winner", ()))),
+        "closed_by": Annotation(**closed_by) if closed_by else None,
+    })  # fmt: skip
+
+
 def _counterfactual_of(row: dict[str, Any]) -> Counterfactual:
     return Counterfactual(Annotation(**_known(Annotation, row)), row["sharding"], row["others"])
 
 
-def _value_of(row: dict[str, Any], reader: _Reader) -> ValueExplanation:
+def _value_of(row: dict[str, Any]) -> ValueExplanation:
     rows, to_change = row.get("counterfactuals"), row.get("to_change")
     return ValueExplanation(**{
         **_known(ValueExplanation, row),
         "called_at": tuple(row.get("called_at", ())),
-        "axes": tuple(map(reader.axis, row["axes"])),
-        "lost": tuple(map(reader.lost, row["lost"])),
+        "axes": tuple(map(_axis_of, row["axes"])),
+        "lost": tuple(map(_lost_of, row["lost"])),
         "to_change": Annotation(**to_change) if to_change else None,
         "counterfactuals": None if rows is None else tuple(_counterfactual_of(r) for r in rows if not r["why_not"]),
         "kept": tuple((_counterfactual_of(one).without, one["why_not"]) for one in rows or () if one["why_not"]),
@@ -334,9 +343,8 @@ class Explanation:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
-        """Make an explanation from the dicts of the compiled core, one per value; ``name`` is the question."""
-        reader = _Reader()
-        return cls(name, tuple(_value_of(row, reader) for row in rows))
+        """Make an explanation from rows like those of the compiled core, one per value; ``name`` is the question."""
+        return cls(name, tuple(map(_value_of, rows)))
 
     def to_dict(self) -> dict[str, Any]:
         """``{"name": …, "values": [{…}, …]}``.
@@ -394,7 +402,7 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     if meanings:
         ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)
         raise KeyError(f"why: {name} is a name in several functions; ask for {' or '.join(ways)}")
-    found = program.explain(name, counterfactual)
+    found = rows_of(program.explain(name, counterfactual))
     if found:
         return Explanation.of(name, found)
     below = _leaves_below(program, name, counterfactual)
@@ -417,7 +425,7 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
 def _leaves_below(program: Any, name: str, counterfactual: bool) -> list[dict[str, Any]]:
     """The explanations of the argument leaves of a tree: of ``params['w']`` and ``params['b']`` for ``params``."""
     leaves = [known for known in program.names() if known.startswith((f"{name}[", f"{name}."))]
-    rows = [row for leaf in leaves for row in program.explain(leaf, counterfactual)]
+    rows = [row for leaf in leaves for row in rows_of(program.explain(leaf, counterfactual))]
     return [row for row in rows if not row.get("op")]
 
 

@@ -7,6 +7,7 @@ for run in compare_origins(oracle, programs, ["sdy-basic-propagate"] * len(progr
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.client import ShardyOracle
 from tests.conformance.shardy.mechanisms import mechanism_of
 from tests.conformance.shardy.oracle_runs import PASSES, propagated, with_our_rules
@@ -75,7 +77,7 @@ def rows_by_number(result: Any) -> Rows:
     """Per value: "argument 1" or "n7 0", and its axes with their origins. Values inside of reductions have neither."""
     found: Rows = {}
     in_head = True
-    for row in result.explain_all():
+    for row in rows_of(result.explain_all()):
         in_head = in_head and not row["op"]
         place = f"argument {row['index']}" if in_head else f"{row['name']} {row['index']}" if row["op"] else ""
         if row["op"] == "sdy.manual_computation":  # the edges behind it are what is sharded
@@ -201,7 +203,7 @@ def compare_reply(run: OriginRun, reply: dict[str, Any]) -> None:
     result = _core.passes.propagate_program(_core.ir.parse(run.text), names=[PASSES[run.passes]])
     run.counts["programs"] += 1
     kept = {*reply["ops"], "argument"}  # dead ops go, and what Shardy notes on them with them
-    edges = result.edges()
+    edges = json.loads(result.edges())
     ours = [e for e in edges if not e["op"] or e["op"] in kept]
     theirs = [e for e in reply["edges"] if e[1].startswith("result") or e[1] in kept]
     rows = rows_by_number(result)

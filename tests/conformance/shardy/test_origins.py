@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.client import LEVELS, ShardyOracle
 from tests.conformance.shardy.origin_mechanisms import IN_PIECES, MECHANISMS, OriginMechanism
 from tests.conformance.shardy.origin_runs import OriginRun, compare_origins, compare_runs
@@ -81,8 +82,8 @@ def test_mechanisms_show_what_shardy_notes(shardy: ShardyOracle, mechanism: Orig
     assert len(mechanism.text.strip().splitlines()) <= 10
     assert mechanism.shardy in shardy.after(mechanism.text, "sdy-user-priority-propagate" + DEBUG)
     ours = _core.passes.propagate_program(_core.ir.parse(mechanism.text), names=["propagate-user-priority"])
-    origins = [a["origin"] for row in ours.explain_all() for a in row["axes"]]
-    axes = [a["axis"] for row in ours.explain_all() for a in row["axes"]]
+    origins = [a["origin"] for row in rows_of(ours.explain_all()) for a in row["axes"]]
+    axes = [a["axis"] for row in rows_of(ours.explain_all()) for a in row["axes"]]
     assert mechanism.ours in (*origins, *axes)
     assert not any(mechanism.shardy in text for text in (*origins, *axes))
 

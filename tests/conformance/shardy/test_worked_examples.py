@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from shardwise import _core
+from shardwise.explanations import rows_of
 from tests.conformance.shardy.client import OracleError, ShardyOracle
 from tests.conformance.shardy.worked_examples import EXAMPLES, Example, shardy_gives, we_give
 
@@ -35,7 +36,7 @@ def reasons_of(text: str) -> int:
     count = 0
     for number in range(1, 200):
         try:
-            why = propagated.explain_value(number)
+            (why,) = rows_of(propagated.explain_value(number))
         except IndexError:  # more copies of constants than numbers
             continue
         said = DIMS.match(why["sharding"])

@@ -5,11 +5,9 @@
 
 #include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
-#include "shardwise/explanation/value_queries.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
-#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/propagate.h"
-#include "shardwise/text/parser.h"
 #include "support/program_text.h"
 
 namespace shardwise {
@@ -35,10 +33,25 @@ struct Result {
   Module before;
   Module module;
   PassContext context;
-  Explanation why(const std::string& name) const {
-    return explain(module, context.provenance, find_values(module, context.provenance, name).at(0).value);
+  // Of the first value that is called `name` or defined by an op of this name.
+  ValueId find(const std::string& name) const {
+    for (const ValueId value : values_of_main(module)) {
+      const OpId op = module.value(value).op;
+      const bool is_it = shown_name(module, value) == name || (op && module.op(op).def->name == name);
+      if (is_it) return value;
+    }
+    return {};
   }
+  Explanation why(const std::string& name) const { return Explainer(module, context.provenance).explain(find(name)); }
 };
+
+std::vector<PathStep> steps_of(const Explainer& explainer, PathId path) {
+  std::vector<PathStep> steps;
+  for (; path != kNoSteps; path = steps.front().before) {
+    steps.insert(steps.begin(), explainer.paths()[static_cast<size_t>(path)]);
+  }
+  return steps;
+}
 
 Result propagated(const std::string& text) {
   const Module module = parse_program(kMesh + text);
@@ -48,30 +61,33 @@ Result propagated(const std::string& text) {
 }
 
 TEST(Explain, NamesTheAnnotationAndThePath) {
-  const Explanation why = propagated(kDot).why("h");
+  const Result result = propagated(kDot);
+  Explainer explainer(result.module, result.context.provenance);
+  const Explanation why = explainer.explain(result.find("h"));
   ASSERT_EQ(why.axes.size(), 2u);
   EXPECT_EQ(why.axes[0].axis_text, "\"a\"");
-  EXPECT_EQ(why.axes[0].origin.text, "argument 0");
-  ASSERT_EQ(why.axes[0].path->size(), 2u);
-  EXPECT_EQ(why.axes[0].path->at(0)->name, "stablehlo.dot_general");
-  EXPECT_EQ(why.axes[0].path->at(0)->from, "operand 0 dim 0");
-  EXPECT_EQ(why.axes[0].path->at(0)->factor, "i");
-  EXPECT_EQ(why.axes[0].path->at(0)->location, "model.py:3");
-  EXPECT_EQ(why.axes[0].path->at(0)->round, 2);
-  EXPECT_EQ(why.axes[0].path->at(1)->name, "stablehlo.tanh");
-  EXPECT_EQ(why.axes[1].origin.text, "argument 1");
+  EXPECT_EQ(why.axes[0].origin.label.text, "argument 0");
+  const std::vector<PathStep> path = steps_of(explainer, why.axes[0].path);
+  ASSERT_EQ(path.size(), 2u);
+  EXPECT_EQ(path[0].label.text, "stablehlo.dot_general");
+  EXPECT_EQ(path[0].from, "operand 0 dim 0");
+  EXPECT_EQ(path[0].factor, "i");
+  EXPECT_EQ(path[0].label.location, "model.py:3");
+  EXPECT_EQ(path[0].round, 2);
+  EXPECT_EQ(path[1].label.text, "stablehlo.tanh");
+  EXPECT_EQ(why.axes[1].origin.label.text, "argument 1");
 }
 
 TEST(Explain, NamesWhatLostToWhatAndWhy) {
-  const Explanation why = propagated(kConflict).why("dot_general");
+  const Explanation why = propagated(kConflict).why("stablehlo.dot_general");
   ASSERT_EQ(why.lost.size(), 1u);
   EXPECT_EQ(why.lost[0].dim, 0);
-  EXPECT_EQ(why.lost[0].op, "stablehlo.dot_general");
+  EXPECT_EQ(why.lost[0].carrier.text, "stablehlo.dot_general");
   EXPECT_EQ(why.lost[0].reason, "the axis shards result 0 dim 1");
   EXPECT_EQ(why.lost[0].rule,
             "of two factors that want an axis, the one whose axes come from the larger tensor goes first");
   ASSERT_EQ(why.lost[0].winner.size(), 1u);
-  EXPECT_EQ(why.lost[0].winner[0].origin.text, "argument 1");
+  EXPECT_EQ(why.lost[0].winner[0].origin.label.text, "argument 1");
 }
 
 TEST(Explain, LostCandidatesShareThePathOfWhatWon) {
@@ -105,7 +121,7 @@ TEST(AxisHistory, ListsWhoCarriedWhat) {
   AxisHistory history(result.module, result.context.provenance);
   Texts texts;
   for (const AxisEdge& edge : axis_edges(history, result.module)) {
-    const std::string op(edge.op ? result.module.op(edge.op).def->name : "results");
+    const std::string op(edge.at.op ? result.module.op(edge.at.op).def->name : "results");
     texts.push_back(op + " " + std::to_string(edge.source) + " " + std::to_string(edge.target));
   }
   EXPECT_EQ(texts, (Texts{"stablehlo.dot_general 0 2", "stablehlo.dot_general 1 2", "stablehlo.tanh 0 1",
@@ -114,58 +130,30 @@ TEST(AxisHistory, ListsWhoCarriedWhat) {
 
 TEST(Counterfactual, PropagatesWithoutTheAnnotation) {
   const Result result = propagated(kConflict);
-  const Explanation why = result.why("dot_general");
-  const auto found = counterfactuals(result.before, result.module, kPropagate, {}, why);
+  const Explanation why = result.why("stablehlo.dot_general");
+  const auto found = counterfactuals({result.before, result.module, kPropagate, result.context}, why);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].without.text, "argument 1");
+  EXPECT_EQ(found[0].without.label.text, "argument 1");
   EXPECT_EQ(found[0].sharding, R"([{"a"}, {}])");
   EXPECT_EQ(found[0].others, 1);
 }
 
-TEST(ValueNames, FindsNamesOpsAndLines) {
-  const Module module = parse_program(kMesh + kDot);
-  const auto count = [&](const std::string& query) { return find_values(module, {}, query).size(); };
-  EXPECT_EQ(count("h"), 1u);
-  EXPECT_EQ(count("tanh"), 1u);
-  EXPECT_EQ(count("stablehlo.tanh[0]"), 1u);
-  EXPECT_EQ(count("model.py:3"), 1u);
-  for (const char* query : {"tanh[1]", "anh", "odel.py:3", "model.py:5", "model.py:", "tanh[]", "tanh[-1]", ":3", ""}) {
-    EXPECT_EQ(count(query), 0u) << query;
-  }
-  EXPECT_EQ(value_names(module), Texts{"h"});
-  EXPECT_EQ(op_names(module, {}), (Texts{"stablehlo.dot_general", "stablehlo.tanh"}));
-}
-
-TEST(ValueNames, AreThoseOfTheText) {
-  const std::string text = R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %0 = func.call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %r:2 = stablehlo.optimization_barrier %0, %x : tensor<8xf32>, tensor<8xf32>
-    return %r#1 : tensor<8xf32>
-  }
-  func.func private @f(%y: tensor<8xf32>) -> tensor<8xf32> {
-    %0 = stablehlo.tanh %y : tensor<8xf32>
-    return %0 : tensor<8xf32>
-  })";
-  const Module module = parse(text, std::make_shared<Context>(), {.file = "t.mlir", .name_values = true});
-  const auto names = [&](const std::string& query) {
-    Texts found;
-    for (const NamedValue& value : find_values(module, {}, query)) {
-      found.push_back(value.name);
-      EXPECT_EQ(shown_name(module, value.value), value.name);
-    }
-    return found;
-  };
-  EXPECT_EQ(names("%x"), Texts{"%x"});
-  EXPECT_EQ(names("@main %x"), Texts{"%x"});
-  EXPECT_EQ(names("%y"), Texts{"@f %y"});
-  EXPECT_EQ(names("%r"), (Texts{"%r#0", "%r#1"}));
-  EXPECT_EQ(names("@main %r#1"), Texts{"%r#1"});
-  EXPECT_EQ(names("@f %0"), Texts{"@f %0"});
-  EXPECT_EQ(names("t.mlir:7"), Texts{"@f %0"});
-  EXPECT_EQ(names("@f %x"), Texts{});
-  EXPECT_EQ(meanings(module, "%0"), (Texts{"@main %0", "@f %0"}));
-  EXPECT_EQ(meanings(module, "%x"), Texts{});
-  EXPECT_EQ(meanings(module, "@f %0"), Texts{});
+TEST(AxisHistory, FollowsAnAxisBackStepByStep) {
+  const Result result = propagated(kDot);
+  AxisHistory history(result.module, result.context.provenance);
+  const OpId tanh = result.module.region(result.module.main().body).ops.back();
+  const TensorRef value{result.module.result(tanh)};
+  const AxisRef a{.axis = 0, .pre = 1, .size = 2};
+  const auto arrival = history.arrival(value, 0, a, history.now());
+  ASSERT_TRUE(arrival.has_value());
+  EXPECT_EQ(history.next_arrival(value, 0, a, 0), arrival);
+  EXPECT_FALSE(history.has(history.at(value, *arrival), 0, a));
+  EXPECT_TRUE(history.has(history.at(value, *arrival + 1), 0, a));
+  const auto sources = history.sources(*arrival, 0, a);
+  ASSERT_EQ(sources.size(), 1u);
+  EXPECT_EQ(sources[0].from, TensorRef{result.module.operands(tanh)[0]});
+  EXPECT_EQ(history.arrival({result.module.region(result.module.main().body).arguments[0]}, 0, a, history.now()),
+            std::nullopt);  // from the start
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(Propagate, PrioritiesOfAUserComeFirst) {
   const Module& module = result.module;
   const ValueId x = module.region(module.main().body).arguments[0];
   EXPECT_EQ(short_text(module.context().sharding(module.value(x).sharding)), R"([{"a"}, {}])");
-  EXPECT_EQ(explain(module, result.context.provenance, x).axes[0].origin.text, "argument 0");
+  EXPECT_EQ(Explainer(module, result.context.provenance).explain(x).axes[0].origin.label.text, "argument 0");
 }
 
 TEST(Propagate, DoesNotOpenWhatAnAnnotationClosed) {

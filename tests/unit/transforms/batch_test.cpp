@@ -53,6 +53,21 @@ TEST(Batch, ShiftsDims) {
             "return %0 : tensor<3x2x4xf32>\n");
 }
 
+TEST(Batch, ExpandsAnOpThatOthersMakeUp) {
+  const Module module = batched(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xi1> {
+    %0 = chlo.tan %x : tensor<4xf32> -> tensor<4xf32>
+    %1 = chlo.is_neg_inf %0 : tensor<4xf32> -> tensor<4xi1>
+    return %1 : tensor<4xi1>
+  })",
+                                {true}, 3);
+  EXPECT_EQ(body_text(module),
+            "%0 = stablehlo.tan %arg0 : tensor<3x4xf32>\n"
+            "%1 = stablehlo.constant dense<0xFF800000> : tensor<4xf32>\n"
+            "%2 = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<4xf32>) -> tensor<3x4xf32>\n"
+            "%3 = stablehlo.compare EQ, %0, %2 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xi1>\n"
+            "return %3 : tensor<3x4xi1>\n");
+}
+
 TEST(Batch, RefusesAnArgumentOfAnotherSize) {
   Module module = parse_program("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }");
   const RegionId body = module.add_region();

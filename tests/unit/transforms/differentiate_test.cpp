@@ -53,6 +53,19 @@ TEST(Differentiate, GivesZerosWhereNothingFlows) {
             "%0 = stablehlo.constant dense<0.000000e+00> : tensor<2xf32>\nreturn %0 : tensor<2xf32>\n");
 }
 
+TEST(Differentiate, ExpandsAnOpThatOthersMakeUp) {
+  EXPECT_EQ(gradient(R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = chlo.conj %x : tensor<f32> -> tensor<f32>
+    %1 = chlo.broadcast_multiply %0, %0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %1 : tensor<f32>
+  })"),
+            "%0 = stablehlo.constant dense<1.000000e+00> : tensor<f32>\n"
+            "%1 = stablehlo.multiply %0, %arg0 : tensor<f32>\n"
+            "%2 = stablehlo.multiply %0, %arg0 : tensor<f32>\n"
+            "%3 = stablehlo.add %1, %2 : tensor<f32>\n"
+            "return %3 : tensor<f32>\n");
+}
+
 TEST(Differentiate, ConstrainsTheCotangentOfAConstraint) {
   const std::string body = gradient(R"(sdy.mesh @mesh = <["x"=2]>
   func.func @main(%x: tensor<f32>) -> tensor<f32> {

@@ -10,6 +10,8 @@
 // The visitor may append to the module, and to the region at hand: what it appends is visited, too.
 #pragma once
 
+#include <vector>
+
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
@@ -30,6 +32,22 @@ void walk(const Module& module, RegionId region, Visit&& visit) {
 template <Order order = Order::kOpFirst, class Visit>
 void walk(const Module& module, Visit&& visit) {
   for (size_t f = 0; f < module.functions.size(); ++f) walk<order>(module, module.functions[f].body, visit);
+}
+
+// The values of a region and of the regions inside it, in the order of the program: arguments first; what is inside an
+// op's regions follows its results.
+inline void append_values(const Module& module, RegionId region, std::vector<ValueId>& values) {
+  values.insert(values.end(), module.region(region).arguments.begin(), module.region(region).arguments.end());
+  for (const OpId op : module.region(region).ops) {
+    for (uint32_t i = 0; i < module.op(op).result_count; ++i) values.push_back(module.result(op, i));
+    for (const RegionId inner : module.regions(op)) append_values(module, inner, values);
+  }
+}
+
+inline std::vector<ValueId> values_of_main(const Module& module) {
+  std::vector<ValueId> values;
+  append_values(module, module.main().body, values);
+  return values;
 }
 
 }  // namespace shardwise

@@ -5,8 +5,10 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "shardwise/base/error.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -48,21 +50,28 @@ std::vector<ValueId> apply_region(Builder& builder, const Module& module, Region
   const Dims shape = builder.module().type(operands[0]).shape;
   std::unordered_map<ValueId, ValueId> images;
   for (size_t i = 0; i < operands.size(); ++i) images[region.arguments[i]] = operands[i];
+  const auto image = [&](ValueId value) {
+    const auto [found, is_captured] = images.try_emplace(value);
+    if (is_captured) found->second = build_broadcast(builder, value, shape, {});
+    return found->second;
+  };
   for (const OpId inner : region.ops) {
     const OpView op(module, inner);
     const ValueId result = op.result();
     if (op.operand_count() == 0) {
-      images[result] = build_splat(builder, shape, *splat_value(module, result));
+      const std::optional<Scalar> splat = splat_value(module, result);
+      check_internal(splat.has_value(), "an op without operands in a region of scalars is a constant");
+      images[result] = build_splat(builder, shape, *splat);
       continue;
     }
     std::vector<ValueId> mapped;
-    for (const ValueId operand : op.operands()) mapped.push_back(images.at(operand));
+    for (const ValueId operand : op.operands()) mapped.push_back(image(operand));
     const std::array declared{builder.context().tensor(op.result_type().dtype, shape)};
     const OpId made = builder.create_op(op.def(), mapped, module.op(inner).attrs, declared);
     images[result] = builder.module().result(made);
   }
   std::vector<ValueId> results;
-  for (const ValueId result : region.results) results.push_back(images.at(result));
+  for (const ValueId result : region.results) results.push_back(image(result));
   return results;
 }
 

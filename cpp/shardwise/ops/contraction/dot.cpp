@@ -2,6 +2,7 @@
 #include "shardwise/ops/contraction/dot.h"
 
 #include "shardwise/ops/contraction/contraction_checks.h"
+#include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -41,11 +42,22 @@ ShardingRule rule_dot(const OpView& op) {
   return rule.build();
 }
 
+void decompose_dot(DecomposeContext& context) {
+  const OpView op = context.op();
+  DotDims dims;
+  dims.lhs_contracting = {op.operand_type(0).ndim() - 1};
+  dims.rhs_contracting = {0};
+  Attrs attrs;
+  if (const Attribute* precision = op.attrs().find("precision_config")) attrs.set("precision_config", *precision);
+  context.set_result(
+      0, build_dot(context.builder(), context.operand(0), context.operand(1), dims, op.result_type().dtype, attrs));
+}
+
 constexpr OpDef kDotOps[] = {
-    propagation_only_op("stablehlo.dot", infer_dot, rule_dot,
-                        "operands ( `,` `precision` `=` custom<precisions>($precision_config)^ )? attr-dict `:` "
-                        "functional-type",
-                        "The product of vectors and matrices (StableHLO dot)."),
+    composed_op("stablehlo.dot", infer_dot, rule_dot, decompose_dot,
+                "operands ( `,` `precision` `=` custom<precisions>($precision_config)^ )? attr-dict `:` "
+                "functional-type",
+                "The product of vectors and matrices (StableHLO dot)."),
 };
 static_assert(all_complete(kDotOps));
 

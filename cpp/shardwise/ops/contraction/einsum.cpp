@@ -6,7 +6,11 @@
 #include <optional>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
+#include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -98,13 +102,120 @@ ShardingRule rule_einsum(const OpView& op) {
   return rule.build();
 }
 
+// ---- decomposition -------------------------------------------------------------------------------------------------
+
+bool has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+
+// A tensor and the letter of each dim.
+struct Labelled {
+  ValueId value;
+  std::string labels;
+};
+
+Labelled transposed(Builder& builder, const Labelled& operand, const std::string& labels) {
+  Dims permutation;
+  for (const char label : labels) permutation.push_back(static_cast<int64_t>(operand.labels.find(label)));
+  return {build_transpose(builder, operand.value, permutation), labels};
+}
+
+// The diagonal of two dims is every (n + 1)-th row of both as one dim.
+Labelled diagonal(Builder& builder, const Labelled& operand, size_t first, size_t second) {
+  const Dims pair{static_cast<int64_t>(first), static_cast<int64_t>(second)};
+  Dims permutation = pair;
+  std::string labels(1, operand.labels[first]);
+  for (const int64_t dim : other_dims(static_cast<int64_t>(operand.labels.size()), pair)) {
+    permutation.push_back(dim);
+    labels += operand.labels[static_cast<size_t>(dim)];
+  }
+  const ValueId front = build_transpose(builder, operand.value, permutation);
+  const Dims shape = builder.module().type(front).shape;
+  Dims rows(shape.begin() + 1, shape.end());
+  rows[0] = shape[0] * shape[0];
+  Dims strides(rows.size(), 1);
+  strides[0] = shape[0] + 1;
+  const ValueId flat = build_reshape(builder, front, rows);
+  return {build_slice(builder, flat, Dims(rows.size(), 0), rows, strides), labels};
+}
+
+Labelled without_repeated_labels(Builder& builder, Labelled operand) {
+  for (size_t dim = 0; dim < operand.labels.size(); ++dim) {
+    const size_t again = operand.labels.find(operand.labels[dim], dim + 1);
+    if (again == std::string::npos) continue;
+    operand = diagonal(builder, operand, dim, again);
+    dim = static_cast<size_t>(-1);
+  }
+  return operand;
+}
+
+// Sums in the dtype of the result over the letters that nothing else has.
+Labelled summed(Builder& builder, const Labelled& operand, const std::string& kept, DType dtype) {
+  Dims dims;
+  std::string labels;
+  for (size_t dim = 0; dim < operand.labels.size(); ++dim) {
+    if (has(kept, operand.labels[dim])) {
+      labels += operand.labels[dim];
+    } else {
+      dims.push_back(static_cast<int64_t>(dim));
+    }
+  }
+  if (dims.empty()) return operand;
+  const ValueId wide = build_convert(builder, operand.value, dtype);
+  return {build_reduce(builder, wide, {}, Reducer::kSum, dims), labels};
+}
+
+// The operand with each letter once, and only letters of `kept`.
+Labelled prepared(DecomposeContext& context, size_t i, const std::string& labels, const std::string& kept) {
+  Builder& builder = context.builder();
+  const Labelled operand = without_repeated_labels(builder, {context.operand(i), labels});
+  return summed(builder, operand, kept, context.op().result_type().dtype);
+}
+
+void decompose_unary_einsum(DecomposeContext& context) {
+  Builder& builder = context.builder();
+  const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
+  const Labelled operand = prepared(context, 0, labels[0], labels[1]);
+  const ValueId result = transposed(builder, operand, labels[1]).value;
+  context.set_result(0, build_convert(builder, result, context.op().result_type().dtype));
+}
+
+void decompose_einsum(DecomposeContext& context) {
+  Builder& builder = context.builder();
+  const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
+  const std::string& kept = labels[2];
+  Labelled lhs = prepared(context, 0, labels[0], kept + labels[1]);
+  Labelled rhs = prepared(context, 1, labels[1], kept + labels[0]);
+  const DType dtype = builder.module().type(lhs.value).dtype;
+  if (dtype != builder.module().type(rhs.value).dtype) {  // one of them was summed in a wider dtype
+    lhs.value = build_convert(builder, lhs.value, context.op().result_type().dtype);
+    rhs.value = build_convert(builder, rhs.value, context.op().result_type().dtype);
+  }
+  DotDims dims;
+  std::string batch, free;
+  for (size_t dim = 0; dim < lhs.labels.size(); ++dim) {
+    const char label = lhs.labels[dim];
+    if (!has(rhs.labels, label)) {
+      free += label;
+      continue;
+    }
+    const bool is_batch = has(kept, label);
+    if (is_batch) batch += label;
+    (is_batch ? dims.lhs_batching : dims.lhs_contracting).push_back(static_cast<int64_t>(dim));
+    (is_batch ? dims.rhs_batching : dims.rhs_contracting).push_back(static_cast<int64_t>(rhs.labels.find(label)));
+  }
+  for (const char label : rhs.labels) {
+    if (!has(lhs.labels, label)) free += label;
+  }
+  const ValueId product = build_dot(builder, lhs.value, rhs.value, dims, context.op().result_type().dtype);
+  context.set_result(0, transposed(builder, {product, batch + free}, kept).value);
+}
+
+constexpr std::string_view kFormat = "operands `,` `config` `=` $einsum_config attr-dict `:` functional-type";
+
 constexpr OpDef kEinsumOps[] = {
-    propagation_only_op("stablehlo.einsum", infer_einsum, rule_einsum,
-                        "operands `,` `config` `=` $einsum_config attr-dict `:` functional-type",
-                        "Sums of products by letters (StableHLO einsum)."),
-    propagation_only_op("stablehlo.unary_einsum", infer_unary_einsum, rule_einsum,
-                        "operands `,` `config` `=` $einsum_config attr-dict `:` functional-type",
-                        "Sums by letters (StableHLO unary_einsum)."),
+    composed_op("stablehlo.einsum", infer_einsum, rule_einsum, decompose_einsum, kFormat,
+                "Sums of products by letters (StableHLO einsum)."),
+    composed_op("stablehlo.unary_einsum", infer_unary_einsum, rule_einsum, decompose_unary_einsum, kFormat,
+                "Sums by letters (StableHLO unary_einsum)."),
 };
 static_assert(all_complete(kEinsumOps));
 

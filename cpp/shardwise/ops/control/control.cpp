@@ -6,8 +6,10 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -90,8 +92,7 @@ void infer_call(const InferContext& op, std::vector<TypeId>& results) {
   results.assign(op.declared().begin(), op.declared().end());
 }
 
-void verify_call(const OpView& op) {
-  const std::string& callee = op.attrs().get<Symbol>("callee").name;
+void verify_calls(const OpView& op, const std::string& callee) {
   const Module& module = op.module();
   const auto it = std::ranges::find(module.functions, callee, &Function::name);
   if (it == module.functions.end()) {
@@ -109,8 +110,9 @@ void verify_call(const OpView& op) {
   }
 }
 
-// ---- regions of one element, of one step, and named functions
-// ----------------------------------------------------------
+void verify_call(const OpView& op) { verify_calls(op, op.attrs().get<Symbol>("callee").name); }
+
+// ---- regions of one element, of one step, and named functions ------------------------------------------------------
 
 void infer_map(const InferContext& op, std::vector<TypeId>& results) {
   if (op.operand_count() == 0) op.fail_shape("must have operands");
@@ -140,6 +142,35 @@ void infer_composite(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<std::string>("name");
   op.attr<Symbol>("decomposition");
   infer_declared(op, results);
+}
+
+void verify_composite(const OpView& op) { verify_calls(op, op.attrs().get<Symbol>("decomposition").name); }
+
+void decompose_composite(DecomposeContext& context) {
+  const OpView op = context.op();
+  verify_composite(op);
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
+  const OpId call =
+      create_call(context.builder(), op.attrs().get<Symbol>("decomposition").name, op.operands(), results);
+  for (uint32_t i = 0; i < results.size(); ++i) context.set_result(i, context.builder().module().result(call, i));
+}
+
+void verify_map(const OpView& op) {
+  const Module& module = op.module();
+  for (const OpId inner : module.region(op.regions()[0]).ops) {
+    const OpDef& def = *module.op(inner).def;
+    if (def.traits.elementwise || (module.op(inner).operand_count == 0 && splat_value(module, module.result(inner)))) {
+      continue;
+    }
+    fail<UnsupportedError>(op.name(), "its region must hold elementwise ops and constants", def.name,
+                           "write it with other ops");
+  }
+}
+
+void decompose_map(DecomposeContext& context) {
+  const OpView op = context.op();
+  context.set_result(0, apply_region(context.builder(), op.module(), op.regions()[0], op.operands())[0]);
 }
 
 void infer_scan(const InferContext& op, std::vector<TypeId>& results) {
@@ -231,6 +262,22 @@ constexpr OpDef call() {
   return def;
 }
 
+constexpr OpDef map() {
+  OpDef def = composed_op("stablehlo.map", infer_map, rule_like_first_result, decompose_map, {},
+                          "A region applied to each element (StableHLO map).");
+  def.verify_runnable = verify_map;
+  return def;
+}
+
+constexpr OpDef composite() {
+  OpDef def =
+      composed_op("stablehlo.composite", infer_composite, no_rule, decompose_composite,
+                  "$name operands attr-dict `:` functional-type",
+                  "A named op with a function that says what it does (StableHLO composite).", {.side_effect = true});
+  def.verify_runnable = verify_composite;
+  return def;
+}
+
 constexpr OpDef kControlOps[] = {
     region_op("stablehlo.while", infer_while, Regions::kLoop, flow_while, nullptr, "custom<while>",
               "Repeats its body while its condition holds (StableHLO while)."),
@@ -239,11 +286,8 @@ constexpr OpDef kControlOps[] = {
     region_op("stablehlo.if", infer_if, Regions::kBranches, flow_branches, nullptr, {},
               "The results of the first region if true, else of the second (StableHLO if)."),
     call(),
-    propagation_only_op("stablehlo.map", infer_map, rule_like_first_result, {},
-                        "A region applied to each element (StableHLO map)."),
-    propagation_only_op("stablehlo.composite", infer_composite, no_rule, "$name operands attr-dict `:` functional-type",
-                        "A named op with a function that says what it does (StableHLO composite).",
-                        {.side_effect = true}),
+    map(),
+    composite(),
     propagation_only_op("chlo.scan", infer_scan, no_rule, {}, "A loop over one dim (CHLO scan)."),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
@@ -261,6 +305,8 @@ static_assert(all_complete(kControlOps));
 }  // namespace
 
 std::span<const OpDef> control_ops() { return kControlOps; }
+
+bool is_composite(const OpDef& def) { return def.decompose == decompose_composite; }
 
 bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/create/chlo_constant.h"
 
+#include <optional>
+#include <variant>
+
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -24,11 +28,35 @@ void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, {data.dtype(), data.shape()}));
 }
 
+void decompose_constant(DecomposeContext& context) {
+  context.set_result(0, build_constant(context.builder(), context.op().attrs().get<DenseAttr>("value").data));
+}
+
+std::optional<Scalar> number(const Attribute& value, DType dtype) {
+  if (const auto* real = std::get_if<FloatAttr>(&value.base())) return Scalar::of_float(dtype, real->value);
+  if (const auto* truth = std::get_if<bool>(&value.base())) return Scalar::of_int(dtype, *truth ? 1 : 0);
+  const auto* integer = std::get_if<IntAttr>(&value.base());
+  if (integer == nullptr) return std::nullopt;
+  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(integer->value));
+  return Scalar::of_int(dtype, integer->value);
+}
+
+void decompose_constant_like(DecomposeContext& context) {
+  const TensorType& result = context.op().result_type();
+  const std::optional<Scalar> value = number(*context.op().attrs().find("value"), result.dtype);
+  if (value) context.set_result(0, build_splat(context.builder(), result.shape, *value));
+}
+
+constexpr std::string_view kReason = "it depends on no element of an operand";
+
 constexpr OpDef kChloConstantOps[] = {
-    propagation_only_op("chlo.constant", infer_constant, no_rule, "attr-dict $value",
-                        "A tensor of given elements (CHLO constant).", {.constant_like = true}),
-    propagation_only_op("chlo.constant_like", infer_constant_like, rule_like_first_result, {},
-                        "A constant of the operand's shape (CHLO constant_like).", {.elementwise = true}),
+    without_gradient(composed_op("chlo.constant", infer_constant, no_rule, decompose_constant, "attr-dict $value",
+                                 "A tensor of given elements (CHLO constant).", {.constant_like = true}),
+                     kReason),
+    without_gradient(
+        composed_op("chlo.constant_like", infer_constant_like, rule_like_first_result, decompose_constant_like, {},
+                    "A constant of the operand's shape (CHLO constant_like).", {.elementwise = true}),
+        kReason),
 };
 static_assert(all_complete(kChloConstantOps));
 

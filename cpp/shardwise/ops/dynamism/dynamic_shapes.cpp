@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/dynamism/dynamic_shapes.h"
 
+#include <algorithm>
+#include <tuple>
+
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -29,6 +37,16 @@ void infer_dynamic_reshape(const InferContext& op, std::vector<TypeId>& results)
   }
 }
 
+void infer_dynamic_broadcast(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<IntArray>("broadcast_dimensions");
+  infer_shape_operand<2>(op, results);
+}
+
+void infer_dynamic_gather(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<StructAttr>("dimension_numbers");
+  infer_shape_operand<3>(op, results);
+}
+
 void infer_dynamic_conv(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(3);
   op.attr<StructAttr>("dimension_numbers");
@@ -44,31 +62,144 @@ void infer_dynamic_iota(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
+// ---- static ops ----------------------------------------------------------------------------------------------------
+//
+// The result type has the shape that a shape operand gives; only amounts and bounds must be known.
+
+std::optional<Dims> constant_list(const Module& module, ValueId value) {
+  const OpId id = module.value(value).op;
+  const auto* dense = id ? module.attrs(id).find<DenseAttr>("value") : nullptr;
+  if (dense == nullptr || !module.op(id).def->traits.constant_like || !is_integer(dense->data.dtype())) {
+    return std::nullopt;
+  }
+  Dims list;
+  for (int64_t i = 0; i < dense->data.size(); ++i) {
+    const Scalar amount = dense->data.scalar_at(i);
+    list.push_back(is_unsigned_integer(amount.dtype) ? static_cast<int64_t>(amount.natural) : amount.integer);
+  }
+  return list;
+}
+
+std::optional<std::vector<Dims>> constant_lists(const OpView& op, size_t first) {
+  std::vector<Dims> lists;
+  for (size_t i = first; i < op.operand_count(); ++i) {
+    std::optional<Dims> list = constant_list(op.module(), op.operand(i));
+    if (!list) return std::nullopt;
+    lists.push_back(std::move(*list));
+  }
+  return lists;
+}
+
+void verify_amounts(const OpView& op) {
+  if (constant_lists(op, 2)) return;
+  fail<UnsupportedError>(op.name(), "the amounts must be constants to run it", "values that the program computes",
+                         "use constants");
+}
+
+void verify_bounds(const OpView& op) {
+  if (constant_lists(op, 1)) return;
+  fail<UnsupportedError>(op.name(), "the bounds must be constants to run it", "values that the program computes",
+                         "use stablehlo.dynamic_slice, or constants");
+}
+
+void set_checked(DecomposeContext& context, ValueId result) {
+  const TensorType& type = context.builder().module().type(result);
+  const OpView op = context.op();
+  if (type != op.result_type()) {
+    fail<ShapeError>(op.name(), str("the result must have type ", type.text(), " for these constants"),
+                     op.result_type().text(), "correct the declared type");
+  }
+  context.set_result(0, result);
+}
+
+void decompose_get_dimension_size(DecomposeContext& context) {
+  const OpView op = context.op();
+  const auto dim = static_cast<size_t>(op.attrs().get_int("dimension"));
+  context.set_result(0, build_scalar(context.builder(), Scalar::of_int(DType::kI32, op.operand_type(0).shape[dim])));
+}
+
+void decompose_broadcast(DecomposeContext& context) {
+  const OpView op = context.op();
+  const auto& dims = op.attrs().get<IntArray>("broadcast_dimensions");
+  context.set_result(0, build_broadcast(context.builder(), context.operand(0), op.result_type().shape, dims));
+}
+
+void decompose_iota(DecomposeContext& context) {
+  const OpView op = context.op();
+  const TensorType& type = op.result_type();
+  context.set_result(0, build_iota(context.builder(), type.dtype, type.shape, op.attrs().get_int("iota_dimension")));
+}
+
+void decompose_reshape(DecomposeContext& context) {
+  context.set_result(0, build_reshape(context.builder(), context.operand(0), context.op().result_type().shape));
+}
+
+void decompose_pad(DecomposeContext& context) {
+  const auto amounts = constant_lists(context.op(), 2);
+  if (!amounts) return;
+  const auto& [low, high, interior] = std::tie((*amounts)[0], (*amounts)[1], (*amounts)[2]);
+  set_checked(context, build_pad(context.builder(), context.operand(0), context.operand(1), low, high, interior));
+}
+
+void decompose_slice(DecomposeContext& context) {
+  const auto bounds = constant_lists(context.op(), 1);
+  if (!bounds) return;
+  const auto& [start, limit, strides] = std::tie((*bounds)[0], (*bounds)[1], (*bounds)[2]);
+  set_checked(context, build_slice(context.builder(), context.operand(0), start, limit, strides));
+}
+
+// The result has the sizes of a slice, but for the dims that it does not have.
+void decompose_gather(DecomposeContext& context) {
+  const OpView op = context.op();
+  const IndexingDims dims = gather_dims(op.attrs());
+  Dims sizes = op.operand_type(0).shape;
+  for (int64_t& size : sizes) size = std::min<int64_t>(size, 1);
+  const Dims window = other_dims(op.operand_type(0).ndim(), dims.collapsed, dims.operand_batching);
+  for (size_t i = 0; i < std::min(window.size(), dims.offset.size()); ++i) {
+    const auto from = static_cast<size_t>(dims.offset[i]);
+    if (from < op.result_type().shape.size()) sizes[static_cast<size_t>(window[i])] = op.result_type().shape[from];
+  }
+  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
+  set_checked(context, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes,
+                                    {.indices_are_sorted = sorted != nullptr && *sorted}));
+}
+
+constexpr OpDef of_constants(OpDef def, VerifyFn verify) {
+  def.verify_runnable = verify;
+  return def;
+}
+
 constexpr std::string_view kFunctional = "operands attr-dict `:` functional-type";
+constexpr std::string_view kReason = "it depends on no element of an operand";
 
 constexpr OpDef kDynamicShapeOps[] = {
-    propagation_only_op("stablehlo.get_dimension_size", infer_get_dimension_size, no_rule,
-                        "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
-                        "The size of a dim (StableHLO get_dimension_size)."),
+    without_gradient(
+        composed_op("stablehlo.get_dimension_size", infer_get_dimension_size, no_rule, decompose_get_dimension_size,
+                    "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
+                    "The size of a dim (StableHLO get_dimension_size)."),
+        kReason),
     propagation_only_op("stablehlo.set_dimension_size", infer_set_dimension_size, no_rule,
                         "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                         "The tensor with another size of a dim (StableHLO set_dimension_size)."),
-    propagation_only_op("stablehlo.dynamic_broadcast_in_dim", infer_shape_operand<2>, no_rule,
-                        "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
-                        "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
+    composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_broadcast,
+                "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
+                "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
     propagation_only_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, {},
                         "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
-    propagation_only_op("stablehlo.dynamic_gather", infer_shape_operand<3>, no_rule, {},
-                        "gather whose slice sizes are an operand (StableHLO dynamic_gather)."),
-    propagation_only_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule,
-                        "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
-                        "iota of a shape that is an operand (StableHLO dynamic_iota)."),
-    propagation_only_op("stablehlo.dynamic_pad", infer_shape_operand<5>, no_rule, kFunctional,
-                        "pad by amounts that are operands (StableHLO dynamic_pad)."),
-    propagation_only_op("stablehlo.dynamic_reshape", infer_dynamic_reshape, no_rule, kFunctional,
-                        "reshape to a shape that is an operand (StableHLO dynamic_reshape)."),
-    propagation_only_op("stablehlo.real_dynamic_slice", infer_shape_operand<4>, no_rule, kFunctional,
-                        "slice between bounds that are operands (StableHLO real_dynamic_slice)."),
+    composed_op("stablehlo.dynamic_gather", infer_dynamic_gather, no_rule, decompose_gather, {},
+                "gather whose slice sizes are an operand (StableHLO dynamic_gather)."),
+    without_gradient(composed_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule, decompose_iota,
+                                 "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
+                                 "iota of a shape that is an operand (StableHLO dynamic_iota)."),
+                     kReason),
+    of_constants(composed_op("stablehlo.dynamic_pad", infer_shape_operand<5>, no_rule, decompose_pad, kFunctional,
+                             "pad by amounts that are operands (StableHLO dynamic_pad)."),
+                 verify_amounts),
+    composed_op("stablehlo.dynamic_reshape", infer_dynamic_reshape, no_rule, decompose_reshape, kFunctional,
+                "reshape to a shape that is an operand (StableHLO dynamic_reshape)."),
+    of_constants(composed_op("stablehlo.real_dynamic_slice", infer_shape_operand<4>, no_rule, decompose_slice,
+                             kFunctional, "slice between bounds that are operands (StableHLO real_dynamic_slice)."),
+                 verify_bounds),
 };
 static_assert(all_complete(kDynamicShapeOps));
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -82,34 +84,82 @@ ShardingRule rule_broadcast(const OpView& op) {
 constexpr Traits kElementwise{.elementwise = true};
 constexpr std::string_view kFunctionalFormat = "operands attr-dict `:` functional-type";
 
+constexpr std::string_view kPrefix = "chlo.broadcast_";
+
+// The name without `broadcast_`; what CHLO and StableHLO both have is StableHLO's.
+const OpDef& op_without_broadcast(std::string_view name) {
+  const std::string_view stem = name.substr(kPrefix.size());
+  const OpDef* def = find_op(str("stablehlo.", stem));
+  return def != nullptr ? *def : get_op(str("chlo.", stem));
+}
+
+Attrs attrs_without_broadcast(const Attrs& attrs) {
+  Attrs kept;
+  if (const auto* direction = attrs.find<EnumAttr>("comparison_direction")) {
+    kept.set("comparison_direction", EnumAttr{"stablehlo", "comparison_direction", direction->value});
+  }
+  if (const auto* type = attrs.find<EnumAttr>("compare_type")) {
+    kept.set("compare_type", EnumAttr{"stablehlo", "comparison_type", type->value});
+  }
+  return kept;
+}
+
+void decompose_broadcast(DecomposeContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const TensorType& result = op.result_type();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Dims dims = broadcast_dims(op.attrs(), op.operand_type(i).ndim(), result.ndim());
+    operands.push_back(build_broadcast(builder, context.operand(i), result.shape, dims));
+  }
+  const AttrsId attrs = builder.context().intern(attrs_without_broadcast(op.attrs()));
+  const OpId made = builder.create_op(op_without_broadcast(op.name()), operands, attrs);
+  context.set_result(0, builder.module().result(made));
+}
+
 template <BroadcastKind Kind = BroadcastKind::kSame>
 constexpr OpDef broadcast(std::string_view name, std::string_view doc) {
-  const std::string_view format = kFunctionalFormat;
-  return propagation_only_op(name, infer_broadcast<Kind>, rule_broadcast, format, doc, kElementwise);
+  return composed_op(name, infer_broadcast<Kind>, rule_broadcast, decompose_broadcast, kFunctionalFormat, doc,
+                     kElementwise);
 }
+template <BroadcastKind Kind>
+constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc) {
+  return without_gradient(broadcast<Kind>(name, doc), reason);
+}
+// Of an op without a kernel.
+template <BroadcastKind Kind>
+constexpr OpDef propagated(std::string_view name, std::string_view doc) {
+  return propagation_only_op(name, infer_broadcast<Kind>, rule_broadcast, kFunctionalFormat, doc, kElementwise);
+}
+constexpr std::string_view kTruth = "the result is a truth value";
+constexpr std::string_view kBitwise = "an operation on bits has no derivative";
 
 constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_add", "Sum (CHLO broadcast_add)."),
-    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_and", "Logical or bitwise and (CHLO broadcast_and)."),
+    stepped<BroadcastKind::kIntegers>("chlo.broadcast_and", kBitwise, "Logical or bitwise and (CHLO broadcast_and)."),
     broadcast("chlo.broadcast_atan2", "Angle of the point (y, x) (CHLO broadcast_atan2)."),
-    broadcast<BroadcastKind::kTruth>("chlo.broadcast_compare", "Comparison (CHLO broadcast_compare)."),
-    broadcast<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
+    stepped<BroadcastKind::kTruth>("chlo.broadcast_compare", kTruth, "Comparison (CHLO broadcast_compare)."),
+    propagated<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
     broadcast("chlo.broadcast_divide", "Quotient (CHLO broadcast_divide)."),
     broadcast("chlo.broadcast_maximum", "Larger one (CHLO broadcast_maximum)."),
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
-    broadcast("chlo.broadcast_next_after", "The next float (CHLO broadcast_next_after)."),
-    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_or", "Logical or bitwise or (CHLO broadcast_or)."),
-    broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
+    propagated<BroadcastKind::kSame>("chlo.broadcast_next_after", "The next float (CHLO broadcast_next_after)."),
+    stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
+    propagated<BroadcastKind::kFloats>("chlo.broadcast_polygamma",
+                                       "Derivatives of digamma (CHLO broadcast_polygamma)."),
     broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),
     broadcast("chlo.broadcast_remainder", "Remainder (CHLO broadcast_remainder)."),
     broadcast<BroadcastKind::kSelect>("chlo.broadcast_select", "pred ? on_true : on_false (CHLO broadcast_select)."),
-    broadcast("chlo.broadcast_shift_left", "Shift left (CHLO broadcast_shift_left)."),
-    broadcast("chlo.broadcast_shift_right_arithmetic", "Shift right (CHLO broadcast_shift_right_arithmetic)."),
-    broadcast("chlo.broadcast_shift_right_logical", "Shift right (CHLO broadcast_shift_right_logical)."),
+    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_left", kBitwise, "Shift left (CHLO broadcast_shift_left)."),
+    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_arithmetic", kBitwise,
+                                  "Shift right (CHLO broadcast_shift_right_arithmetic)."),
+    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_logical", kBitwise,
+                                  "Shift right (CHLO broadcast_shift_right_logical)."),
     broadcast("chlo.broadcast_subtract", "Difference (CHLO broadcast_subtract)."),
-    broadcast<BroadcastKind::kIntegers>("chlo.broadcast_xor", "Exclusive or (CHLO broadcast_xor)."),
-    broadcast<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
+    stepped<BroadcastKind::kIntegers>("chlo.broadcast_xor", kBitwise, "Exclusive or (CHLO broadcast_xor)."),
+    propagated<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
 };
 static_assert(all_complete(kChloBroadcastOps));
 

@@ -29,6 +29,11 @@ void infer_part(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, {part, op.operand(0).shape}));
 }
 
+// Of real numbers; complex ones have no kernels.
+void decompose_conj(DecomposeContext& context) {
+  if (!is_complex(context.op().operand_type(0).dtype)) context.set_result(0, context.operand(0));
+}
+
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
 constexpr Traits kElementwise{.elementwise = true};
@@ -46,7 +51,8 @@ constexpr OpDef kComplexOps[] = {
                         "The real parts (StableHLO real).", kElementwise),
     propagation_only_op("stablehlo.imag", infer_part, rule_like_first_result, kPartFormat,
                         "The imaginary parts (StableHLO imag).", kElementwise),
-    unary("chlo.conj", infer_float<1, true>, "Complex conjugate (CHLO conj)."),
+    composed_op("chlo.conj", infer_float<1, true>, rule_like_first_result, decompose_conj, kUnaryFormat,
+                "Complex conjugate (CHLO conj).", kElementwise),
     unary("chlo._asin_acos_kernel", infer_complex_only,
           "What complex arc sine and arc cosine share (CHLO _asin_acos_kernel)."),
 };

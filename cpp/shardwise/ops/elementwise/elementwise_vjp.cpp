@@ -4,42 +4,13 @@
 #include <numbers>
 #include <string>
 
-#include "shardwise/ops/build/compare.h"
-#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
-
-// A value with operators, so that derivatives read as formulas. Numbers become splats of the value's type.
-struct Term {
-  Builder* builder;
-  ValueId id;
-
-  Term op(std::string_view name) const { return {builder, builder->create(name, {id})}; }
-  Term op(std::string_view name, Term other) const { return {builder, builder->create(name, {id, other.id})}; }
-  const TensorType& type() const { return builder->module().type(id); }
-  Term splat(double value) const {
-    return {builder, build_splat(*builder, type().shape, Scalar::of_float(type().dtype, value))};
-  }
-  Term compare(std::string_view direction, Term other) const {
-    return {builder, build_compare(*builder, direction, id, other.id)};
-  }
-  Term select(Term if_true, Term if_false) const {
-    return {builder, builder->create("stablehlo.select", {id, if_true.id, if_false.id})};
-  }
-};
-Term operator+(Term a, Term b) { return a.op("stablehlo.add", b); }
-Term operator-(Term a, Term b) { return a.op("stablehlo.subtract", b); }
-Term operator*(Term a, Term b) { return a.op("stablehlo.multiply", b); }
-Term operator/(Term a, Term b) { return a.op("stablehlo.divide", b); }
-Term operator-(Term a) { return a.op("stablehlo.negate"); }
-Term operator+(Term a, double b) { return a + a.splat(b); }
-Term operator*(Term a, double b) { return a * a.splat(b); }
-Term operator-(double a, Term b) { return b.splat(a) - b; }
-Term operator/(double a, Term b) { return b.splat(a) / b; }
 
 bool is_differentiable(const VjpContext& context, size_t operand) {
   return context.needs(operand) && is_float(context.op().operand_type(operand).dtype);

@@ -1,14 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/indexing/torch_index_select.h"
 
+#include <algorithm>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
 
+// Dim `dim` of the operand becomes the dims of the index behind the first `batch_dims`, which pair with the operand's.
+void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(2);
+  const Dims& operand = op.operand(0).shape;
+  const Dims& index = op.operand(1).shape;
+  const int64_t dim = expect_dim(op, "dim", op.operand(0).ndim());
+  const int64_t batch = op.attr<IntAttr>("batch_dims").value;
+  if (!is_integer(op.operand(1).dtype)) {
+    op.fail_dtype("the index must be integers", op.operand_types_text(), "convert it first");
+  }
+  const bool fits = batch >= 0 && batch <= std::min(dim, op.operand(1).ndim()) &&
+                    std::equal(index.begin(), index.begin() + batch, operand.begin());
+  if (!fits) {
+    op.fail_shape("batch_dims must be at most dim, and count leading dims of equal sizes",
+                  str("batch_dims = ", batch, ", dim = ", dim, " for ", op.operand_types_text()));
+  }
+  Dims shape(operand.begin(), operand.begin() + dim);
+  shape.insert(shape.end(), index.begin() + batch, index.end());
+  shape.insert(shape.end(), operand.begin() + dim + 1, operand.end());
+  results.push_back(result_or_declared(op, {op.operand(0).dtype, shape}));
+}
+
+// Indices out of bounds are clamped, as XLA does.
+void decompose_torch_index_select(DecomposeContext& context) {
+  const OpView op = context.op();
+  const Dims& operand = op.operand_type(0).shape;
+  const int64_t dim = op.attrs().get_int("dim"), batch = op.attrs().get_int("batch_dims");
+  const int64_t index_ndim = op.operand_type(1).ndim(), added = index_ndim - batch - 1;
+  IndexingDims dims;
+  dims.collapsed = dims.index_map = {dim};
+  dims.operand_batching = dims.indices_batching = identity_dims(batch);
+  dims.index_vector_dim = index_ndim;
+  Dims sizes(operand);
+  for (int64_t d = 0; d < op.operand_type(0).ndim(); ++d) {
+    if (d < batch || d == dim) {
+      sizes[static_cast<size_t>(d)] = std::min<int64_t>(operand[static_cast<size_t>(d)], 1);
+    } else {
+      dims.offset.push_back(d < dim ? d : d + added);
+    }
+  }
+  context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes));
+}
+
 constexpr OpDef kTorchIndexSelectOps[] = {
-    propagation_only_op("stablehlo.torch_index_select", infer_shape_operand<2>, no_rule, {},
-                        "Rows at the places of an index (StableHLO torch_index_select)."),
+    composed_op("stablehlo.torch_index_select", infer_torch_index_select, no_rule, decompose_torch_index_select, {},
+                "Rows at the places of an index (StableHLO torch_index_select)."),
 };
 static_assert(all_complete(kTorchIndexSelectOps));
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -32,10 +33,17 @@ ShardingRule rule_broadcast(const OpView& op) {
   return rule.build();
 }
 
+void decompose_broadcast(DecomposeContext& context) {
+  const OpView op = context.op();
+  const int64_t ndim = op.operand_type(0).ndim();
+  const Dims dims = identity_dims(ndim, op.result_type().ndim() - ndim);
+  context.set_result(0, build_broadcast(context.builder(), context.operand(0), op.result_type().shape, dims));
+}
+
 constexpr OpDef kBroadcastOps[] = {
-    propagation_only_op("stablehlo.broadcast", infer_broadcast, rule_broadcast,
-                        "operands `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type",
-                        "Repeats a tensor along new leading dims (StableHLO broadcast)."),
+    composed_op("stablehlo.broadcast", infer_broadcast, rule_broadcast, decompose_broadcast,
+                "operands `,` `sizes` `=` $broadcast_sizes attr-dict `:` functional-type",
+                "Repeats a tensor along new leading dims (StableHLO broadcast)."),
 };
 static_assert(all_complete(kBroadcastOps));
 

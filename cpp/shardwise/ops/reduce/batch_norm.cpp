@@ -4,6 +4,9 @@
 #include <array>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -75,13 +78,97 @@ ShardingRule rule_by_feature(const OpView& op, FactorKind other_dims) {
 ShardingRule rule_inference(const OpView& op) { return rule_by_feature(op, FactorKind::kPassThrough); }
 ShardingRule rule_statistics(const OpView& op) { return rule_by_feature(op, FactorKind::kNeedReplication); }
 
+// ---- decompositions, as the StableHLO specification writes them ----------------------------------------------------
+
+// The operands and results of a batch norm. 16-bit floats are computed in float32 and rounded once.
+class Features {
+ public:
+  explicit Features(DecomposeContext& context)
+      : context_(context),
+        feature_(context.op().attrs().get_int("feature_index")),
+        shape_(context.op().operand_type(0).shape),
+        dtype_(context.op().operand_type(0).dtype),
+        wide_(dtype_ == DType::kF64 ? DType::kF64 : DType::kF32),
+        count_(static_cast<double>(element_count(picked(others())))) {}
+
+  Term operand(size_t i) const {
+    return {&context_.builder(), build_convert(context_.builder(), context_.operand(i), wide_)};
+  }
+  void set(size_t i, Term value) const { context_.set_result(i, build_convert(context_.builder(), value.id, dtype_)); }
+
+  double count() const { return count_; }  // of elements per feature
+  Term sum(Term data) const {
+    return {data.builder, build_reduce(*data.builder, data.id, {}, Reducer::kSum, others())};
+  }
+  Term mean(Term data) const {
+    const Term total = sum(data);
+    return total / total.splat(count_);
+  }
+  Term spread(Term per_feature) const {
+    return {per_feature.builder, build_broadcast(*per_feature.builder, per_feature.id, shape_, Dims{feature_})};
+  }
+  Term plus_epsilon(Term variance) const { return variance + context_.op().attrs().get<FloatAttr>("epsilon").value; }
+  Term deviation(Term variance) const { return plus_epsilon(variance).op("stablehlo.sqrt"); }
+
+ private:
+  Dims others() const { return other_dims(static_cast<int64_t>(shape_.size()), DimSpan(&feature_, 1)); }
+  Dims picked(const Dims& dims) const {
+    Dims sizes;
+    for (const int64_t dim : dims) sizes.push_back(shape_[static_cast<size_t>(dim)]);
+    return sizes;
+  }
+
+  DecomposeContext& context_;
+  int64_t feature_;
+  Dims shape_;
+  DType dtype_, wide_;
+  double count_;
+};
+
+Term normalised(const Features& features, Term x, Term scale, Term offset, Term mean, Term variance) {
+  const Term normal = (x - features.spread(mean)) / features.spread(features.deviation(variance));
+  return features.spread(scale) * normal + features.spread(offset);
+}
+
+void decompose_inference(DecomposeContext& context) {
+  const Features features(context);
+  features.set(0, normalised(features, features.operand(0), features.operand(1), features.operand(2),
+                             features.operand(3), features.operand(4)));
+}
+
+void decompose_training(DecomposeContext& context) {
+  const Features features(context);
+  const Term x = features.operand(0);
+  const Term mean = features.mean(x);
+  const Term centered = x - features.spread(mean);
+  const Term variance = features.mean(centered * centered);
+  features.set(0, normalised(features, x, features.operand(1), features.operand(2), mean, variance));
+  features.set(1, mean);
+  features.set(2, variance);
+}
+
+void decompose_grad(DecomposeContext& context) {
+  const Features features(context);
+  const Term scale = features.operand(1), variance = features.operand(3), gradient = features.operand(4);
+  const Term centered = features.operand(0) - features.spread(features.operand(2));
+  const Term deviation = features.deviation(variance);
+  const Term offset_gradient = features.sum(gradient);
+  const Term along = features.spread(features.sum(gradient * centered)) * centered;
+  const Term rest = gradient * features.count() - features.spread(offset_gradient) -
+                    along / features.spread(features.plus_epsilon(variance));
+  const Term slope = scale / deviation;
+  features.set(0, features.spread(slope / slope.splat(features.count())) * rest);
+  features.set(1, features.sum(gradient * (centered / features.spread(deviation))));
+  features.set(2, offset_gradient);
+}
+
 constexpr OpDef kBatchNormOps[] = {
-    propagation_only_op("stablehlo.batch_norm_inference", infer_inference, rule_inference, {},
-                        "Normalises by given means and variances (StableHLO batch_norm_inference)."),
-    propagation_only_op("stablehlo.batch_norm_training", infer_training, rule_statistics, {},
-                        "Normalises by the batch's own means and variances (StableHLO batch_norm_training)."),
-    propagation_only_op("stablehlo.batch_norm_grad", infer_grad, rule_statistics, {},
-                        "The gradients of batch_norm_training (StableHLO batch_norm_grad)."),
+    composed_op("stablehlo.batch_norm_inference", infer_inference, rule_inference, decompose_inference, {},
+                "Normalises by given means and variances (StableHLO batch_norm_inference)."),
+    composed_op("stablehlo.batch_norm_training", infer_training, rule_statistics, decompose_training, {},
+                "Normalises by the batch's own means and variances (StableHLO batch_norm_training)."),
+    composed_op("stablehlo.batch_norm_grad", infer_grad, rule_statistics, decompose_grad, {},
+                "The gradients of batch_norm_training (StableHLO batch_norm_grad)."),
 };
 static_assert(all_complete(kBatchNormOps));
 

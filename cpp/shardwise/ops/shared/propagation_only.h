@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that are parsed and propagated, but have no kernel yet.
+// Ops without a kernel: those that are parsed and propagated only, and those that other ops make up.
 //
 //   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
 //                                                   "Lower or upper factor of … (StableHLO cholesky).");
+//   constexpr OpDef kDot = composed_op("stablehlo.dot", infer_dot, rule_dot, decompose_dot, "operands …",
+//                                      "The product of vectors and matrices (StableHLO dot).");
 #pragma once
 
 #include <string_view>
@@ -25,6 +27,23 @@ constexpr OpDef propagation_only_op(std::string_view name, InferFn infer, RuleFn
                .format = format,
                .doc = doc,
                .traits = traits};
+}
+
+constexpr OpDef composed_op(std::string_view name, InferFn infer, RuleFn rule, DecomposeFn decompose,
+                            std::string_view format, std::string_view doc, Traits traits = {}) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule,
+               .decompose = decompose,
+               .format = format,
+               .doc = doc,
+               .traits = traits};
+}
+
+constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
+  def.vjp = not_differentiable;
+  def.no_vjp_reason = reason;
+  return def;
 }
 
 // An op that runs regions or a function: propagated along its edges; it has no kernel.

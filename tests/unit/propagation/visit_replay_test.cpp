@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/explanation/visit_replay.h"
+#include "shardwise/propagation/visit_replay.h"
+
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -27,28 +29,26 @@ struct Replayed {
   PassContext context;
   Module module;
   OpId op;
-  AxisHistory history;
-  VisitReplay replay;
+  VisitReplay visits;
 
   Replayed(const std::string& text, Strategy strategy)
       : context{.options = {.strategy = strategy}},
         module(propagate(parse_program(text), context)),
         op(module.region(module.main().body).ops.front()),
-        history(module, context.provenance),
-        replay(module, history) {}
+        visits(module, context.provenance) {}
 
   // Axis "a" of tensor `other` along factor `factor`, which tensor `tensor` does not have.
   AxisObserver ask(size_t tensor, size_t other, FactorId factor, size_t time, int round, bool only_two) {
-    const AxisRef axis{.axis = 0, .pre = 1, .size = 2};
-    return replay.observe({.op = op, .tensor = tensor, .other = other, .factor = factor, .axis = axis}, time, round,
-                          only_two);
+    AxisObserver observer{.tensor = tensor, .factor = factor, .axis = {.axis = 0, .pre = 1, .size = 2}};
+    visits.replay({op}, time, round, observer, only_two ? std::optional(other) : std::nullopt);
+    return observer;
   }
 };
 
 TEST(VisitReplay, TellsWhatTheTensorItselfRefuses) {
   const auto verdict = [](const std::string& x, const std::string& y) {
     Replayed replayed(program(x, y, kAdd), Strategy::kAggressive);
-    return replayed.ask(1, 0, 0, replayed.history.now(), kLastRound, true).verdict;
+    return replayed.ask(1, 0, 0, replayed.visits.now(), kLastRound, true).verdict;
   };
   EXPECT_EQ(verdict(R"([{"a"}, {?}])", "[{}, {?}]"), Verdict::kClosedDim);
   EXPECT_EQ(verdict(R"([{"a"}, {?}])", R"([{?}, {?}], replicated={"a"})"), Verdict::kReplicated);
@@ -60,7 +60,7 @@ TEST(VisitReplay, TellsWhatTheTensorItselfRefuses) {
 TEST(VisitReplay, TellsWhatFurtherTensorsRefuse) {
   const auto answer = [](const std::string& x, const std::string& y, Strategy strategy) {
     Replayed replayed(program(x, y, kAdd), strategy);
-    return replayed.ask(2, 0, 0, replayed.history.now(), kLastRound, false);
+    return replayed.ask(2, 0, 0, replayed.visits.now(), kLastRound, false);
   };
   const std::string a = R"([{"a"}, {?}])";
   EXPECT_EQ(answer(a, R"([{"b"}, {?}])", Strategy::kAggressive).verdict, Verdict::kDisagreement);
@@ -72,29 +72,40 @@ TEST(VisitReplay, TellsWhatFurtherTensorsRefuse) {
 
 TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
   Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"a"}])", kDot), Strategy::kAggressive);
-  const size_t won = replayed.history.arrival({replayed.module.result(replayed.op)}, 0,
-                                              {.axis = 0, .pre = 1, .size = 2}, replayed.history.now());
-  const PropagationStep& step = replayed.history.steps()[won];
-  const FactorId i = replayed.history.rule(replayed.op).dim(0, 0)[0],
-                 j = replayed.history.rule(replayed.op).dim(1, 1)[0];
-  const AxisObserver early = replayed.ask(2, 1, j, replayed.history.visit_begin(won), 0, false);
+  const size_t won = replayed.visits.steps_of({replayed.module.result(replayed.op)}).front();
+  const PropagationStep& step = replayed.visits.steps()[won];
+  EXPECT_TRUE(step.first);
+  const ShardingRule& rule = replayed.visits.rule({replayed.op});
+  const FactorId i = rule.dim(0, 0)[0], j = rule.dim(1, 1)[0];
+  const AxisObserver early = replayed.ask(2, 1, j, won, 0, false);
   EXPECT_EQ(early.verdict, Verdict::kLaterRound);
-  const AxisObserver seen = replayed.ask(2, 1, j, replayed.history.visit_begin(won), step.round, false);
+  const AxisObserver seen = replayed.ask(2, 1, j, won, step.round, false);
   EXPECT_EQ(seen.verdict, Verdict::kOtherFactor);
   EXPECT_EQ(seen.blocker.factor, i);
   EXPECT_EQ(seen.source.tensor, 1u);
   EXPECT_EQ(seen.blocking_source.tensor, 0u);
   EXPECT_EQ(seen.blocking_source.size, seen.source.size);
-  EXPECT_NO_THROW(replayed.replay.verify());
+  EXPECT_NO_THROW(replayed.visits.verify());
 }
 
 TEST(VisitReplay, VerifiesThatVisitsEndAsRecorded) {
   Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kDot), Strategy::kAggressive);
-  EXPECT_NO_THROW(replayed.replay.verify());
+  EXPECT_NO_THROW(replayed.visits.verify());
   for (PropagationStep& step : replayed.context.provenance.steps) {
     if (step.op && step.after) step.after = replayed.module.value(ValueId{1}).sharding;
   }
-  EXPECT_THROW(replayed.replay.verify(), InternalError);
+  EXPECT_THROW(replayed.visits.verify(), InternalError);
+}
+
+TEST(VisitReplay, HasTheShardingsOfAnyTime) {
+  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kDot), Strategy::kAggressive);
+  const TensorRef result{replayed.module.result(replayed.op)};
+  const std::span<const size_t> steps = replayed.visits.steps_of(result);
+  ASSERT_FALSE(steps.empty());
+  EXPECT_FALSE(replayed.visits.initial(result));
+  EXPECT_FALSE(replayed.visits.at(result, steps.front()));
+  EXPECT_EQ(replayed.visits.at(result, steps.front() + 1), replayed.visits.steps()[steps.front()].after);
+  EXPECT_EQ(replayed.visits.at(result, replayed.visits.now()), replayed.visits.steps()[steps.back()].after);
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/compiler/value_queries.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <string_view>
+
+#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
+#include "shardwise/propagation/sharding_groups.h"
+#include "shardwise/transforms/inline_calls.h"
+
+namespace shardwise {
+namespace {
+
+LocId call_of(const Module& module, LocId loc) {
+  const bool named = loc && module.context().location(loc).kind == Location::Kind::kName;
+  return named ? module.context().location(loc).child : loc;
+}
+
+// The values of main that an op of the same call uses. np.var records eleven ops, and `v = np.var(x)` assigns only the
+// last one's result.
+std::vector<bool> inner_values(const Module& module, const Provenance& provenance) {
+  std::vector<bool> inner(module.value_count());
+  walk(module, module.main().body, [&](OpId op) {
+    if (module.op(op).result_count == 1 && is_made_constraint(module, provenance, module.result(op))) return;
+    const LocId call = call_of(module, module.op(op).loc);
+    for (const ValueId operand : module.operands(op)) {
+      const bool same_call = call && module.value(operand).op && call_of(module, loc_of(module, operand)) == call;
+      if (same_call) inner[operand.index] = true;
+    }
+  });
+  return inner;
+}
+
+// The body of a reduction is recorded by the call that is assigned to the variable; a manual region's by other calls.
+bool has_own_call(const Module& module, OpId op) {
+  const OpId around = module.region(module.op(op).parent).op;
+  return !around || call_of(module, module.op(op).loc) != call_of(module, module.op(around).loc);
+}
+
+bool matches_name(const std::vector<std::string>& names, const std::string& query) {
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return name == query || name.starts_with(query + "#"); });
+}
+
+// Whether the last parts of `path`, between separators, are `query`: "train.py" of "/home/train.py".
+bool ends_with_part(std::string_view path, std::string_view query, char separator) {
+  return path.ends_with(query) && (path.size() == query.size() || path[path.size() - query.size() - 1] == separator);
+}
+
+}  // namespace
+
+ValueNames::ValueNames(const Module& module, const Provenance& provenance) : module_(module) {
+  std::vector<ValueId> values = values_of_main(module);
+  main_count_ = values.size();
+  for (const Function& function : module.functions) {
+    if (function.body != module.main().body) append_values(module, function.body, values);
+  }
+  const std::vector<bool> inner = inner_values(module, provenance);
+  std::set<std::pair<OpId, LocId>> named;
+  for (const ValueId id : values) {
+    const Value& value = module.value(id);
+    Entry& entry = entries_.emplace_back(Entry{.value = id});
+    if (value.op) entry.op = name_with_calls(module, provenance.called, value.op);
+    add_names(entry, inner[id.index]);
+    // A text may name an argument of several regions of an op at once, as with stablehlo.while.
+    const OpId owner = value.op ? OpId{} : module.region(value.region).op;
+    const bool is_named_before = owner && !entry.function.empty() && !named.emplace(owner, value.loc).second;
+    entry.is_repeated = is_named_before || is_made_constraint(module, provenance, id);
+  }
+}
+
+// Those in the text, the one given to it, the variable assigned.
+void ValueNames::add_names(Entry& entry, bool is_inner) {
+  const Context& context = module_.context();
+  const Value& value = module_.value(entry.value);
+  LocId loc = loc_of(module_, entry.value);
+  std::string given = context.name_of(loc);
+  if (const std::optional<TextNames> text = text_names(given)) {
+    entry.function = text->function;
+    const std::string name = name_in_text(text->names, value.op ? value.index : 0);
+    entry.names = {name, in_full(entry.function, name)};
+    if (entry.function != main_symbol(module_)) std::swap(entry.names[0], entry.names[1]);
+    loc = context.location(loc).child;
+    given = context.name_of(loc);
+  }
+  if (!given.empty()) entry.names.push_back(std::move(given));
+  if (!value.op || is_inner || !has_own_call(module_, value.op)) return;
+  if (std::string variable = context.resolve(loc).variable; !variable.empty()) {
+    entry.names.push_back(std::move(variable));
+  }
+}
+
+std::vector<NamedValue> ValueNames::find(const std::string& query) const {
+  static const std::regex kLine(R"((.+)(?::|, line )(\d{1,9}))"), kNumbered(R"((.+)\[(\d{1,9})\])");
+  std::vector<NamedValue> found;
+  const auto add = [&](const Entry& entry) {
+    found.push_back({entry.value, entry.names.empty() ? std::string() : entry.names.front()});
+  };
+  for (const Entry& entry : entries_) {
+    if (!entry.is_repeated && matches_name(entry.names, query)) add(entry);
+  }
+  std::smatch parts;
+  if (found.empty() && std::regex_match(query, parts, kLine)) {
+    for (const Entry& entry : entries_) {
+      const ResolvedSource source = module_.context().resolve(loc_of(module_, entry.value));
+      const bool is_at = source.line == std::stoi(parts[2]) && ends_with_part(source.file, parts[1].str(), '/');
+      if (!entry.is_repeated && is_at) add(entry);
+    }
+  }
+  if (!found.empty()) return found;
+  const bool numbered = std::regex_match(query, parts, kNumbered);
+  const std::string op_name = numbered ? parts[1].str() : query;
+  int64_t number = -1;  // of the op among those of this name
+  OpId last;
+  for (const Entry& entry : entries_) {
+    if (entry.op.empty() || !ends_with_part(entry.op, op_name, '.')) continue;
+    if (const OpId op = module_.value(entry.value).op; std::exchange(last, op) != op) ++number;
+    if (!numbered || number == std::stoi(parts[2])) add(entry);
+  }
+  return found;
+}
+
+std::vector<std::string> ValueNames::meanings(const std::string& query) const {
+  std::vector<std::string> found;
+  if (!query.starts_with("%")) return found;
+  for (const Entry& entry : entries_) {
+    if (entry.function.empty() || !matches_name(entry.names, query)) continue;
+    std::string meaning = in_full(entry.function, query);
+    if (std::ranges::find(found, meaning) == found.end()) found.push_back(std::move(meaning));
+  }
+  return found.size() == 1 ? std::vector<std::string>() : found;
+}
+
+std::vector<std::string> ValueNames::all() const {
+  std::set<std::string> names, ops;
+  for (const Entry& entry : entries_) names.insert(entry.names.begin(), entry.names.end());
+  for (size_t i = 0; i < main_count_; ++i) {
+    if (!entries_[i].op.empty()) ops.insert(entries_[i].op);
+  }
+  std::vector<std::string> all(names.begin(), names.end());
+  all.insert(all.end(), ops.begin(), ops.end());
+  return all;
+}
+
+}  // namespace shardwise

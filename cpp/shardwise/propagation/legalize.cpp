@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/propagation/legalize.h"
+
+#include <vector>
+
+#include "shardwise/propagation/close_shardings.h"
+#include "shardwise/propagation/propagate.h"
+#include "shardwise/transforms/decompose.h"
+
+namespace shardwise {
+
+Module legalize(Module module, PassContext& context) {
+  const auto first_made = static_cast<uint32_t>(module.value_count());
+  const int64_t replaced = decompose_ops(module, has_no_kernel);
+  context.counters.add("legalize.replaced", replaced);
+  if (replaced == 0) return module;
+  std::vector<ShardingId> known;
+  for (uint32_t v = 0; v < module.value_count(); ++v) known.push_back(module.value(ValueId{v}).sharding);
+  const std::vector<ShardingId> results = module.main().result_shardings;
+  PassContext own{.options = context.options};  // why() explains the propagation before
+  propagate_shardings(module, own, context.options.strategy, Priorities::kOps);
+  close_shardings(module);
+  for (uint32_t v = 0; v < known.size(); ++v) {
+    if (v < first_made || known[v]) module.value(ValueId{v}).sharding = known[v];
+  }
+  module.main().result_shardings = results;
+  return module;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops as the ops that they consist of (OpDef::decompose):
+//
+//   %1 = stablehlo.dot %x, %w        ->   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+//   %2 = chlo.broadcast_add %1, %b        %2 = broadcast_in_dim %b, dims = [1];  %3 = add %1, %2
+//
+// Made ops have the location and the origin of the op. A value that takes the place of a result has its sharding and
+// its origin; the others have none.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+// Appends the ops to the builder's region. Returns the values of the op's results; nothing where the op cannot be
+// decomposed (DecomposeContext).
+std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op);
+
+// The UnsupportedError of an op that cannot be decomposed; `what` was to be done with it: "differentiated".
+[[noreturn]] void refuse_to_decompose(const OpView& op, std::string_view what);
+
+// Replaces all ops that `is_chosen` holds for, in all functions and regions; also those that are made. Returns how many.
+using OpFilter = bool (*)(const OpDef& def);
+int64_t decompose_ops(Module& module, OpFilter is_chosen);
+
+// What legalize does to the graph, without shardings: afterwards each op that can run has a kernel.
+bool has_no_kernel(const OpDef& def);
+
+}  // namespace shardwise

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that other ops make up give XLA's numbers: XLA runs the same text, with decompositions of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.op.composed_cases import COMPOSED
+from tests.support.partitioned import ONE_DEVICE, record, run
+from tests.support.paths import ROOT
+
+DTYPES = ("float32", "float64", "int32")
+ROWS = [
+    (case, dtype, application)
+    for case in COMPOSED
+    for dtype in DTYPES
+    if dtype in case.dtypes
+    for application in case.applications(5, dtype)
+]
+# XLA knows only the form that it makes of them itself.
+REFUSED_BY_XLA = {"chlo.constant", "chlo.constant_like"}
+
+
+@pytest.fixture(scope="module")
+def xla(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, str]]:
+    folder: Path = tmp_path_factory.mktemp("composed")
+    operands = {}
+    for i, (case, dtype, application) in enumerate(ROWS):
+        for k, array in enumerate(case.operands(application, dtype)):
+            operands[f"{i}_{k}"] = array
+    np.savez(folder / "operands.npz", **operands)
+    (folder / "programs.json").write_text(json.dumps([record(c, a, d).text() for c, d, a in ROWS]))
+    worker = "tests.conformance.jax.composed_worker"
+    subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, capture_output=True, cwd=ROOT)
+    return dict(np.load(folder / "results.npz")), json.loads((folder / "refused.json").read_text())
+
+
+def test_xla_compiles_the_texts(xla: Any) -> None:
+    refused = {ROWS[int(i)][0].name: message for i, message in xla[1].items()}
+    assert set(refused) == REFUSED_BY_XLA, refused
+
+
+@pytest.mark.parametrize("case", COMPOSED, ids=[case.id for case in COMPOSED])
+def test_numbers_are_those_of_xla(xla: Any, case: Any) -> None:
+    for i, (row, dtype, application) in enumerate(ROWS):
+        if row is not case or str(i) not in xla[0]:
+            continue
+        operands = case.operands(application, dtype)
+        got, want = run(record(case, application, dtype), ONE_DEVICE, operands)[0], xla[0][str(i)]
+        where = f"{case.id} {dtype} {application.label}"
+        assert got.dtype == want.dtype, where
+        eps = np.finfo(dtype).eps if dtype != "int32" else 0
+        scale = np.abs(want[np.isfinite(want)]).max(initial=1) if want.dtype.kind == "f" else 0
+        np.testing.assert_allclose(got, want, rtol=8 * eps, atol=64 * eps * scale, err_msg=where)

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows for ops that other ops make up: contractions, batch norms, dynamic shapes, CHLO ops that broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from shardwise import _core
+from tests.op import references as ref
+from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, Application, OpCase
+from tests.op.indexing_cases import indices
+from tests.op.indexing_references import Numbers, gather
+from tests.op.inputs import Shape, dtype_of, extreme, plain, within
+from tests.op.references import Array, Reference, is_float, wide
+
+EnumValue = _core.ir.EnumValue
+Struct = _core.ir.Struct
+
+# ---- contractions ---------------------------------------------------------------------------------------------------
+
+
+def _dot(n: int, dtype: str) -> list[Application]:
+    shapes: list[tuple[Shape, Shape]] = [
+        ((n, 4), (4, 5)),
+        ((3, n), (n, 5)),
+        ((n,), (n, 3)),
+        ((3, n), (n,)),
+        ((n,), (n,)),
+    ]
+    return [
+        Application(pair, partial(ref.dot_general, contracting=((len(pair[0]) - 1,), (0,))), label=str(pair))
+        for pair in shapes
+    ]
+
+
+def _einsum(equation: str) -> Reference:
+    def computed(*operands: Array) -> Array:
+        dtype = operands[0].dtype
+        if dtype == np.bool_:
+            return np.einsum(equation, *(x.astype(np.int64) for x in operands)) > 0
+        if is_float(dtype):
+            return np.einsum(equation, *map(wide, operands))
+        return np.einsum(equation, *operands)
+
+    return computed
+
+
+def _einsum_rows(rows: Sequence[tuple[tuple[Shape, ...], str]]) -> list[Application]:
+    return [Application(shapes, _einsum(text), {"einsum_config": text}, label=text) for shapes, text in rows]
+
+
+def _binary_einsum(n: int, dtype: str) -> list[Application]:
+    return _einsum_rows(
+        [
+            (((n, 4), (4, 5)), "ij,jk->ik"),
+            (((2, n, 3), (3, n, 4)), "bij,jik->kbi"),
+            (((n, 3), (4, 2)), "ij,kl->il"),
+            (((n, n, 2), (n, 3)), "iij,ik->kj"),
+            (((n,), (n,)), "i,i->"),
+            (((n,), (3,)), "i,j->ji"),
+        ]
+    )
+
+
+def _unary_einsum(n: int, dtype: str) -> list[Application]:
+    return _einsum_rows(
+        [
+            (((n, 3),), "ij->ji"),
+            (((n, 3, 2),), "ijk->kj"),
+            (((n, n),), "ii->i"),
+            (((2, n, n),), "bii->b"),
+            (((n, 2, n, n),), "iaii->ai"),
+        ]
+    )
+
+
+# ---- movement -------------------------------------------------------------------------------------------------------
+
+
+def _broadcast(n: int, dtype: str) -> list[Application]:
+    rows: list[tuple[Shape, Shape]] = [((n,), (3,)), ((3,), (n, 2)), ((), (n,)), ((2, n), ())]
+    return [
+        Application(
+            (shape,),
+            lambda x, sizes=sizes: np.broadcast_to(x, sizes + x.shape),
+            {"broadcast_sizes": sizes},
+            at=lambda part: lambda x: np.broadcast_to(x, (*part[: len(part) - x.ndim], *x.shape)),
+            label=f"{shape}{sizes}",
+        )
+        for shape, sizes in rows
+    ]
+
+
+def _select_application(operand: Shape, index: Shape, dim: int, batch: int, dtype: str) -> Application:
+    added = len(index) - batch - 1
+    others = [d for d in range(len(operand)) if d >= batch and d != dim]
+    numbers = Numbers(
+        tuple(d if d < dim else d + added for d in others),
+        (dim,), tuple(range(batch)), tuple(range(batch)), (dim,), len(index),
+    )  # fmt: skip
+    slices = tuple(min(1, size) if d < batch or d == dim else size for d, size in enumerate(operand))
+    return Application(
+        (operand, index),
+        gather(numbers, slices),
+        {"dim": dim, "batch_dims": batch},
+        dtypes=(None, dtype),
+        fixed={1: indices(index, dtype, operand[dim], "select")},
+        label=f"{operand}{index}{dim}{batch}",
+    )
+
+
+def _torch_index_select(n: int, dtype: str) -> list[Application]:
+    some = 5 if n else 0
+    return [
+        _select_application((n, 3), (some,), 0, 0, "int32"),
+        _select_application((3, n), (2, some), 1, 0, "int64"),
+        _select_application((n, 4, 2), (n, 3), 1, 1, "int32"),
+        _select_application((4, n), (n,), 0, 0, "uint8"),
+    ]
+
+
+def _constants(*values: Sequence[int]) -> dict[int, Array]:
+    return {i: np.asarray(v, np.int64) for i, v in enumerate(values)}
+
+
+def _behind(first: int, *values: Sequence[int]) -> tuple[tuple[Shape, ...], dict[int, Array], tuple[Any, ...]]:
+    """Constant operands behind the first ones: shapes, the constants, dtypes."""
+    fixed = {first + i: x for i, x in _constants(*values).items()}
+    return tuple(x.shape for x in fixed.values()), fixed, (*(None,) * first, *("int64",) * len(values))
+
+
+def _dynamic_broadcast(n: int, dtype: str) -> list[Application]:
+    rows: list[tuple[Shape, Shape, Shape]] = [((n,), (3, n), (1,)), ((n, 1), (n, 4), (0, 1)), ((), (n, 3), ())]
+    found = []
+    for shape, to, dims in rows:
+        shapes, fixed, dtypes = _behind(1, to)
+        found.append(
+            Application(
+                (shape, *shapes),
+                lambda x, _, to=to, dims=dims: ref.broadcast_in_dim(to, dims)(x),
+                {"broadcast_dimensions": dims},
+                result_shape=to, dtypes=dtypes, fixed=fixed, baked=True, label=f"{shape}{to}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _dynamic_reshape(n: int, dtype: str) -> list[Application]:
+    rows: list[tuple[Shape, Shape]] = [((n, 6), (6 * n,)), ((4 * n,), (4, n))]
+    found = []
+    for shape, to in rows:
+        shapes, fixed, dtypes = _behind(1, to)
+        found.append(
+            Application(
+                (shape, *shapes), lambda x, _, to=to: x.reshape(to),
+                result_shape=to, dtypes=dtypes, fixed=fixed, baked=True, label=f"{shape}{to}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _dynamic_iota(n: int, dtype: str) -> list[Application]:
+    found = []
+    for shape, dim in [((n, 3), 0), ((2, n), 1)]:
+        shapes, fixed, _ = _behind(0, shape)
+        found.append(
+            Application(
+                shapes, lambda _, shape=shape, dim=dim: ref.iota(shape, dim, dtype_of(dtype)),
+                {"iota_dimension": dim}, result_shape=shape, result_dtype=dtype,
+                dtypes=("int64",), fixed=fixed, baked=True, label=f"{shape}{dim}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _dynamic_pad(n: int, dtype: str) -> list[Application]:
+    rows: list[tuple[Shape, Shape, Shape]] = [
+        ((1, 0), (2, 0), (0, 0)), ((0, 2), (0, 1), (0, 0)), ((0, -1), (0, 0), (2, 0)),
+    ]  # fmt: skip
+    found = []
+    for low, high, interior in rows:
+        shapes, fixed, dtypes = _behind(2, low, high, interior)
+
+        def padded(x: Array, value: Array, *_: Array, of: Any = (low, high, interior)) -> Array:
+            return ref.pad(x, value, *of)
+
+        size = tuple(s + a + b + max(s - 1, 0) * c for s, a, b, c in zip((n, 3), low, high, interior))
+        found.append(
+            Application(
+                ((n, 3), (), *shapes), padded,
+                result_shape=size, dtypes=dtypes, fixed=fixed, baked=True, label=f"{low}{high}{interior}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _real_dynamic_slice(n: int, dtype: str) -> list[Application]:
+    rows: list[tuple[Shape, Shape, Shape]] = [((min(1, n), 0), (n, 5), (1, 1)), ((0, 1), (n, 4), (2, 2))]
+    found = []
+    for start, limit, strides in rows:
+        shapes, fixed, dtypes = _behind(1, start, limit, strides)
+
+        def part(x: Array, *_: Array, of: Any = (start, limit, strides)) -> Array:
+            return ref.slice_by(*of)(x)
+
+        size = tuple(-(-(b - a) // c) for a, b, c in zip(start, limit, strides))
+        found.append(
+            Application(
+                ((n, 5), *shapes), part,
+                result_shape=size, dtypes=dtypes, fixed=fixed, baked=True, label=f"{start}{limit}{strides}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _dynamic_gather(n: int, dtype: str) -> list[Application]:
+    found = []
+    some = 5 if n else 0
+    rows: list[tuple[Shape, Shape, Shape, Numbers]] = [
+        ((n, 3), (some, 1), (min(n, 1), 3), Numbers((1,), (0,), (), (), (0,), 1)),
+        ((5, n), (3, 1), (2, n), Numbers((0, 2), (), (), (), (0,), 1)),
+    ]
+    for operand, index, sizes, numbers in rows:
+        shapes, fixed, _ = _behind(2, sizes)
+        out = tuple(gather(numbers, sizes)(np.zeros(operand), np.zeros(index, np.int64)).shape)
+        found.append(
+            Application(
+                (operand, index, *shapes),
+                lambda x, i, _, sizes=sizes, numbers=numbers: gather(numbers, sizes)(x, i),
+                {"dimension_numbers": Struct("stablehlo.gather", numbers.gather())},
+                result_shape=out, dtypes=(None, "int32", "int64"),
+                fixed={1: indices(index, "int32", operand[0], "dynamic"), **fixed}, baked=True, label=f"{operand}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _get_dimension_size(n: int, dtype: str) -> list[Application]:
+    return [
+        Application(
+            ((n, 3),), lambda x, dim=dim: np.asarray(x.shape[dim], np.int32), {"dimension": dim}, label=str(dim)
+        )
+        for dim in (0, 1)
+    ]
+
+
+# ---- regions --------------------------------------------------------------------------------------------------------
+
+
+def _map(n: int, dtype: str) -> list[Application]:
+    attrs = {"dimensions": (0, 1)}
+    factor = np.asarray(3, dtype_of(dtype))
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        region = int(trace.begin_region())
+        x, y = (trace.region_argument((), dtype) for _ in operands)
+        scaled = trace.emit("stablehlo.multiply", [y, trace.constant(factor)[0]])[0]
+        trace.end_region([trace.emit("stablehlo.add", [x, scaled])[0]])
+        return int(trace.emit_op("stablehlo.map", list(operands), attrs, regions=[region])[0][0])
+
+    def rounded(x: Array, y: Array) -> Array:
+        product = ref.in_float32(np.multiply)(y, factor)
+        return ref.in_float32(np.add)(x, product)
+
+    return [Application(((n, 3), (n, 3)), rounded, attrs, record=record)]
+
+
+# ---- batch norms ----------------------------------------------------------------------------------------------------
+
+EPSILON = 0.0625
+
+
+def _around(feature: int, ndim: int) -> tuple[int, ...]:
+    return tuple(d for d in range(ndim) if d != feature)
+
+
+def _spread(x: Array, feature: int, ndim: int) -> Array:
+    return np.expand_dims(x, _around(feature, ndim))
+
+
+def _moments(x: Array, feature: int) -> tuple[Array, Array]:
+    dims = _around(feature, x.ndim)
+    return np.mean(x, dims), np.var(x, dims)
+
+
+def _normalised(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, feature: int) -> Array:
+    spread = partial(_spread, feature=feature, ndim=x.ndim)
+    return spread(scale) * (x - spread(mean)) / np.sqrt(spread(variance) + EPSILON) + spread(offset)
+
+
+def _inference(*operands: Array, feature: int, result: int) -> Array:
+    x, scale, offset, mean, variance = map(wide, operands)
+    return _normalised(x, scale, offset, mean, variance, feature)
+
+
+def _training(*operands: Array, feature: int, result: int) -> Array:
+    x, scale, offset = map(wide, operands)
+    mean, variance = _moments(x, feature)
+    return (_normalised(x, scale, offset, mean, variance, feature), mean, variance)[result]
+
+
+def _grad(*operands: Array, feature: int, result: int) -> Array:
+    x, scale, mean, variance, g = map(wide, operands)
+    dims, spread = _around(feature, x.ndim), partial(_spread, feature=feature, ndim=x.ndim)
+    centered = x - spread(mean)
+    normal = centered / np.sqrt(spread(variance) + EPSILON)
+    if result:
+        return np.sum(g * normal, dims) if result == 1 else np.sum(g, dims)
+    count = np.prod([x.shape[d] for d in dims])
+    along = centered * spread(np.sum(g * centered, dims)) / (spread(variance) + EPSILON)
+    return spread(scale / np.sqrt(variance + EPSILON)) / count * (count * g - spread(np.sum(g, dims)) - along)
+
+
+def _batch_norm(name: str, reference: Callable[..., Array], results: int) -> Callable[[int, str], list[Application]]:
+    def row(shape: Shape, feature: int, result: int) -> Application:
+        attrs = {"epsilon": np.float32(EPSILON), "feature_index": feature}
+        per_feature = (shape[feature],)
+        operands: tuple[Shape, ...] = (shape, *(per_feature,) * {"inference": 4, "training": 2, "grad": 3}[name])
+        if name == "grad":
+            operands = (*operands, shape)
+
+        def record(trace: Any, values: Sequence[int]) -> int:
+            return int(trace.emit_op(f"stablehlo.batch_norm_{name}", list(values), attrs)[result][0])
+
+        return Application(
+            operands, partial(reference, feature=feature, result=result), attrs,
+            record=record, result=result, label=f"{shape}{feature}[{result}]",
+        )  # fmt: skip
+
+    def applications(n: int, dtype: str) -> list[Application]:
+        shapes: list[tuple[Shape, int]] = [((n, 3), 1), ((4, n), 1), ((2, n, 3), 2), ((n, 5), 0)]
+        return [row(shape, feature, i) for shape, feature in shapes for i in range(results)]
+
+    return applications
+
+
+def _norm_case(name: str, reference: Callable[..., Array], results: int) -> OpCase:
+    return OpCase(
+        f"stablehlo.batch_norm_{name}", FLOATS, _batch_norm(name, reference, results), within(0.5, 3), "magnitude", 64
+    )
+
+
+# ---- CHLO -----------------------------------------------------------------------------------------------------------
+
+
+def _broadcasting(count: int, reference: Reference, attrs: dict[str, Any] | None = None) -> Any:
+    """Equal shapes, sizes of 1, fewer dims with and without broadcast_dimensions."""
+
+    def applications(n: int, dtype: str) -> list[Application]:
+        shapes: list[tuple[tuple[Shape, Shape], Shape | None]] = [
+            (((n, 3), (n, 3)), None),
+            (((n, 3), (3,)), (1,)),
+            (((n,), (n, 2)), (0,)),
+            (((), (n, 3)), None),
+        ]
+        if n > 1:
+            shapes.append((((n, 1), (1, 3)), None))
+        found = []
+        for (a, b), dims in shapes:
+            given = dict(attrs or {})
+            if dims is not None:
+                given["broadcast_dimensions"] = dims
+            at = Alignment(dims)
+            operands = ((n, 3), a, b) if count == 3 else (a, b)
+            if count == 3 and len(np.broadcast_shapes(*(at.shape(s, 2) for s in (a, b)))) != 2:
+                continue
+            if count == 3:
+                operands = (tuple(np.broadcast_shapes(at.shape(a, 2), at.shape(b, 2))), a, b)
+            found.append(
+                Application(
+                    operands, at.aligned(reference), given,
+                    dtypes=("bool",) if count == 3 else (), label=f"{a}{b}{dims}",
+                )
+            )  # fmt: skip
+        return found
+
+    return applications
+
+
+class Alignment:
+    """Where the dims of an operand with fewer dims go: to the given ones, else to the last."""
+
+    def __init__(self, dims: Shape | None) -> None:
+        self.dims = dims
+
+    def shape(self, shape: Shape, ndim: int) -> Shape:
+        if self.dims is None or len(shape) == ndim or len(shape) != len(self.dims):
+            return (1,) * (ndim - len(shape)) + tuple(shape)
+        return tuple(shape[self.dims.index(d)] if d in self.dims else 1 for d in range(ndim))
+
+    def aligned(self, reference: Reference) -> Reference:
+        def computed(*operands: Array) -> Array:
+            ndim = max(x.ndim for x in operands)
+            shaped = [x.reshape(self.shape(x.shape, ndim)) for x in operands]
+            return reference(*np.broadcast_arrays(*shaped))
+
+        return computed
+
+
+def _broadcast_case(
+    name: str, reference: Reference, dtypes: tuple[str, ...], draw: Any = extreme, kind: str = "exact", **options: Any
+) -> OpCase:
+    attrs = options.pop("attrs", None)
+    exact = ref.in_float32(reference) if kind == "exact" else reference
+    return OpCase(
+        f"chlo.broadcast_{name}", dtypes, _broadcasting(options.pop("count", 2), exact, attrs), draw, kind, 2, **options
+    )
+
+
+def _power(x: Array, y: Array) -> Array:
+    return (ref.in_long_double(np.power) if is_float(x.dtype) else ref.integer_power)(x, y)
+
+
+LESS = {"comparison_direction": EnumValue("chlo", "comparison_direction", "LT")}
+LOGIC = (*INTEGERS, "bool")
+SMOOTH_DRAW = {"gradient_draw": within(0.5, 3)}
+
+BROADCASTS = [
+    _broadcast_case("add", np.add, ALL),
+    _broadcast_case("subtract", np.subtract, NUMBERS),
+    _broadcast_case("multiply", np.multiply, ALL),
+    _broadcast_case("divide", ref.divide, NUMBERS, **SMOOTH_DRAW),
+    _broadcast_case("remainder", ref.remainder, NUMBERS, **SMOOTH_DRAW),
+    _broadcast_case("power", _power, NUMBERS, within(0.1, 3), "ulps"),
+    _broadcast_case("atan2", ref.in_long_double(np.arctan2), FLOATS, plain, "ulps"),
+    _broadcast_case("maximum", ref.maximum, ALL),
+    _broadcast_case("minimum", ref.minimum, ALL),
+    _broadcast_case("and", np.bitwise_and, LOGIC),
+    _broadcast_case("or", np.bitwise_or, LOGIC),
+    _broadcast_case("xor", np.bitwise_xor, LOGIC),
+    _broadcast_case("shift_left", ref.shift_left, INTEGERS),
+    _broadcast_case("shift_right_arithmetic", ref.shift_right_arithmetic, INTEGERS),
+    _broadcast_case("shift_right_logical", ref.shift_right_logical, INTEGERS),
+    _broadcast_case("compare", np.less, ALL, attrs=LESS),
+    _broadcast_case("select", np.where, ALL, count=3),
+]
+
+
+def _one(reference: Reference) -> Callable[[int, str], list[Application]]:
+    return lambda n, dtype: [Application(((n, 3),), reference)]
+
+
+def _chlo_constant(n: int, dtype: str) -> list[Application]:
+    value = plain((n, 3), dtype, np.random.default_rng(n))
+    return [Application((), lambda: value, {"value": value}, has_local=False)]
+
+
+def _constant_like(n: int, dtype: str) -> list[Application]:
+    to = dtype_of(dtype)
+    value = np.asarray(2.5 if is_float(to) else 1, to)[()]
+    return [
+        Application(((n, 3),), lambda x: np.full(x.shape, value, to), {"value": value}, result_shape=(n, 3),
+                    result_dtype=dtype)
+    ]  # fmt: skip
+
+
+CHLO = [
+    OpCase("chlo.tan", FLOATS, _one(ref.in_long_double(np.tan)), within(-1.4, 1.4), "ulps", 2),
+    OpCase("chlo.conj", FLOATS, _one(lambda x: x), extreme),
+    OpCase("chlo.is_inf", FLOATS, _one(np.isinf), extreme),
+    OpCase("chlo.is_pos_inf", FLOATS, _one(lambda x: x == np.inf), extreme),
+    OpCase("chlo.is_neg_inf", FLOATS, _one(lambda x: x == -np.inf), extreme),
+    OpCase("chlo.constant", ALL, _chlo_constant, plain),
+    OpCase("chlo.constant_like", ("float32", "float64", "int32", "bool"), _constant_like, plain),
+]
+
+COMPOSED = [
+    OpCase("stablehlo.dot", ALL, _dot, plain, "dot", combine="add"),
+    OpCase("stablehlo.einsum", ALL, _binary_einsum, plain, "dot", combine="add"),
+    OpCase("stablehlo.unary_einsum", ALL, _unary_einsum, plain, "sum", combine="add"),
+    OpCase("stablehlo.broadcast", ALL, _broadcast, plain),
+    OpCase("stablehlo.torch_index_select", ALL, _torch_index_select, extreme),
+    OpCase("stablehlo.dynamic_broadcast_in_dim", ALL, _dynamic_broadcast, plain),
+    OpCase("stablehlo.dynamic_reshape", ALL, _dynamic_reshape, plain),
+    OpCase("stablehlo.dynamic_iota", NUMBERS, _dynamic_iota, plain),
+    OpCase("stablehlo.dynamic_pad", ALL, _dynamic_pad, plain),
+    OpCase("stablehlo.real_dynamic_slice", ALL, _real_dynamic_slice, plain),
+    OpCase("stablehlo.dynamic_gather", ALL, _dynamic_gather, extreme),
+    OpCase("stablehlo.get_dimension_size", ALL, _get_dimension_size, plain),
+    OpCase("stablehlo.map", NUMBERS, _map, plain),
+    _norm_case("inference", _inference, 1),
+    _norm_case("training", _training, 3),
+    _norm_case("grad", _grad, 3),
+    *BROADCASTS,
+    *CHLO,
+]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops without a kernel: those that others make up, under vmap and as texts; and the list of those that do not run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import _core, errors
+from tests.op.cases import OpCase
+from tests.op.composed_cases import COMPOSED
+from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute, record, run, same_bits, sharding
+
+# What has neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
+WITHOUT_KERNEL = {
+    "chlo._asin_acos_kernel",
+    "chlo.bessel_i1e",
+    "chlo.broadcast_complex",
+    "chlo.broadcast_next_after",
+    "chlo.broadcast_polygamma",
+    "chlo.broadcast_zeta",
+    "chlo.digamma",
+    "chlo.erf_inv",
+    "chlo.lgamma",
+    "chlo.mulhi",
+    "chlo.next_after",
+    "chlo.polygamma",
+    "chlo.ragged_dot",
+    "chlo.scan",
+    "chlo.top_k",
+    "chlo.zeta",
+    "func.call",
+    "sdy.manual_computation",
+    "sdy.named_computation",
+    "sdy.replicated_to_unreduced",
+    "sdy.sharded_to_unreduced",
+    "stablehlo.after_all",
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.case",
+    "stablehlo.cholesky",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.complex",
+    "stablehlo.convolution",
+    "stablehlo.create_token",
+    "stablehlo.cross-replica-sum",
+    "stablehlo.custom_call",
+    "stablehlo.dynamic_conv",
+    "stablehlo.fft",
+    "stablehlo.if",
+    "stablehlo.imag",
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.partition_id",
+    "stablehlo.real",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.replica_id",
+    "stablehlo.rng",
+    "stablehlo.rng_bit_generator",
+    "stablehlo.select_and_scatter",
+    "stablehlo.send",
+    "stablehlo.set_dimension_size",
+    "stablehlo.sort",
+    "stablehlo.triangular_solve",
+    "stablehlo.while",
+}
+
+
+def test_ops_without_kernel_or_decomposition_only_become_fewer() -> None:
+    without = {op["name"] for op in _core.ir.all_ops() if not op["runnable"]}
+    assert without - WITHOUT_KERNEL == set(), "give it a kernel or a decomposition"
+    assert WITHOUT_KERNEL - without == set(), "it runs: take it off the list"
+
+
+def test_the_cases_of_composed_ops_are_those_of_the_registry() -> None:
+    composed = {op["name"] for op in _core.ir.all_ops() if op["composed"]}
+    assert composed - {"stablehlo.composite"} == {case.name for case in COMPOSED}
+
+
+# ---- vmap -----------------------------------------------------------------------------------------------------------
+
+ROWS = 3
+BATCHED = [case for case in COMPOSED if case.name not in ("chlo.constant", "stablehlo.dynamic_iota")]
+
+
+@pytest.mark.parametrize("case", BATCHED, ids=[case.id for case in BATCHED])
+def test_a_batched_op_computes_row_by_row(case: OpCase) -> None:
+    dtype = case.dtypes[0]
+    for application in case.applications(5, dtype):
+        fixed = application.fixed
+        first, *others = (case.operands(application, dtype, draw) for draw in (case.draw,) * ROWS)
+        rows = [
+            first,
+            *([np.roll(x, i + 1) if k not in fixed else x for k, x in enumerate(o)] for i, o in enumerate(others)),
+        ]
+        whole = [run(record(case, application, dtype), ONE_DEVICE, row)[0] for row in rows]
+        mesh = SCENARIOS[1].mesh()
+        trace = _core.ir.Trace("batched")
+        region = trace.begin_region()
+        inner = [trace.region_argument(x.shape, x.dtype.name) for x in first]
+        trace.end_region([case.emit(trace, inner, application, dtype)])
+        flags = [k not in fixed for k in range(len(first))]
+        stacked = [np.stack([row[k] for row in rows]) if flag else first[k] for k, flag in enumerate(flags)]
+        outer = [
+            trace.argument(x.shape, x.dtype.name, "", sharding(mesh, [("x",), *[()] * (x.ndim - 1)]) if flag else None)
+            for x, flag in zip(stacked, flags)
+        ]
+        ((value, batched),) = trace.batch(region, outer, flags, ROWS)
+        module = trace.finish([value])
+        for (got,) in execute(_core.passes.compile(module, mesh), stacked):
+            for i, want in enumerate(whole):
+                found = got[i] if batched else got
+                where = f"{case.id} {application.label}"
+                if case.kind == "exact":
+                    assert same_bits(np.ascontiguousarray(found), want), where
+                else:
+                    assert not difference(case, application, rows[i], found), where
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+MESH = _core.mesh.Mesh("mesh", [("x", 4)])
+
+
+def results(text: str, *arrays: Any) -> list[Any]:
+    once, faithful = execute(_core.passes.compile(_core.ir.parse(text), MESH), arrays)
+    assert all(same_bits(a, b) for a, b in zip(once, faithful))
+    return once
+
+
+NESTED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func public @main(%x: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<6xf32>, tensor<6xf32>) {
+  %0:2 = stablehlo.composite "my.pair" %x {composite_attributes = {n = 1 : i32}, decomposition = @pair,
+    version = 1 : i32} : (tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>)
+  return %0#0, %0#1 : tensor<6xf32>, tensor<6xf32>
+}
+func.func private @pair(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = stablehlo.composite "my.twice" %x {decomposition = @twice} : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = func.call @twice(%0) : (tensor<6xf32>) -> tensor<6xf32>
+  return %0, %1 : tensor<6xf32>, tensor<6xf32>
+}
+func.func private @twice(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = stablehlo.add %x, %x : tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+"""
+
+
+def test_composites_are_inlined() -> None:
+    x = np.arange(6, dtype=np.float32)
+    assert [r.tolist() for r in results(NESTED, x)] == [(2 * x).tolist(), (4 * x).tolist()]
+    compiled = _core.passes.run_passes(_core.ir.parse(NESTED), ["inline_calls"]).text()
+    assert "composite" not in compiled
+    assert "func.func private" not in compiled
+
+
+def test_propagation_alone_keeps_composites_and_dynamic_ops() -> None:
+    assert 'stablehlo.composite "my.pair"' in sw.parse(NESTED).propagate().as_text()
+    dynamic = """func.func public @main(%x: tensor<6xf32>) -> tensor<2x3xf32> {
+      %s = stablehlo.constant dense<[2, 3]> : tensor<2xi32>
+      %0 = stablehlo.dynamic_reshape %x, %s : (tensor<6xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }"""
+    assert "dynamic_reshape" in sw.parse(dynamic).propagate().as_text()
+    assert "stablehlo.reshape" in _core.passes.run_passes(_core.ir.parse(dynamic), ["simplify"]).text()
+    x = np.arange(6, dtype=np.float32)
+    assert results(dynamic, x)[0].tolist() == x.reshape(2, 3).tolist()
+
+
+MAPPED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func public @main(%x: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %s: tensor<f32>)
+    -> tensor<6xi1> {
+  %0 = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>):
+    %c = chlo.constant dense<2.0> : tensor<f32>
+    %1 = stablehlo.multiply %a, %s : tensor<f32>
+    %2 = chlo.broadcast_divide %1, %c : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %3 = chlo.is_pos_inf %2 : tensor<f32> -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  }) : (tensor<6xf32>) -> tensor<6xi1>
+  return %0 : tensor<6xi1>
+}
+"""
+
+
+def test_a_map_may_hold_composed_ops_and_capture_scalars() -> None:
+    x = np.array([1, 0, -1, 3e38, 1e30, np.inf], np.float32)
+    with np.errstate(all="ignore"):
+        assert results(MAPPED, x, np.float32(10))[0].tolist() == (x * np.float32(10) / 2 == np.inf).tolist()
+
+
+def test_the_propagated_program_shows_what_was_written() -> None:
+    module = _core.ir.parse(MAPPED)
+    assert "stablehlo.map" in _core.passes.run_passes(module, ["propagate"]).text()
+    legal = _core.passes.run_passes(module, ["propagate", "legalize"]).text()
+    assert not re.search(r"stablehlo\.map|chlo\.", legal)
+    for line in legal.splitlines():
+        if re.search(r"= stablehlo\.(multiply|divide|compare)", line):
+            assert '[{"x"}]' in line
+
+
+def test_regions_are_legalized() -> None:
+    text = """func.func public @main(%x: tensor<6xf32>, %i: tensor<f32>) -> tensor<f32> {
+      %0 = "stablehlo.reduce"(%x, %i) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = chlo.broadcast_add %a, %b : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) : (tensor<6xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    assert results(text, np.arange(6, dtype=np.float32), np.float32(1))[0] == 16
+
+
+def test_unpartitioned_programs_run_composed_ops() -> None:
+    trace = _core.ir.Trace("tan")
+    x = trace.argument((3,), "float32")
+    module = trace.finish([trace.emit("chlo.conj", [trace.emit("chlo.tan", [x])[0]])[0]])
+    array = np.array([0.5, 1, 2], np.float32)
+    (got,) = _core.runtime.run_unpartitioned(module, [array])
+    np.testing.assert_allclose(got, np.tan(array), rtol=1e-6)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+def function(body: str, arguments: str = "%x: tensor<6xf32>", result: str = "tensor<6xf32>") -> str:
+    return f"func.func public @main({arguments}) -> {result} {{\n{body}\n  return %0 : {result}\n}}\n"
+
+
+MISTAKES = [
+    (
+        function('  %0 = stablehlo.composite "my.op" %x {decomposition = @f} : (tensor<6xf32>) -> tensor<6xf32>'),
+        errors.ShapeError,
+        "stablehlo.composite: the function called must be one of the module, got @f; define it (at -:2)",
+    ),
+    (
+        function('  %0 = stablehlo.composite "my.op" %x {decomposition = @main} : (tensor<6xf32>) -> tensor<6xf32>'),
+        errors.ShardingError,
+        "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something (at -:2)",
+    ),
+    (
+        function(
+            "  %c = stablehlo.constant dense<0> : tensor<1xi32>\n"
+            "  %v = stablehlo.constant dense<0.0> : tensor<f32>\n"
+            "  %0 = stablehlo.dynamic_pad %x, %v, %n, %c, %c : "
+            "(tensor<6xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<8xf32>",
+            "%x: tensor<6xf32>, %n: tensor<1xi32>",
+            "tensor<8xf32>",
+        ),
+        errors.UnsupportedError,
+        "stablehlo.dynamic_pad: the amounts must be constants to run it, got values that the program computes; "
+        "use constants (at -:4)",
+    ),
+    (
+        function(
+            "  %l = stablehlo.constant dense<4> : tensor<1xi32>\n"
+            "  %s = stablehlo.constant dense<2> : tensor<1xi32>\n"
+            "  %0 = stablehlo.real_dynamic_slice %x, %s, %l, %s : "
+            "(tensor<6xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xf32>",
+            result="tensor<3xf32>",
+        ),
+        errors.ShapeError,
+        "stablehlo.real_dynamic_slice: the result must have type tensor<1xf32> for these constants, "
+        "got tensor<3xf32>; correct the declared type (at -:4)",
+    ),
+    (
+        function(
+            '  %0 = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({\n  ^bb0(%a: tensor<f32>):\n'
+            "    %1 = stablehlo.reshape %a : (tensor<f32>) -> tensor<f32>\n    stablehlo.return %1 : tensor<f32>\n"
+            "  }) : (tensor<6xf32>) -> tensor<6xf32>"
+        ),
+        errors.UnsupportedError,
+        "stablehlo.map: its region must hold elementwise ops and constants, got stablehlo.reshape; "
+        "write it with other ops (at -:2)",
+    ),
+    (
+        function(
+            "  %0 = chlo.broadcast_zeta %x, %x : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>"
+        ),
+        errors.UnsupportedError,
+        "chlo.broadcast_zeta: can be read, propagated and printed, but not run; replace it by other ops (at -:2)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), MISTAKES)
+def test_what_cannot_be_decomposed_is_an_error(text: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        _core.passes.compile(_core.ir.parse(text), MESH)
+    assert str(caught.value) == message
+
+
+def test_passes_behind_legalize_name_it() -> None:
+    text = function("  %0 = chlo.conj %x : tensor<6xf32> -> tensor<6xf32>")
+    with pytest.raises(errors.UnsupportedError) as caught:
+        _core.passes.run_passes(_core.ir.parse(text), ["propagate", "assign"])
+    assert str(caught.value) == (
+        "chlo.conj: can be read, propagated and printed, but not run; run legalize first (at -:2)"
+    )
