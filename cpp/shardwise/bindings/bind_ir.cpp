@@ -27,7 +27,6 @@
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
 #include "shardwise/text/rule_parser.h"
-#include "shardwise/transforms/decompose.h"
 
 namespace py = pybind11;
 

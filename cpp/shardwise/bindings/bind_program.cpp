@@ -15,9 +15,9 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/placement.h"
+#include "shardwise/transforms/decompose.h"
 
 namespace py = pybind11;
-#include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
@@ -50,15 +50,14 @@ std::vector<View<Id>> views(const ModulePtr& module, std::span<const Id> ids) {
 
 // ---- values --------------------------------------------------------------------------------------------------------
 
-// Shardings are placements from the assigned stage on; values of a local program have one device's shapes.
+// From the assigned stage on. A value of a local program without a part is whole on every device.
 std::optional<Placement> placement_of_value(const ValueOf& value) {
   const Module& module = *value.module;
+  if (module.stage < Stage::kAssigned) return std::nullopt;
   const Value& held = module.value(value.id);
-  const bool is_placed = module.stage == Stage::kAssigned || module.stage == Stage::kResharded;
-  if (!is_placed || !held.sharding) return std::nullopt;
-  const Dims* blocks = module.blocks(value.id);
-  const DimSpan given = blocks == nullptr ? DimSpan() : DimSpan(*blocks);
-  return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape, given);
+  if (const PlacementId placement = module.part(value.id).placement) return module.context().placement(placement);
+  if (!held.sharding) return std::nullopt;
+  return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape);
 }
 
 std::optional<OpOf> defining_op(const ValueOf& value) {

@@ -41,7 +41,7 @@ class RandomRegions {
     executable_ = program_.finish(results, {.fuse = seed % 2 == 0});
     for (size_t i = 0; i < 2; ++i) {
       arguments_.push_back(
-          given(*executable_, i, random_array(random_, DType::kI32, executable_->argument(i).type.shape)));
+          given(*executable_, i, random_array(random_, DType::kI32, executable_->argument_type(i).shape)));
     }
   }
 
