@@ -168,11 +168,34 @@ def test_propagation_is_shardys(text: str, shardy: ShardyOracle) -> None:
     assert shardings(ours) == shardings(theirs)
 
 
-@pytest.mark.parametrize("name", ["while", "case", "if", "manual"])
-def test_regions_do_not_run(name: str) -> None:
+# The loop of WHILE never ends; this one has three trips.
+THREE_TRIPS = WHILE.replace("dense<0>", "dense<1>").replace(
+    "stablehlo.return %i, %2", "%n = stablehlo.add %i, %i : tensor<i32>\n    stablehlo.return %n, %2"
+)
+SCALARS: dict[str, list[np.ndarray]] = {
+    "while": [],
+    "case": [np.asarray(i, np.int32) for i in (0, 1)],
+    "if": [np.asarray(p) for p in (False, True)],
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_regions_run_on_all_devices(name: str) -> None:
+    module = _core.ir.parse(THREE_TRIPS if name == "while" else TEXTS[name])
+    compiled = _core.passes.compile(module, _core.mesh.Mesh("mesh", [("a", 2), ("b", 2)]))
+    random = np.random.default_rng(0)
+    x, y = (random.integers(-2, 3, (8, 8)).astype(np.float32) for _ in range(2))
+    for operands in [[scalar, x, y] for scalar in SCALARS[name]] or [[x, y]]:
+        expected = _core.runtime.run_unpartitioned(module, operands)
+        for results in execute(compiled, operands):
+            for result, wanted in zip(results, expected, strict=True):
+                np.testing.assert_array_equal(result, wanted)
+
+
+def test_manual_regions_do_not_run() -> None:
     mesh = _core.mesh.Mesh("mesh", [("a", 2), ("b", 2)])
     with pytest.raises(sw.UnsupportedError, match="can be read, propagated and printed, but not run"):
-        _core.passes.compile(_core.ir.parse(TEXTS[name]), mesh)
+        _core.passes.compile(_core.ir.parse(TEXTS["manual"]), mesh)
 
 
 CALLS = f"""{MESH}

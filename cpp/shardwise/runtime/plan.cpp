@@ -19,6 +19,22 @@ namespace {
 // Above, the time for a chain is that of its elements.
 constexpr int64_t kFewLanes = 512;
 
+void prepare_kernel(const Module& module, Step& step) {
+  const OpView op(module, step.op);
+  try {
+    check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
+    std::vector<TensorType> operands;
+    for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
+    for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
+    std::optional<Kernel> kernel = op.def().prepare(op, {operands, step.results});
+    check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
+    step.kernel = std::move(*kernel);
+  } catch (Error& error) {
+    error.at(module.context().location_text(op.loc()));
+    throw;
+  }
+}
+
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
 class BlockMaker {
@@ -47,7 +63,7 @@ class BlockMaker {
     for (ValueId result : region.results) block.results.push_back(index_of(result));
     drop_unneeded(block);
     for (Step& step : block.steps) {
-      if (step.kind == Step::Kind::kKernel) prepare_kernel(step);
+      if (step.kind == Step::Kind::kKernel) prepare_kernel(module_, step);
     }
     return block;
   }
@@ -200,22 +216,6 @@ class BlockMaker {
         return varying(input) == varying(op.result()) && module_.type(input).shape == op.result_type().shape;
       });
       if (whole != inputs.end()) homes_[op.result().index] = homes_[whole->index];
-    }
-  }
-
-  void prepare_kernel(Step& step) const {
-    const OpView op(module_, step.op);
-    try {
-      check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
-      std::vector<TensorType> operands;
-      for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
-      for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
-      std::optional<Kernel> kernel = op.def().prepare(op, {operands, step.results});
-      check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
-      step.kernel = std::move(*kernel);
-    } catch (Error& error) {
-      error.at(module_.context().location_text(op.loc()));
-      throw;
     }
   }
 
