@@ -103,9 +103,10 @@ def _select_application(operand: Shape, index: Shape, dim: int, batch: int, dtyp
         (dim,), tuple(range(batch)), tuple(range(batch)), (dim,), len(index),
     )  # fmt: skip
     slices = tuple(min(1, size) if d < batch or d == dim else size for d, size in enumerate(operand))
+    rows = gather(numbers, slices)
     return Application(
         (operand, index),
-        gather(numbers, slices),
+        lambda x, i: rows(x, np.where(i < 0, operand[dim] - 1, i)),
         {"dim": dim, "batch_dims": batch},
         dtypes=(None, dtype),
         fixed={1: indices(index, dtype, operand[dim], "select")},
@@ -284,7 +285,9 @@ def _spread(x: Array, feature: int, ndim: int) -> Array:
 
 def _moments(x: Array, feature: int) -> tuple[Array, Array]:
     dims = _around(feature, x.ndim)
-    return np.mean(x, dims), np.var(x, dims)
+    count = np.longdouble(np.prod([x.shape[d] for d in dims]))
+    mean = np.sum(x, dims) / count
+    return mean, np.sum((x - _spread(mean, feature, x.ndim)) ** 2, dims) / count
 
 
 def _normalised(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, feature: int) -> Array:

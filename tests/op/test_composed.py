@@ -196,7 +196,7 @@ func.func public @main(%x: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
 def test_a_map_may_hold_composed_ops_and_capture_scalars() -> None:
     x = np.array([1, 0, -1, 3e38, 1e30, np.inf], np.float32)
     with np.errstate(all="ignore"):
-        assert results(MAPPED, x, np.float32(10))[0].tolist() == (x * np.float32(10) / 2 == np.inf).tolist()
+        assert results(MAPPED, x, np.asarray(10, np.float32))[0].tolist() == (x * np.float32(10) / 2 == np.inf).tolist()
 
 
 def test_the_propagated_program_shows_what_was_written() -> None:
