@@ -103,10 +103,9 @@ def _select_application(operand: Shape, index: Shape, dim: int, batch: int, dtyp
         (dim,), tuple(range(batch)), tuple(range(batch)), (dim,), len(index),
     )  # fmt: skip
     slices = tuple(min(1, size) if d < batch or d == dim else size for d, size in enumerate(operand))
-    rows = gather(numbers, slices)
     return Application(
         (operand, index),
-        lambda x, i: rows(x, np.where(i < 0, operand[dim] - 1, i)),
+        gather(numbers, slices),
         {"dim": dim, "batch_dims": batch},
         dtypes=(None, dtype),
         fixed={1: indices(index, dtype, operand[dim], "select")},

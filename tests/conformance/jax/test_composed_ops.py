@@ -55,6 +55,8 @@ def test_numbers_are_those_of_xla(xla: Any, case: Any) -> None:
         if row is not case or str(i) not in xla[0] or (case.name, dtype) in LIMITED_IN_XLA:
             continue
         operands = case.operands(application, dtype)
+        if case.name == "stablehlo.torch_index_select" and operands[1].dtype == np.int64:
+            continue  # XLA reads them as uint32: the last row where an index is negative
         got, want = run(record(case, application, dtype), ONE_DEVICE, operands)[0], xla[0][str(i)]
         where = f"{case.id} {dtype} {application.label}"
         assert got.dtype == want.dtype, where

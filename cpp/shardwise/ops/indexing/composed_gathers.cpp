@@ -5,7 +5,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -35,7 +34,7 @@ void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& resul
   results.push_back(result_or_declared(op, {op.operand(0).dtype, shape}));
 }
 
-// An index out of bounds, negative ones included, is the last row, as in XLA.
+// Indices out of bounds are clamped.
 void decompose_torch_index_select(DecomposeContext& context) {
   const OpView op = context.op();
   const Dims& operand = op.operand_type(0).shape;
@@ -53,10 +52,7 @@ void decompose_torch_index_select(DecomposeContext& context) {
       dims.offset.push_back(d < dim ? d : d + added);
     }
   }
-  Builder& builder = context.builder();
-  const bool is_signed = is_signed_integer(op.operand_type(1).dtype);
-  const ValueId index = is_signed ? build_convert(builder, context.operand(1), DType::kU32) : context.operand(1);
-  context.set_result(0, build_gather(builder, context.operand(0), index, dims, sizes));
+  context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes));
 }
 
 void infer_dynamic_gather(const InferContext& op, std::vector<TypeId>& results) {
