@@ -235,7 +235,8 @@ MISTAKES = [
     (
         function('  %0 = stablehlo.composite "my.op" %x {decomposition = @main} : (tensor<6xf32>) -> tensor<6xf32>'),
         errors.ShardingError,
-        "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something (at model.py:7)",
+        "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something "
+        "(at model.py:7)",
     ),
     (
         function(
@@ -277,7 +278,8 @@ MISTAKES = [
             "  %0 = chlo.broadcast_zeta %x, %x : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>"
         ),
         errors.UnsupportedError,
-        "chlo.broadcast_zeta: can be read, propagated and printed, but not run; replace it by other ops (at model.py:7)",
+        "chlo.broadcast_zeta: can be read, propagated and printed, but not run; replace it by other ops "
+        "(at model.py:7)",
     ),
 ]  # fmt: skip
 
