@@ -11,7 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core, errors
-from tests.op.cases import OpCase
+from tests.op.case import OpCase
 from tests.op.composed_cases import COMPOSED
 from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute, record, run, same_bits, sharding
 

@@ -60,6 +60,6 @@ def test_numbers_are_those_of_xla(xla: Any, case: Any) -> None:
         got, want = run(record(case, application, dtype), ONE_DEVICE, operands)[0], xla[0][str(i)]
         where = f"{case.id} {dtype} {application.label}"
         assert got.dtype == want.dtype, where
-        eps = np.finfo(dtype).eps if dtype != "int32" else 0
-        scale = np.abs(want[np.isfinite(want)]).max(initial=1) if want.dtype.kind == "f" else 0
+        eps = float(np.finfo(dtype).eps) if dtype != "int32" else 0.0
+        scale = float(np.abs(want[np.isfinite(want)]).max(initial=1)) if want.dtype.kind == "f" else 0.0
         np.testing.assert_allclose(got, want, rtol=8 * eps, atol=64 * eps * scale, err_msg=where)
