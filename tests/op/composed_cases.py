@@ -284,7 +284,9 @@ def _spread(x: Array, feature: int, ndim: int) -> Array:
 
 def _moments(x: Array, feature: int) -> tuple[Array, Array]:
     dims = _around(feature, x.ndim)
-    return np.mean(x, dims), np.var(x, dims)
+    count = np.longdouble(np.prod([x.shape[d] for d in dims]))
+    mean = np.sum(x, dims) / count
+    return mean, np.sum((x - _spread(mean, feature, x.ndim)) ** 2, dims) / count
 
 
 def _normalised(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, feature: int) -> Array:
@@ -317,7 +319,7 @@ def _grad(*operands: Array, feature: int, result: int) -> Array:
 
 def _batch_norm(name: str, reference: Callable[..., Array], results: int) -> Callable[[int, str], list[Application]]:
     def row(shape: Shape, feature: int, result: int) -> Application:
-        attrs = {"epsilon": np.float32(EPSILON), "feature_index": feature}
+        attrs = {"epsilon": EPSILON, "feature_index": feature}
         per_feature = (shape[feature],)
         operands: tuple[Shape, ...] = (shape, *(per_feature,) * {"inference": 4, "training": 2, "grad": 3}[name])
         if name == "grad":
@@ -451,7 +453,7 @@ def _chlo_constant(n: int, dtype: str) -> list[Application]:
 
 def _constant_like(n: int, dtype: str) -> list[Application]:
     to = dtype_of(dtype)
-    value = np.asarray(2.5 if is_float(to) else 1, to)[()]
+    value = 2.5 if is_float(to) else True if to == np.bool_ else 1
     return [
         Application(((n, 3),), lambda x: np.full(x.shape, value, to), {"value": value}, result_shape=(n, 3),
                     result_dtype=dtype)

@@ -23,8 +23,8 @@
 #include "shardwise/ops/elementwise/complex.h"
 #include "shardwise/ops/elementwise/elementwise.h"
 #include "shardwise/ops/elementwise/special_functions.h"
+#include "shardwise/ops/indexing/composed_gathers.h"
 #include "shardwise/ops/indexing/indexing.h"
-#include "shardwise/ops/indexing/torch_index_select.h"
 #include "shardwise/ops/layout/broadcast.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/linalg/fft.h"
@@ -72,7 +72,7 @@ std::vector<const OpDef*> join_families() {
                                         ragged_dot_ops(),
                                         broadcast_ops(),
                                         dynamic_shape_ops(),
-                                        torch_index_select_ops(),
+                                        composed_gather_ops(),
                                         custom_call_ops(),
                                         token_ops(),
                                         rng_ops(),

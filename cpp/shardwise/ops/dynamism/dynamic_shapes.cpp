@@ -9,7 +9,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -40,11 +39,6 @@ void infer_dynamic_reshape(const InferContext& op, std::vector<TypeId>& results)
 void infer_dynamic_broadcast(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<IntArray>("broadcast_dimensions");
   infer_shape_operand<2>(op, results);
-}
-
-void infer_dynamic_gather(const InferContext& op, std::vector<TypeId>& results) {
-  op.attr<StructAttr>("dimension_numbers");
-  infer_shape_operand<3>(op, results);
 }
 
 void infer_dynamic_conv(const InferContext& op, std::vector<TypeId>& results) {
@@ -148,22 +142,6 @@ void decompose_slice(DecomposeContext& context) {
   set_checked(context, build_slice(context.builder(), context.operand(0), start, limit, strides));
 }
 
-// The result has the sizes of a slice, but for the dims that it does not have.
-void decompose_gather(DecomposeContext& context) {
-  const OpView op = context.op();
-  const IndexingDims dims = gather_dims(op.attrs());
-  Dims sizes = op.operand_type(0).shape;
-  for (int64_t& size : sizes) size = std::min<int64_t>(size, 1);
-  const Dims window = other_dims(op.operand_type(0).ndim(), dims.collapsed, dims.operand_batching);
-  for (size_t i = 0; i < std::min(window.size(), dims.offset.size()); ++i) {
-    const auto from = static_cast<size_t>(dims.offset[i]);
-    if (from < op.result_type().shape.size()) sizes[static_cast<size_t>(window[i])] = op.result_type().shape[from];
-  }
-  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
-  set_checked(context, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes,
-                                    {.indices_are_sorted = sorted != nullptr && *sorted}));
-}
-
 constexpr OpDef of_constants(OpDef def, VerifyFn verify) {
   def.verify_runnable = verify;
   return def;
@@ -186,8 +164,6 @@ constexpr OpDef kDynamicShapeOps[] = {
                 "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
     propagation_only_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, {},
                         "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
-    composed_op("stablehlo.dynamic_gather", infer_dynamic_gather, no_rule, decompose_gather, {},
-                "gather whose slice sizes are an operand (StableHLO dynamic_gather)."),
     without_gradient(composed_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule, decompose_iota,
                                  "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
                                  "iota of a shape that is an operand (StableHLO dynamic_iota)."),

@@ -125,15 +125,15 @@ class Features {
   double count_;
 };
 
-Term normalised(const Features& features, Term x, Term scale, Term offset, Term mean, Term variance) {
-  const Term normal = (x - features.spread(mean)) / features.spread(features.deviation(variance));
+Term scaled(const Features& features, Term centered, Term variance, Term scale, Term offset) {
+  const Term normal = centered / features.spread(features.deviation(variance));
   return features.spread(scale) * normal + features.spread(offset);
 }
 
 void decompose_inference(DecomposeContext& context) {
   const Features features(context);
-  features.set(0, normalised(features, features.operand(0), features.operand(1), features.operand(2),
-                             features.operand(3), features.operand(4)));
+  const Term centered = features.operand(0) - features.spread(features.operand(3));
+  features.set(0, scaled(features, centered, features.operand(4), features.operand(1), features.operand(2)));
 }
 
 void decompose_training(DecomposeContext& context) {
@@ -142,7 +142,7 @@ void decompose_training(DecomposeContext& context) {
   const Term mean = features.mean(x);
   const Term centered = x - features.spread(mean);
   const Term variance = features.mean(centered * centered);
-  features.set(0, normalised(features, x, features.operand(1), features.operand(2), mean, variance));
+  features.set(0, scaled(features, centered, variance, features.operand(1), features.operand(2)));
   features.set(1, mean);
   features.set(2, variance);
 }

@@ -16,10 +16,10 @@ std::optional<Scalar> splat_value(const Module& module, ValueId value) {
   while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
     id = module.value(module.operands(id)[0]).op;
   }
-  if (!id || module.op(id).def->name != "stablehlo.constant") return std::nullopt;
-  const NdArray& data = module.attrs(id).get<DenseAttr>("value").data;
-  if (data.size() == 0 || !data.is_splat()) return std::nullopt;
-  return data.scalar_at(0);
+  if (!id || !module.op(id).def->traits.constant_like) return std::nullopt;
+  const auto* dense = module.attrs(id).find<DenseAttr>("value");
+  if (dense == nullptr || dense->data.size() == 0 || !dense->data.is_splat()) return std::nullopt;
+  return dense->data.scalar_at(0);
 }
 
 }  // namespace shardwise

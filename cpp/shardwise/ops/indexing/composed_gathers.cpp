@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/indexing/torch_index_select.h"
+#include "shardwise/ops/indexing/composed_gathers.h"
 
 #include <algorithm>
 
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -33,7 +34,7 @@ void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& resul
   results.push_back(result_or_declared(op, {op.operand(0).dtype, shape}));
 }
 
-// Indices out of bounds are clamped, as XLA does.
+// Indices out of bounds are clamped.
 void decompose_torch_index_select(DecomposeContext& context) {
   const OpView op = context.op();
   const Dims& operand = op.operand_type(0).shape;
@@ -54,14 +55,43 @@ void decompose_torch_index_select(DecomposeContext& context) {
   context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes));
 }
 
-constexpr OpDef kTorchIndexSelectOps[] = {
+void infer_dynamic_gather(const InferContext& op, std::vector<TypeId>& results) {
+  op.attr<StructAttr>("dimension_numbers");
+  infer_shape_operand<3>(op, results);
+}
+
+// The result has the sizes of a slice, but for the dims that it does not have.
+void decompose_gather(DecomposeContext& context) {
+  const OpView op = context.op();
+  const IndexingDims dims = gather_dims(op.attrs());
+  Dims sizes = op.operand_type(0).shape;
+  for (int64_t& size : sizes) size = std::min<int64_t>(size, 1);
+  const Dims window = other_dims(op.operand_type(0).ndim(), dims.collapsed, dims.operand_batching);
+  for (size_t i = 0; i < std::min(window.size(), dims.offset.size()); ++i) {
+    const auto from = static_cast<size_t>(dims.offset[i]);
+    if (from < op.result_type().shape.size()) sizes[static_cast<size_t>(window[i])] = op.result_type().shape[from];
+  }
+  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
+  const ValueId result = build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes,
+                                      {.indices_are_sorted = sorted != nullptr && *sorted});
+  const TensorType& type = context.builder().module().type(result);
+  if (type != op.result_type()) {
+    fail<ShapeError>(op.name(), str("the result must have type ", type.text(), " for these dimension_numbers"),
+                     op.result_type().text(), "correct the declared type");
+  }
+  context.set_result(0, result);
+}
+
+constexpr OpDef kComposedGatherOps[] = {
     composed_op("stablehlo.torch_index_select", infer_torch_index_select, no_rule, decompose_torch_index_select, {},
                 "Rows at the places of an index (StableHLO torch_index_select)."),
+    composed_op("stablehlo.dynamic_gather", infer_dynamic_gather, no_rule, decompose_gather, {},
+                "gather whose slice sizes are an operand (StableHLO dynamic_gather)."),
 };
-static_assert(all_complete(kTorchIndexSelectOps));
+static_assert(all_complete(kComposedGatherOps));
 
 }  // namespace
 
-std::span<const OpDef> torch_index_select_ops() { return kTorchIndexSelectOps; }
+std::span<const OpDef> composed_gather_ops() { return kComposedGatherOps; }
 
 }  // namespace shardwise
