@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwise import Error, _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 
 MOST_PER_PROGRAM = 12
 SHARDING = re.compile(r"<@[^<>]*>")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import shardwise as sw
 from shardwise import _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 from tests.explanation.suggestion_runs import SuggestionTally, named, problem, try_suggestions, why_none
 from tests.support.mesh_strategies import meshes
 from tests.support.random_programs import Program, programs

@@ -14,7 +14,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS

@@ -11,7 +11,7 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
-#include "shardwise/propagation/legalize.h"
+#include "shardwise/partition/legalize.h"
 #include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/inline_calls.h"
 

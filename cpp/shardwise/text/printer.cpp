@@ -2,7 +2,6 @@
 #include "shardwise/text/printer.h"
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/op_printer.h"

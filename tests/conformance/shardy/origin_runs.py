@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardwise import _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 from tests.conformance.shardy.client import ShardyOracle
 from tests.conformance.shardy.mechanisms import mechanism_of
 from tests.conformance.shardy.oracle_runs import PASSES, propagated, with_our_rules

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from shardwise import _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 from tests.conformance.shardy.client import LEVELS, ShardyOracle
 from tests.conformance.shardy.origin_mechanisms import IN_PIECES, MECHANISMS, OriginMechanism
 from tests.conformance.shardy.origin_runs import OriginRun, compare_origins, compare_runs

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from shardwise import _core
-from shardwise.explanations import rows_of
+from shardwise.reports.explanations import rows_of
 from tests.conformance.shardy.client import OracleError, ShardyOracle
 from tests.conformance.shardy.worked_examples import EXAMPLES, Example, shardy_gives, we_give
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "shardwise/base/dims.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/scalars.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/propagation/legalize.h"
+#include "shardwise/partition/legalize.h"
 
 #include <vector>
 
