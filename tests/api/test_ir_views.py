@@ -172,7 +172,7 @@ def test_values_of_a_resharded_program_have_placements() -> None:
     partial = reduce.results[0].placement
     assert partial is not None
     assert (partial.unreduced, partial.reducer) == ([("x", 1, 2)], "sum")
-    assert stages["local"].main.body.arguments[0].placement is None
+    assert stages["local"].main.body.arguments[0].placement == x.placement
 
 
 def test_a_call_of_numpy_has_one_number() -> None:

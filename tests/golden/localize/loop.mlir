@@ -29,7 +29,7 @@ module attributes {shardwise.stage = "resharded"} {
 // ---- after localize ----
 module attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=2, "y"=2]>
-  func.func public @main(%arg0: tensor<4x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {}: 4]> : tensor<7x4xf32>}, %arg1: tensor<4x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 4, {"x"}: 2]> : tensor<4x4xf32>}, %arg2: tensor<2x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 2, {}: 4]> : tensor<4x4xf32>}) -> (tensor<4x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {}: 4]> : tensor<7x4xf32>}) {
+  func.func public @main(%arg0: tensor<4x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {}: 4]> : tensor<7x4xf32>}, %arg1: tensor<4x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 4, {"x"}: 2]>}, %arg2: tensor<2x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"y"}: 2, {}: 4]>}) -> (tensor<4x4xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 4, {}: 4]> : tensor<7x4xf32>}) {
     %0 = stablehlo.constant dense<0> : tensor<i32>
     %1 = stablehlo.constant dense<10> : tensor<i32>
     %2 = stablehlo.constant dense<1> : tensor<i32>

@@ -58,6 +58,7 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions,
                .regions = regions,
                .flow = flow,
                .verify = verify,
+               .no_vjp_reason = "gradients do not pass through its regions yet",
                .format = format,
                .doc = doc};
 }
