@@ -277,6 +277,10 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
     ledger = program.collectives()
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]
+    for row in ledger.rows:
+        if row.bound == "per trip" and (bytes_max is not None or row.kind in counts):
+            wrong.append(f"{row.kind} in a loop of unknown length, where sw.fori_loop or sw.scan would give a number")
+            break
     if bytes_max is not None and ledger.total_bytes > bytes_max:
         wrong.append(f"{ledger.total_bytes:.0f} B received per device where at most {bytes_max:.0f} B must be")
     if wrong:

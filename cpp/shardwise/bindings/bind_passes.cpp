@@ -150,7 +150,8 @@ py::list ledger(const CompileUnit& unit) {
     rows.append(py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
                          py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
                          py::arg("dtype") = std::string(numpy_name(row.operand.dtype)), py::arg("count") = row.count,
-                         py::arg("file") = source.file, py::arg("line") = source.line, py::arg("cause") = row.cause,
+                         py::arg("bound") = std::string(row.bound), py::arg("file") = source.file,
+                         py::arg("line") = source.line, py::arg("cause") = row.cause,
                          py::arg("name") = source.variable));
   }
   return rows;

@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
@@ -56,11 +57,11 @@ LocId place_of(const Module& module) {
 // A program that is not resharded may hold collectives that its user wrote. Only propagation knows what to do with
 // them.
 void check_collectives(std::string_view what, const Module& module) {
-  for (const OpId id : module.region(module.main().body).ops) {
+  walk(module, module.main().body, [&](OpId id) {
     const OpView op(module, id);
-    if (op.def().traits.collective == CollectiveKind::kNone) continue;
+    if (op.def().traits.collective == CollectiveKind::kNone) return;
     refuse_late(what, module, Stage::kResharded, op.loc(), std::string(op.name()));
-  }
+  });
 }
 
 // ---- programs to run -----------------------------------------------------------------------------------------------

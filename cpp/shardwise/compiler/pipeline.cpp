@@ -4,10 +4,10 @@
 #include <array>
 
 #include "shardwise/partition/assign.h"
+#include "shardwise/partition/legalize.h"
 #include "shardwise/partition/localize.h"
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
-#include "shardwise/partition/legalize.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/simplify.h"

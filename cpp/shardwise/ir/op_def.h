@@ -233,8 +233,8 @@ struct Traits {
   Precedence precedence = Precedence::kInTurn;
   bool constant_preserving = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
   bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
-  bool rule_reads_operand_ops =
-      false;  // the rule depends on the ops that define the operands (OpView::defining_op_name)
+  // The rule depends on the ops that define the operands (OpView::defining_op_name).
+  bool rule_reads_operand_ops = false;
   CollectiveKind collective = CollectiveKind::kNone;
 };
 
@@ -261,8 +261,8 @@ using EffectFn = bool (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
-// Defaults that follow from the rule, or that state why a field is missing. Defined in ops/defaults.cpp (the first one
-// in op_def.cpp).
+// Defaults that follow from the rule, or that state why a field is missing. ops/shared/defaults_by_rule.cpp defines
+// them; op_def.cpp defines the first one.
 void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
@@ -290,7 +290,7 @@ struct OpDef {
   PrecedenceFn precedence = nullptr;    // instead of traits.precedence
   EffectFn effect = nullptr;            // narrows traits.side_effect
   std::string_view no_vjp_reason = {};  // required with not_differentiable
-  std::string_view format = {};         // StableHLO's pretty form (ir/assembly_format.h); empty: generic form only
+  std::string_view format = {};         // StableHLO's pretty form (text/assembly_format.h); empty: generic form only
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands behind the end of an uneven dim of a local value: 17 rows in blocks of 5 leave three rows of padding on
-// the last of four devices.
+// The rows behind the end of an uneven dim of a local value: 17 rows in blocks of 5 leave three rows of padding on the
+// last of four devices.
 #pragma once
 
 #include <cstdint>

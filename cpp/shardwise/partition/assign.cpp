@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/assign.h"
 
+#include <algorithm>
+
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/op_choice.h"
 
 namespace shardwise {
 namespace {
+
+// The trips of a loop that does not count: enough for a reshard before it to be worth more than one in it.
+constexpr int64_t kAssumedTrips = 16;
 
 std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
 
@@ -117,7 +123,8 @@ class Assignment {
     const bool is_condition = is_loop && index == 0;
     const Builder outside = builder_;
     builder_ = Builder(target_, target_.add_region());
-    values_.enter(is_loop ? PlacedValues::Runs::kAgain : PlacedValues::Runs::kOnce);
+    const auto trips = is_loop ? static_cast<double>(trip_count(op).value_or(kAssumedTrips)) : 1;
+    values_.enter(is_loop ? std::max(trips, 2.0) : 1);
     for (size_t i = 0; i < region.arguments.size(); ++i) {
       const ValueId argument = region.arguments[i];
       const ValueId made = target_.add_argument(builder_.region(), type_of(argument), source_.value(argument).loc);

@@ -88,11 +88,25 @@ void read_collective(const OpView& op, LedgerRow& row) {
   }
 }
 
-void add_rows(const Module& local, RegionId region, int64_t count, std::vector<LedgerRow>& rows) {
+// The executions of the ops of a region in one run.
+struct Executions {
+  int64_t count = 1;
+  std::string_view bound = {};
+
+  Executions in(const OpView& op) const {
+    if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? "at most" : bound};
+    if (op.def().regions != Regions::kLoop) return *this;
+    const std::optional<int64_t> trips = trip_count(op);
+    int64_t product = 0;
+    if (!trips || __builtin_mul_overflow(count, *trips, &product)) return {count, "per trip"};
+    return {product, bound};
+  }
+};
+
+void add_rows(const Module& local, RegionId region, const Executions& executions, std::vector<LedgerRow>& rows) {
   for (const OpId id : local.region(region).ops) {
     const OpView op(local, id);
-    const int64_t trips = trip_count(op).value_or(1);
-    for (const RegionId nested : op.regions()) add_rows(local, nested, count * trips, rows);
+    for (const RegionId nested : op.regions()) add_rows(local, nested, executions.in(op), rows);
     const CollectiveKind kind = op.def().traits.collective;
     if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex)
       continue;
@@ -101,7 +115,8 @@ void add_rows(const Module& local, RegionId region, int64_t count, std::vector<L
                   .axes = {},
                   .operand = op.operand_type(0),
                   .result = op.result_type(),
-                  .count = count,
+                  .count = executions.count,
+                  .bound = executions.bound,
                   .loc = op.loc(),
                   .cause = {},
                   .op = id};
@@ -115,7 +130,7 @@ void add_rows(const Module& local, RegionId region, int64_t count, std::vector<L
 
 std::vector<LedgerRow> collective_ledger(const Module& local) {
   std::vector<LedgerRow> rows;
-  add_rows(local, local.main().body, 1, rows);
+  add_rows(local, local.main().body, {}, rows);
   return rows;
 }
 

@@ -24,7 +24,9 @@ struct LedgerRow {
   int64_t group_size = 1;  // devices that take part
   TensorType operand;      // on one device
   TensorType result;
-  int64_t count = 1;  // executions in one run, times the trips of loops around it; 1 per trip where they are unknown
+  int64_t count = 1;  // executions in one run, as far as they are known
+  // "" where `count` is exact; "at most" in a branch, which may not run; "per trip" in a loop of unknown trips.
+  std::string_view bound = {};
   LocId loc;          // the op that needed it
   std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""
   OpId op;            // of the local program

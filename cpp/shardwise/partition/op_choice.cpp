@@ -66,11 +66,12 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
 }
 
 // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
-// reduced anyway, as the result of a region does.
+// reduced anyway: a region that returns it, or an op in another region.
 double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) const {
+  const RegionId region = source_.op(user.id()).parent;
   double count = 0;
   for (const Use use : source_.uses(value)) {
-    if (!use.op) return 0;
+    if (!use.op || source_.op(use.op).parent != region) return 0;
     const OpView op(source_, use.op);
     if (use.op != user.id() && !may_pass(op, source_.context().sharding_rule(op), reducer)) return 0;
     ++count;

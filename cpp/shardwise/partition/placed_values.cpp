@@ -101,14 +101,16 @@ double PlacedValues::bytes(ValueId source, PlacementId need) {
   double bytes = 0;
   check_internal(nearest(placed, source_.value(source).type, need, bytes) != nullptr,
                  "a value cannot be brought to the placement that an op needs");
+  for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) bytes /= scopes_[d].trips;
   return bytes;
 }
 
-// Where a new version of a value belongs: here, or before the loops between here and the value.
+// A new version of a value is made here, or before the outermost loop between the value and here.
 size_t PlacedValues::depth_of_version(const Placed& placed) const {
-  size_t at = depth();
-  while (at > placed.depth && scopes_[at].runs == Runs::kAgain) --at;
-  return at;
+  for (size_t d = placed.depth + 1; d <= depth(); ++d) {
+    if (scopes_[d].trips != 1) return d - 1;
+  }
+  return depth();
 }
 
 void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
@@ -128,7 +130,8 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   const Placement* before = placements_.find(from->placement);
   const Placement* after = placements_.find(need);
   const bool reduces = before != nullptr && before->unreduced.size() > (after == nullptr ? 0 : after->unreduced.size());
-  const size_t at = std::max(depth_of_version(placed), from->depth);
+  // A pending reduction is completed where the value is, whatever region needs it first.
+  const size_t at = std::max(reduces ? placed.depth : depth_of_version(placed), from->depth);
   Builder builder(target(), scopes_[at].region);
   builder.set_loc(builder_.loc(), builder_.origin());
   if (reduces && !placed.pending_cause.empty()) {

@@ -34,12 +34,12 @@ class PlacedValues {
         builder_(builder),
         planner_(planner),
         placements_(placements),
-        scopes_{{.region = builder.region(), .runs = Runs::kOnce, .versioned = {}}},
+        scopes_{{.region = builder.region(), .trips = 1, .versioned = {}}},
         placed_(source.value_count()) {}
 
-  // The builder's region is that of a loop, or of a branch. Its values are forgotten when it is left.
-  enum class Runs : uint8_t { kOnce, kAgain };
-  void enter(Runs runs) { scopes_.push_back({builder_.region(), runs, {}}); }
+  // The builder's region is now that of a loop with so many trips, or of a branch: 1. Its values are forgotten when it is
+  // left.
+  void enter(double trips) { scopes_.push_back({builder_.region(), trips, {}}); }
   void leave();
 
   void add_argument(ValueId argument);  // of main
@@ -50,7 +50,9 @@ class PlacedValues {
 
   PlacementId home(ValueId source, PlacementId of_constants) const;
   const std::string& pending_cause(ValueId source) const { return placed_[source.index].pending_cause; }
-  double bytes(ValueId source, PlacementId need);  // received by one device, to have the value like that
+  // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
+  // made before a loop count for all its trips together.
+  double bytes(ValueId source, PlacementId need);
   ValueId get(ValueId source, PlacementId need, std::string_view cause);
 
  private:
@@ -77,7 +79,7 @@ class PlacedValues {
 
   struct Scope {
     RegionId region;
-    Runs runs;
+    double trips;
     std::vector<ValueId> versioned;  // source values from around, with versions in this region
   };
 

@@ -24,7 +24,9 @@ class CollectiveRow:
         bytes: received by one device in one execution.
         shape: the shape of one device's result.
         dtype: the name of the result's dtype.
-        count: the number of executions in one run.
+        count: the number of executions in one run, as far as it is known.
+        bound: ``""`` where ``count`` is exact, ``"at most"`` in a branch, which may not run, ``"per trip"`` in a loop
+            whose number of trips is unknown before the run.
         file, line: the user's source line of the op that needs it.
         cause: its reason, for example ``"reduction in dot_general"``.
         name: the name of its result in the program text.
@@ -41,10 +43,11 @@ class CollectiveRow:
     line: int = 0
     cause: str = ""
     name: str = ""
+    bound: str = ""
 
     @property
     def total_bytes(self) -> float:
-        """Bytes that one device receives in all executions together."""
+        """Bytes that one device receives in ``count`` executions."""
         return self.bytes * self.count
 
     @property

@@ -27,7 +27,7 @@ _COMPARED_BY = ("where", "kind", "axes")
 
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
     return (
-        row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), str(row.count), row.type,
+        row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), row.type,
         short_location(row.location), row.cause,
     )  # fmt: skip
 
@@ -45,7 +45,7 @@ class Ledger(Report[CollectiveRow]):
 
     @property
     def total_bytes(self) -> float:
-        """Bytes that one device receives in one run of the program."""
+        """Bytes that one device receives in one run; in loops of unknown length, in one trip."""
         return sum(row.total_bytes for row in self.rows)
 
     def by_kind(self) -> dict[str, int]:
@@ -117,7 +117,9 @@ class Ledger(Report[CollectiveRow]):
         if not self.rows:
             return "no collectives"
         noun = "collective" if len(self.rows) == 1 else "collectives"
-        return f"{len(self.rows)} {noun}, {format_bytes(self.total_bytes)} received per device"
+        total = f"{len(self.rows)} {noun}, {format_bytes(self.total_bytes)} received per device"
+        is_open = any(row.bound == "per trip" for row in self.rows)
+        return f"{total}, with one trip of each loop of unknown length" if is_open else total
 
     def _header(self) -> Sequence[str]:
         return _COLUMNS
@@ -135,7 +137,7 @@ class Ledger(Report[CollectiveRow]):
         return _cells(replace(row, file=os.path.basename(row.file)))  # the rows and repr have the folders
 
     def _terminal_columns(self) -> Sequence[int]:
-        counted = any(row.count != 1 for row in self.rows)
+        counted = any(row.count != 1 or row.bound for row in self.rows)
         return [i for i, column in enumerate(_COLUMNS) if column != "count" or counted]
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 #include "shardwise/ops/control/counted_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
@@ -99,6 +100,7 @@ std::optional<int64_t> trip_count(const OpView& loop) {
   if (direction != (is_up ? "LT" : "GT") && direction != (is_up ? "LE" : "GE")) return std::nullopt;
   const Wide distance = (is_up ? condition->limit - *start : *start - condition->limit) + (direction[1] == 'E' ? 1 : 0);
   const Wide trips = distance <= 0 ? 0 : divide_up(distance, is_up ? *step : -*step);
+  if (trips > std::numeric_limits<int64_t>::max()) return std::nullopt;
   if (!fits(*start + trips * *step, loop.operand_type(condition->counter).dtype)) return std::nullopt;
   return static_cast<int64_t>(trips);
 }
