@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What crosses the border between Python and C++: dtypes, arrays, types.
+// Converts dtypes, arrays and types between Python and C++.
 #pragma once
 
 #include <pybind11/numpy.h>

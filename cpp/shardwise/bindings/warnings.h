@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What passes warn of becomes Python's warnings, of the class ShardingWarning, at the user's line:
+// Warnings of passes become Python warnings, of the class ShardingWarning, at the user's line:
 //
 //   warn(program.warnings);     // train.py:31: ShardingWarning: sharding_group 5: members should be annotated alike, …
 #pragma once

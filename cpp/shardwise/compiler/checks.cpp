@@ -73,7 +73,7 @@ void check_type(const Module& module, ValueId value, LocId loc) {
                                     "convert the values before and after"));
 }
 
-// What an op must have for the passes to come.
+// The requirements of the passes to come.
 enum class Needs : uint8_t { kKernel, kKernelOrDecomposition };
 
 std::string_view pass_that_replaces(const OpView& op) {

@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-// Of a unit with the snapshots `global` and `propagated`. A value without a name of its own gets that of its
+// Explains a unit with the snapshots `global` and `propagated`. A value without a name of its own gets that of its
 // NamedValue.
 std::string explanations_json(const CompileUnit& unit, std::span<const NamedValue> values, bool with_counterfactuals);
 

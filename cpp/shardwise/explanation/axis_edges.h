@@ -22,7 +22,7 @@ struct AxisEdge {
   std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
 };
 
-// Of all values, in the order of visits.
+// The edges of all values, in the order of visits.
 std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module);
 
 }  // namespace shardwise

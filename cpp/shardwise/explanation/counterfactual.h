@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an annotation changes: the program propagated again without it, by the same pass, compared value by value.
+// The effect of an annotation: the program is propagated again without it, by the same pass, compared value by value.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //

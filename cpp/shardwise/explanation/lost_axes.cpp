@@ -128,7 +128,7 @@ AxisObserver LostAxisFinder::observe(const Question& question, size_t time, int 
   return observer;
 }
 
-// What the tensor itself refuses goes before what its op refuses on account of further tensors.
+// A refusal by the tensor itself goes before one by its op on account of further tensors.
 void LostAxisFinder::explain(const Question& question, LostAxis& lost) {
   const auto has = [&](size_t tensor, FactorId factor, const AxisRef& axis) {
     const FactorSharding& known = *projection_.find(tensor, factor);

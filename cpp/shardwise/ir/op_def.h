@@ -267,7 +267,7 @@ void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
 OpCost cost_by_rule(const OpView& op);
-// Of an op that texts may hold and propagation understands, and that cannot run yet: an UnsupportedError.
+// For an op that is parsed and propagated, but has no kernel yet: an UnsupportedError.
 std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
 void propagation_only(VjpContext& context);
 void propagation_only(BatchContext& context);

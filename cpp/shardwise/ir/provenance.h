@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who put which axis where. Propagation appends one PropagationStep (24 bytes) whenever a value's sharding grows;
+// The record of propagation. It appends one PropagationStep (24 bytes) whenever a value's sharding grows;
 // everything else is worked out when somebody asks (axis_history.h, explain.h).
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8

@@ -45,7 +45,7 @@ class ConstraintApplier {
   }
 
  private:
-  // What a manual computation says of its operands constrains them as well.
+  // The in-shardings of a manual computation constrain its operands as well.
   void find_in_shardings(OpId id) {
     std::vector<DataFlowEdge> edges;
     const OpView op(module_, id);

@@ -16,7 +16,7 @@
 
 namespace shardwise {
 
-// Of values that no edge op stands for.
+// The edges of values that have no edge op.
 std::vector<DataFlowEdge> bare_edges(const Module& module);
 
 void add_data_flow_edges(Module& module);

@@ -48,7 +48,7 @@ class StepRecorder {
                                  .turn = static_cast<uint16_t>(std::min<size_t>(turn_, UINT16_MAX))});
 #endif
   }
-  // Of a dim that a priority defers or releases.
+  // Records a dim that a priority defers or releases.
   void record_by_priority(ValueId value, size_t result, ShardingId before, ShardingId after) {
     const int in_round = std::exchange(round, PropagationStep::kByPriority);
     begin_return();

@@ -129,7 +129,7 @@ void VisitReplay::verify() {
   }
 }
 
-// Of the visit that recorded the steps from `begin` to `end`.
+// Replays the visit that recorded the steps from `begin` to `end`.
 void VisitReplay::verify_visit(size_t begin, size_t end) {
   const VisitedOp visited = visited_by(steps()[begin]);
   if (rule(visited).factors().empty()) return;

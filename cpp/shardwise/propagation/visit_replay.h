@@ -23,7 +23,7 @@
 
 namespace shardwise {
 
-// What propagation visits: an op, or without one the tie between result `result` of main and the value returned there.
+// A target of a visit: an op, or without one the tie between result `result` of main and the value returned there.
 struct VisitedOp {
   OpId op = {};
   uint32_t result = 0;

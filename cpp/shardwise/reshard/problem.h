@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reshard starts from, ends at and may cost, and the plan that answers it (search.h describes the moves).
+// Start, end and limits of a reshard, and the plan that answers it (search.h describes the moves).
 #pragma once
 
 #include <cstdint>

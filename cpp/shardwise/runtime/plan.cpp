@@ -68,7 +68,7 @@ class BlockMaker {
     return block;
   }
 
-  // Without the steps that nobody needs, such as constants that went into chains.
+  // Removes steps whose results nothing reads, such as constants that went into chains.
   void drop_unneeded(Block& block) {
     std::vector<Step> kept;
     const uint32_t number = ++blocks_;
@@ -162,7 +162,7 @@ class BlockMaker {
     for (size_t i = 0; i < op.result_count(); ++i) step.outputs.push_back(index_of(op.result(i)));
   }
 
-  // With what they capture as inputs of the step.
+  // The captures of the blocks become inputs of the step.
   void add_blocks(const OpView& op, Step& step) {
     for (RegionId region : op.regions()) step.blocks.push_back(make_block(region));
     std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());

@@ -106,7 +106,7 @@ class SlotNumbering {
     return moves;
   }
 
-  // What the block made, or may free, moves. The rest is a capture.
+  // A value that the block made, or may free, moves. The rest are captures.
   static std::vector<Move> moves_between(const Block& block, Slots given, Slots to) {
     const Slots from(block.results);
     std::unordered_set<uint32_t> own(given.begin(), given.end());

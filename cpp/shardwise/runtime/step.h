@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan is made of: steps on slots, in blocks (plan.h shows one).
+// The parts of a plan: steps on slots, in blocks (plan.h shows one).
 #pragma once
 
 #include <optional>

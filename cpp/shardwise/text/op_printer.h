@@ -57,7 +57,7 @@ class OpPrinter {
   // The attribute `column` (text_words::kPartColumns) of one value; empty where it is not printed.
   std::string part_text(std::string_view column, ValueId id, bool at_border) const;
   void result_parts(const OpView& op, std::string_view column);
-  // Of an argument or result of a function.
+  // Prints the attributes of an argument or result of a function.
   void border_attributes(ValueId id, ShardingId sharding, bool with_blocks);
   void results(const Function& function);
   void block(RegionId id, std::string_view terminator);

@@ -27,7 +27,7 @@ std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op);
 using OpFilter = bool (*)(const OpDef& def);
 int64_t decompose_ops(Module& module, OpFilter is_chosen);
 
-// What legalize does to the graph, without shardings: afterwards each op that can run has a kernel.
+// Chooses the ops that `legalize` replaces: those that have a decomposition and no kernel.
 bool has_no_kernel(const OpDef& def);
 
 }  // namespace shardwise

@@ -73,7 +73,7 @@ class EqualOps {
     return false;
   }
 
-  // Without the reason why a collective is there.
+  // The cause of a collective does not count.
   AttrsId attrs_of(OpId id) const {
     if (module_.op(id).def->traits.collective == CollectiveKind::kNone) return module_.op(id).attrs;
     Attrs attrs = module_.attrs(id);

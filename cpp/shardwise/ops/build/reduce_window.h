@@ -10,9 +10,9 @@ namespace shardwise {
 
 // No init means the neutral element. A window that is the identity, without init, gives the operand back.
 ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Reducer reducer, const Window& window);
-// Of one dim, inclusive.
+// The inclusive prefixes along one dim.
 ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t dim, Prefix prefix);
-// What the init values of all windows come to by themselves: reduce_window of neutral elements, with padding and holes.
+// The init values of all windows combined: reduce_window of neutral elements, with padding and holes.
 ValueId build_init_share(Builder& builder, ValueId init, Reducer reducer, const Window& window, DimSpan shape);
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@ namespace shardwise {
 // A whole slice and a padding of nothing return their operand, as does a concatenation of one.
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
 ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
-// What of `padded` stands where pad put the elements of its operand; 0 for elements that it cut off.
+// The elements of `padded` at the places where pad put those of its operand; 0 for elements that it cut off.
 ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);
 ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim);
 // Row `index` of the leading dim, without that dim.

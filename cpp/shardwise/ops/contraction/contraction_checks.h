@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the contractions that are written without dot_general require of their operands.
+// Checks the operands of the contractions that are written without dot_general.
 #pragma once
 
 #include "shardwise/ops/shared/dim_checks.h"

@@ -127,7 +127,7 @@ template <BroadcastKind Kind>
 constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc) {
   return without_gradient(broadcast<Kind>(name, doc), reason);
 }
-// Of an op without a kernel.
+// The row of an op without a kernel.
 template <BroadcastKind Kind>
 constexpr OpDef propagated(std::string_view name, std::string_view doc) {
   return propagation_only_op(name, infer_broadcast<Kind>, rule_broadcast, kFunctionalFormat, doc, kElementwise);

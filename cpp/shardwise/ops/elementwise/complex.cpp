@@ -29,7 +29,7 @@ void infer_part(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, {part, op.operand(0).shape}));
 }
 
-// Of real numbers; complex ones have no kernels.
+// The conjugate of real numbers; complex ones have no kernels.
 void decompose_conj(DecomposeContext& context) {
   if (!is_complex(context.op().operand_type(0).dtype)) context.set_result(0, context.operand(0));
 }

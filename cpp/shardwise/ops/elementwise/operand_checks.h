@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What elementwise ops without tile code require of their operands.
+// Checks the operands of elementwise ops without tile code.
 #pragma once
 
 #include <vector>

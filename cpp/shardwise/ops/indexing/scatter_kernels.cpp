@@ -172,7 +172,7 @@ class RegionRun {
     return array.data() + offset * item_size(array.dtype());
   }
 
-  // Where `lanes` elements lie side by side: in the array itself, or in a copy.
+  // The address of `lanes` adjacent elements: in the array itself, or in a copy.
   std::byte* packed(size_t slot, const NdArray& array, Side side, int64_t lanes) {
     if (side.is_run(lanes)) return at(array, side.offset);
     const int64_t item = item_size(array.dtype()), stride = side.stride * item;

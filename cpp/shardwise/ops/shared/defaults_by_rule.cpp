@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sharding rule of an op already implies (declared in ir/op_def.h):
+// The fields of OpDef that follow from the sharding rule (declared in ir/op_def.h):
 //
 //   partition_by_rule   masks the padding of uneven dims that carry a reduction factor with the neutral element of its
 //                       reducer, then runs the same op on the local operands:

@@ -18,7 +18,7 @@ namespace shardwise {
 std::optional<Reducer> region_reducer(const Module& module, RegionId region);
 // The same of one value of a region: the reducer that combines exactly `first` and `second` into it.
 std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second);
-// Of an op whose region combines elements: nothing when it takes several tensors or has another region.
+// The reducer of an op whose region combines elements: none when it takes several tensors or has another region.
 std::optional<Reducer> op_reducer(const OpView& op);
 Reducer required_reducer(const OpView& op);  // … which is then an error
 // x with reducer(x, y) = y for all y; for max of floats that is -inf.

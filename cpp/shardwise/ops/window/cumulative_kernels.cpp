@@ -46,7 +46,8 @@ struct Running<Sum<float>, kWidth> {
   }
 };
 
-// What an addition cut off (Knuth's two-sum) is added up apart. It is NaN once the sum is not finite, and then unused.
+// The rounding errors of additions (Knuth's two-sum) are added up apart. Their sum is NaN once the total is not finite,
+// and then unused.
 template <int64_t kWidth>
 struct Running<Sum<double>, kWidth> {
   using Item = double;
