@@ -204,8 +204,13 @@ void bind_trace(py::module_& module) {
       .def("end_region", &end_region)
       .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
-      .def("substitute", [](Trace& trace, uint32_t variable,
-                            uint32_t value) { trace.substitute(ValueId{variable}, trace.checked(value)); })
+      .def("substitute",
+           [](Trace& trace, const std::vector<uint32_t>& variables, const std::vector<uint32_t>& values) {
+             std::vector<ValueId> stand_ins, known;
+             for (const uint32_t variable : variables) stand_ins.push_back(ValueId{variable});
+             for (const uint32_t value : values) known.push_back(trace.checked(value));
+             trace.substitute(stand_ins, known);
+           })
       .def("type_of", [](const Trace& trace, uint32_t value) { return trace.module().type(trace.checked(value)); })
       .def("location", &location_of)
       .def("unused_constraints", &unused_constraints)
