@@ -182,6 +182,11 @@ def range_to_a_float() -> None:
     sw.fori_loop(0, 3.5, lambda i, c: c, X)
 
 
+@says(sw.DTypeError, "fori_loop: bounds must fit int64, got 9223372036854775808 for upper")
+def range_past_int64() -> None:
+    sw.fori_loop(0, 2**63, lambda i, c: c, X)
+
+
 @says(
     sw.DTypeError,
     "fori_loop: bounds must have a common integer dtype, got int64[] and uint64[]; convert one with astype",
