@@ -11,6 +11,7 @@
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/kernel_context.h"
+#include "shardwise/runtime/poison.h"
 
 namespace shardwise {
 namespace {
@@ -57,26 +58,6 @@ bool is_dead(const Step& step, uint32_t slot) {
 
 int64_t bytes_of(const Shards& shards) {
   return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
-}
-
-// How many rows of a dim's block are real at position `index` along `axes`.
-int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
-  return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
-}
-
-NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>& dims, const DeviceSet& devices,
-                              AxisSpan axes, int64_t index) {
-  NdArray copy = pooled_empty(shard.dtype(), shard.shape());
-  copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
-  NdArray to = copy;
-  NdArray from = shard;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t rows = real_rows(dims[d], devices, axes, index);
-    to = to.sliced(static_cast<int64_t>(d), 0, rows);
-    from = from.sliced(static_cast<int64_t>(d), 0, rows);
-  }
-  to.copy_from(from);
-  return copy;
 }
 
 }  // namespace
@@ -380,24 +361,7 @@ void ProgramRun::run_collective(const Step& step) {
 }
 
 void ProgramRun::poison_padding(uint32_t slot) {
-  const ValueId value = plan_.slots[slot];
-  const GlobalPart& part = module_.part(value);
-  if (part.padding.kind != Padding::Kind::kGarbage) return;
-  const LocalLayout layout = layout_of(module_.global_type(value).shape, module_.context().placement(part.placement));
-  AxisList uneven;
-  for (const DimLayout& dim : layout.dims) {
-    if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
-  }
-  // Devices with and without padding share this array, so what is padding on one and data on the other cannot be
-  // marked.
-  const DigitSet varying = plan_.slot_varying[slot];
-  if (uneven.empty() || (plan_.digits.touched(uneven) & plan_.free & ~varying) != 0) return;
-  const Shards& shards = slots_[slot];
-  std::vector<NdArray> poisoned;
-  for (int64_t k = 0; k < shards.count(); ++k) {
-    poisoned.push_back(with_poisoned_padding(shards[k], layout.dims, devices_, shards.axes(), k));
-  }
-  slots_[slot] = Shards(shards.axes(), std::move(poisoned));
+  slots_[slot] = poisoned(std::move(slots_[slot]), slot, module_, plan_, devices_);
 }
 
 void ProgramRun::free(const std::vector<uint32_t>& dead) {
