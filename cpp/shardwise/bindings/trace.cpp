@@ -8,6 +8,7 @@
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/transforms/differentiate.h"
 
 namespace shardwise {
 
@@ -184,6 +185,15 @@ void Trace::substitute(ValueId variable, ValueId value) {
   for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
   substituted_[variable] = value;
   variables_.erase(found);
+}
+
+std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                                             std::span<const ValueId> wrt) {
+  Builder builder = builder_here();
+  Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
+  if (!gradients.replaced.empty()) ++loose_regions_;  // those of the ops that were replaced
+  for (const auto& [from, to] : gradients.replaced) substituted_[from] = to;
+  return std::move(gradients.values);
 }
 
 ValueId Trace::checked(uint32_t index) const {
