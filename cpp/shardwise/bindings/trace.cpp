@@ -9,6 +9,7 @@
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/transforms/differentiate.h"
 
 namespace shardwise {
 
@@ -197,6 +198,15 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
     std::erase_if(arguments, [&](ValueId argument) { return by.contains(argument); });
     for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
   }
+}
+
+std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                                             std::span<const ValueId> wrt) {
+  Builder builder = builder_here();
+  Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
+  if (!gradients.replaced.empty()) ++loose_regions_;  // those of the ops that were replaced
+  for (const auto& [from, to] : gradients.replaced) substituted_[from] = to;
+  return std::move(gradients.values);
 }
 
 ValueId Trace::checked(uint32_t index) const {

@@ -123,7 +123,8 @@ class Assignment {
     const bool is_condition = is_loop && index == 0;
     const Builder outside = builder_;
     builder_ = Builder(target_, target_.add_region());
-    const auto trips = is_loop ? static_cast<double>(trip_count(op).value_or(kAssumedTrips)) : 1;
+    const auto counted = counted_loop(op);
+    const auto trips = static_cast<double>(counted ? counted->trips : kAssumedTrips);
     values_.enter(is_loop ? std::max(trips, 2.0) : 1);
     for (size_t i = 0; i < region.arguments.size(); ++i) {
       const ValueId argument = region.arguments[i];

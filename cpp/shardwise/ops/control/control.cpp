@@ -308,6 +308,12 @@ std::span<const OpDef> control_ops() { return kControlOps; }
 
 bool is_composite(const OpDef& def) { return def.decompose == decompose_composite; }
 
+bool is_optimization_barrier(const OpDef& def) { return def.prepare == static_cast<PrepareFn>(prepare_barrier); }
+
+ValueId create_optimization_barrier(Builder& builder, ValueId value) {
+  return builder.create("stablehlo.optimization_barrier", {value});
+}
+
 bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
 
 const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }
