@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from shardwise import _core
 from tests.op import references as ref
@@ -407,9 +408,15 @@ def _broadcast_case(
     name: str, reference: Reference, dtypes: tuple[str, ...], draw: Any = extreme, kind: str = "exact", **options: Any
 ) -> OpCase:
     attrs = options.pop("attrs", None)
-    exact = ref.in_float32(reference) if kind == "exact" else reference
+    exact = ref.in_float32(reference) if kind == "exact" and reference is not _next_after else reference
     return OpCase(
-        f"chlo.broadcast_{name}", dtypes, _broadcasting(options.pop("count", 2), exact, attrs), draw, kind, 2, **options
+        f"chlo.broadcast_{name}",
+        dtypes,
+        _broadcasting(options.pop("count", 2), exact, attrs),
+        draw,
+        kind,
+        options.pop("ulps", 2),
+        **options,
     )
 
 
@@ -420,6 +427,26 @@ def _power(x: Array, y: Array) -> Array:
 LESS = {"comparison_direction": EnumValue("chlo", "comparison_direction", "LT")}
 LOGIC = (*INTEGERS, "bool")
 SMOOTH_DRAW = {"gradient_draw": within(0.5, 3)}
+
+
+def _in_float64(function: Reference) -> Reference:
+    return lambda *operands: np.asarray(function(*(x.astype(np.float32 if x.dtype.itemsize == 2 else x.dtype)
+                                                   .astype(np.float64) for x in operands)))  # fmt: skip
+
+
+def _next_after(x: Array, y: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.where(x == y, y, np.nextafter(x, y))  # NumPy's float16 steps from -0 to +0
+
+
+def _polygamma(order: Array, x: Array) -> Array:
+    return special.polygamma(np.rint(order), x)
+
+
+def _whole(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Positive whole numbers, which are both orders and operands of polygamma."""
+    return rng.integers(1, 6, shape).astype(np.float32).astype(dtype_of(dtype))
+
 
 BROADCASTS = [
     _broadcast_case("add", np.add, ALL),
@@ -439,6 +466,9 @@ BROADCASTS = [
     _broadcast_case("shift_right_logical", ref.shift_right_logical, INTEGERS),
     _broadcast_case("compare", np.less, ALL, attrs=LESS),
     _broadcast_case("select", np.where, ALL, count=3),
+    _broadcast_case("next_after", _next_after, FLOATS),
+    _broadcast_case("polygamma", _in_float64(_polygamma), FLOATS, _whole, "magnitude", ulps=16),
+    _broadcast_case("zeta", _in_float64(special.zeta), FLOATS, within(1.5, 5), "magnitude", ulps=16),
 ]
 
 
@@ -459,6 +489,41 @@ def _constant_like(n: int, dtype: str) -> list[Application]:
                     result_dtype=dtype)
     ]  # fmt: skip
 
+
+def _two(reference: Reference) -> Callable[[int, str], list[Application]]:
+    return lambda n, dtype: [Application(((n, 3), (n, 3)), reference)]
+
+
+def _high_half(x: Array, y: Array) -> Array:
+    bits = 8 * x.dtype.itemsize
+    products = [int(a) * int(b) >> bits for a, b in zip(x.ravel(), y.ravel())]
+    return np.array(products, np.uint64 if x.dtype == np.uint64 else np.int64).astype(x.dtype).reshape(x.shape)
+
+
+def _set_dimension_size(n: int, dtype: str) -> list[Application]:
+    found = []
+    for dim, size in enumerate((n, 3)):
+        fixed = {1: np.asarray(size, np.int32)}
+        found.append(
+            Application(
+                ((n, 3), ()), lambda x, _: x, {"dimension": dim},
+                dtypes=(None, "int32"), fixed=fixed, baked=True, label=str(dim),
+            )
+        )  # fmt: skip
+    return found
+
+
+SPECIAL = [
+    OpCase("chlo.erf_inv", FLOATS, _one(_in_float64(special.erfinv)), within(-0.98, 0.98), "ulps", 8),
+    OpCase("chlo.bessel_i1e", FLOATS, _one(_in_float64(special.i1e)), within(-20, 20), "ulps", 8),
+    OpCase("chlo.lgamma", FLOATS, _one(_in_float64(special.gammaln)), within(-4, 20), "magnitude", 16,
+           gradient_draw=within(0.5, 6)),
+    OpCase("chlo.digamma", FLOATS, _one(_in_float64(special.digamma)), within(0.2, 20), "magnitude", 16),
+    OpCase("chlo.polygamma", FLOATS, _two(_in_float64(_polygamma)), _whole, "magnitude", 16),
+    OpCase("chlo.zeta", FLOATS, _two(_in_float64(special.zeta)), within(1.5, 5), "magnitude", 16),
+    OpCase("chlo.next_after", FLOATS, _two(_next_after), extreme),
+    OpCase("chlo.mulhi", INTEGERS, _two(_high_half), extreme),
+]  # fmt: skip
 
 CHLO = [
     OpCase("chlo.tan", FLOATS, _one(ref.in_long_double(np.tan)), within(-1.4, 1.4), "ulps", 2),
@@ -483,10 +548,12 @@ COMPOSED = [
     OpCase("stablehlo.real_dynamic_slice", ALL, _real_dynamic_slice, plain),
     OpCase("stablehlo.dynamic_gather", ALL, _dynamic_gather, extreme),
     OpCase("stablehlo.get_dimension_size", ALL, _get_dimension_size, plain),
+    OpCase("stablehlo.set_dimension_size", ALL, _set_dimension_size, plain),
     OpCase("stablehlo.map", NUMBERS, _map, plain),
     _norm_case("inference", _inference, 1),
     _norm_case("training", _training, 3),
     _norm_case("grad", _grad, 3),
     *BROADCASTS,
     *CHLO,
+    *SPECIAL,
 ]

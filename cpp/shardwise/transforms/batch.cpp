@@ -1,104 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/batch.h"
 
-#include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/transforms/batch_dependence.h"
+#include "shardwise/transforms/batch_walk.h"
 #include "shardwise/transforms/decompose.h"
+#include "shardwise/transforms/inline_calls.h"
 
 namespace shardwise {
-namespace {
-
-class BatchWalk {
- public:
-  BatchWalk(Builder& builder, int64_t size)
-      : builder_(builder), module_(builder.module()), size_(size), copy_(module_, module_) {}
-
-  void map(ValueId original, ValueId image, bool batched) {
-    copy_.map(original, image);
-    batched_[original] = batched;
-  }
-  ValueId image(ValueId original) const { return copy_(original); }
-  bool is_batched(ValueId original) const {
-    const auto it = batched_.find(original);
-    return it != batched_.end() && it->second;
-  }
-
-  void run(RegionId body) {
-    const std::vector<OpId> ops = module_.region(body).ops;
-    const LocId loc = builder_.loc();
-    for (OpId id : ops) visit(id);
-    builder_.set_loc(loc);
-  }
-
- private:
-  class Context;
-
-  void visit(OpId id) {
-    builder_.set_loc(module_.op(id).loc);
-    if (!uses_batched(id)) {
-      copy_.op(id, builder_.region());
-    } else if (module_.op(id).def->batch == nullptr) {
-      expand(id);
-    } else {
-      batch(id);
-    }
-  }
-
-  // Batches the ops that make it up, which a region of their own holds meanwhile.
-  void expand(OpId id) {
-    const RegionId region = module_.add_region();
-    Builder inner(module_, region);
-    const OpView op(module_, id);
-    const std::vector<ValueId> results = append_decomposition(inner, op);
-    if (results.empty()) refuse_to_decompose(op, "batched");
-    const std::vector<OpId> ops = module_.region(region).ops;
-    for (const OpId made : ops) visit(made);
-    for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), is_batched(results[i]));
-  }
-
-  bool uses_batched(OpId id) const {
-    for (RegionId region : module_.regions(id)) check_no_capture(id, region);
-    return std::ranges::any_of(module_.operands(id), [&](ValueId operand) { return is_batched(operand); });
-  }
-
-  void check_no_capture(OpId owner, RegionId region) const {
-    for (OpId id : module_.region(region).ops) {
-      for (ValueId operand : module_.operands(id)) {
-        if (!is_batched(operand)) continue;
-        fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
-                         "a captured value", "pass it as an argument");
-      }
-      for (RegionId inner : module_.regions(id)) check_no_capture(owner, inner);
-    }
-  }
-
-  void batch(OpId id);
-
-  Builder& builder_;
-  Module& module_;
-  int64_t size_;
-  GraphCopy copy_;
-  std::unordered_map<ValueId, bool> batched_;  // by value of the body
-};
-
 class BatchWalk::Context final : public BatchContext {
  public:
   Context(BatchWalk& walk, OpId id) : walk_(walk), id_(id) {}
 
   OpView op() const override { return OpView(walk_.module_, id_); }
-  Builder& builder() override { return walk_.builder_; }
+  Builder& builder() override { return *walk_.builder_; }
   int64_t size() const override { return walk_.size_; }
   bool is_batched(size_t i) const override { return walk_.is_batched(original(i)); }
   ValueId operand(size_t i) const override { return walk_.image(original(i)); }
-  ValueId batched(size_t i) override {
-    return is_batched(i) ? operand(i) : append_leading_dim(walk_.builder_, operand(i), walk_.size_);
-  }
+  ValueId batched(size_t i) override { return walk_.image(original(i), true); }
   void set_result(size_t i, ValueId value) override {
     const ValueId result = walk_.module_.result(id_, static_cast<uint32_t>(i));
     const TensorType& type = walk_.module_.type(result);
@@ -115,10 +38,85 @@ class BatchWalk::Context final : public BatchContext {
   OpId id_;
 };
 
+void BatchWalk::map(ValueId original, ValueId image, bool batched) {
+  copy_.map(original, image);
+  batched_[original] = batched;
+}
+
+bool BatchWalk::is_batched(ValueId original) const {
+  const auto it = batched_.find(original);
+  return it != batched_.end() && it->second;
+}
+
+ValueId BatchWalk::image(ValueId original, bool batched) {
+  const ValueId value = image(original);
+  return batched && !is_batched(original) ? append_leading_dim(*builder_, value, size_) : value;
+}
+
+void BatchWalk::run(RegionId body) {
+  const std::vector<OpId> ops = module_.region(body).ops;
+  const LocId loc = builder_->loc();
+  for (const OpId id : ops) visit(id);
+  builder_->set_loc(loc);
+}
+
+void BatchWalk::visit(OpId id) {
+  builder_->set_loc(module_.op(id).loc);
+  const OpDef& def = *module_.op(id).def;
+  const bool expands = is_inlined(module_, id) || def.batch == nullptr;
+  if (!masked_by_.empty()) check_no_effect(id);
+  if (!depends_on_batched(id) && (masked_by_.empty() || !expands)) {
+    copy_.op(id, builder_->region());
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) batched_.erase(module_.result(id, i));
+  } else if (expands) {
+    expand(id);
+  } else if (def.regions == Regions::kLoop) {
+    loop(id);
+  } else if (def.regions == Regions::kBranches) {
+    branches(id);
+  } else {
+    check_no_capture(id);
+    batch(id);
+  }
+}
+
+bool BatchWalk::depends_on_batched(OpId id) const {
+  return BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).uses_batched(id);
+}
+
+// Batches the ops that make it up, which a region of their own holds meanwhile.
+void BatchWalk::expand(OpId id) {
+  const OpView op(module_, id);
+  if (++expanded_ > kMaxCallDepth) {
+    fail<ShardingError>(op.name(), str("calls and regions must nest at most ", kMaxCallDepth, " deep"), "more",
+                        "call fewer in a row");
+  }
+  Builder inner(module_, module_.add_region(), module_.op(id).loc);
+  const std::vector<ValueId> results =
+      is_inlined(module_, id) ? append_inlined(inner, op) : append_decomposition(inner, op);
+  if (results.empty() && op.result_count() != 0) refuse_to_decompose(op, "batched");
+  run(inner.region());
+  for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), is_batched(results[i]));
+  --expanded_;
+}
+
+// The region of a reduction works on scalars.
+void BatchWalk::check_no_capture(OpId owner) const {
+  for (const RegionId region : module_.regions(owner)) {
+    for (const OpId id : module_.region(region).ops) {
+      if (!depends_on_batched(id)) continue;
+      fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
+                       "a captured value", "pass it as an argument");
+    }
+  }
+}
+
 void BatchWalk::batch(OpId id) {
   Context context(*this, id);
   module_.op(id).def->batch(context);
 }
+
+namespace {
 
 void check_argument(const Module& module, ValueId parameter, ValueId argument, bool batched, int64_t size) {
   const TensorType& wanted = module.type(parameter);

@@ -1,42 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/decompose.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 
 namespace shardwise {
 namespace {
-
-class Decomposition final : public DecomposeContext {
- public:
-  Decomposition(Builder& builder, const OpView& op) : builder_(builder), op_(op), results_(op.result_count()) {}
-
-  OpView op() const override { return op_; }
-  Builder& builder() override { return builder_; }
-  ValueId operand(size_t i) const override { return op_.operand(i); }
-  void set_result(size_t i, ValueId value) override { results_[i] = value; }
-
-  // All results, or none.
-  std::vector<ValueId> take_results() {
-    const auto is_set = [](ValueId value) { return static_cast<bool>(value); };
-    if (std::ranges::none_of(results_, is_set)) return {};
-    for (size_t i = 0; i < results_.size(); ++i) {
-      const Module& module = builder_.module();
-      check_internal(is_set(results_[i]) && module.value(results_[i]).type == module.value(op_.result(i)).type,
-                     str("the decomposition of ", op_.name(), " gives result ", i, " another type"));
-    }
-    return std::move(results_);
-  }
-
- private:
-  Builder& builder_;
-  OpView op_;
-  std::vector<ValueId> results_;
-};
 
 class Decomposer {
  public:
@@ -90,29 +58,6 @@ class Decomposer {
 
 }  // namespace
 
-std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
-  const LocId loc = builder.loc();
-  const OpId origin = builder.origin();
-  builder.set_loc(op.loc(), op.module().op(op.id()).origin);
-  Decomposition context(builder, op);
-  try {
-    op.def().decompose(context);
-  } catch (Error& error) {
-    error.at(op.module().context().location_text(op.loc()));
-    throw;
-  }
-  builder.set_loc(loc, origin);
-  return context.take_results();
-}
-
-void refuse_to_decompose(const OpView& op, std::string_view what) {
-  if (op.def().verify_runnable != nullptr) op.def().verify_runnable(op);
-  fail<UnsupportedError>(op.name(), str("can be read, propagated and printed, but not ", what), {},
-                         "replace it by other ops");
-}
-
 int64_t decompose_ops(Module& module, OpFilter is_chosen) { return Decomposer(module, is_chosen).run(); }
-
-bool has_no_kernel(const OpDef& def) { return def.decompose != nullptr && def.prepare == nullptr; }
 
 }  // namespace shardwise

@@ -9,25 +9,14 @@
 // its origin; the others have none.
 #pragma once
 
-#include <string_view>
-#include <vector>
+#include <cstdint>
 
-#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/decomposition.h"
 
 namespace shardwise {
-
-// Appends the ops to the builder's region. Returns the values of the op's results; nothing where the op cannot be
-// decomposed (DecomposeContext).
-std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op);
-
-// The UnsupportedError of an op that cannot be decomposed; `what` was to be done with it: "differentiated".
-[[noreturn]] void refuse_to_decompose(const OpView& op, std::string_view what);
 
 // Replaces all ops that `is_chosen` holds for, in all functions and regions; also those that are made. Returns how many.
 using OpFilter = bool (*)(const OpDef& def);
 int64_t decompose_ops(Module& module, OpFilter is_chosen);
-
-// Chooses the ops that `legalize` replaces: those that have a decomposition and no kernel.
-bool has_no_kernel(const OpDef& def);
 
 }  // namespace shardwise

@@ -26,6 +26,23 @@ std::vector<ValueId> results_of(const Module& module, OpId id) {
   return results;
 }
 
+const Function& called_function(const Module& module, OpId call) {
+  const auto it = std::ranges::find(module.functions, callee_of(module, call), &Function::name);
+  check_internal(it != module.functions.end(), "a call was verified");
+  return *it;
+}
+
+ShardingId sharding_of_result(const Module& module, ValueId result, size_t i, const Function* called) {
+  const ShardingId sharding = module.value(result).sharding;
+  const bool has_none = !sharding && called != nullptr && i < called->result_shardings.size();
+  return has_none ? called->result_shardings[i] : sharding;
+}
+
+ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
+  if (!sharding) return value;
+  return create_sharding_constraint(builder, value, TensorSharding(builder.context().sharding(sharding)));
+}
+
 // Computes the number of ops that every call expands to, without creating them.
 class ExpansionBounds {
  public:
@@ -129,12 +146,6 @@ class CallExpander {
     return false;
   }
 
-  const Function& function(const std::string& name) const {
-    const auto it = std::ranges::find(module_.functions, name, &Function::name);
-    check_internal(it != module_.functions.end(), "a call was verified");
-    return *it;
-  }
-
   void expand(RegionId region) { expand(std::vector<OpId>(module_.region(region).ops)); }
 
   void expand(const std::vector<OpId>& ops) {
@@ -152,40 +163,32 @@ class CallExpander {
   }
 
   void expand_call(OpId id) {
-    const Function called = function(callee_of(module_, id));
-    const std::vector<OpId> ops = mode_ == Mode::kInline ? inline_call(id, called) : make_region(id, called);
+    const std::vector<OpId> ops =
+        mode_ == Mode::kInline ? inline_call(id) : make_region(id, called_function(module_, id));
     rewrite_.erase(id);
     expand(ops);
   }
 
   // The ops of the function in front of the call; returns them.
-  std::vector<OpId> inline_call(OpId id, const Function& called) {
-    GraphCopy copy(module_, module_);
-    const std::vector<ValueId> arguments = module_.region(called.body).arguments;
-    for (uint32_t i = 0; i < arguments.size(); ++i) {
-      copy.map(arguments[i], constrained(module_.operands(id)[i], module_.value(arguments[i]).sharding, id));
-    }
-    std::vector<OpId> ops = rewrite_.insert(rewrite_.before(id), module_.op(id).loc,
-                                            [&](Builder& builder) { return copy.ops(called.body, builder.region()); });
-    const std::vector<ValueId> returned = module_.region(called.body).results;
-    for (uint32_t i = 0; i < returned.size(); ++i) {
-      const ValueId result = module_.result(id, i);
-      replace(result, constrained(copy(returned[i]), sharding_of_result(result, i, called), id));
-    }
+  std::vector<OpId> inline_call(OpId id) {
+    std::vector<OpId> ops;
+    const std::vector<ValueId> results =
+        rewrite_.insert(rewrite_.before(id), module_.op(id).loc, [&](Builder& builder) {
+          const auto known = std::ssize(module_.region(builder.region()).ops);
+          std::vector<ValueId> made = append_inlined(builder, OpView(module_, id));
+          const std::vector<OpId>& all = module_.region(builder.region()).ops;
+          ops.assign(all.begin() + known, all.end());
+          return made;
+        });
+    for (uint32_t i = 0; i < results.size(); ++i) replace(module_.result(id, i), results[i]);
     return ops;
-  }
-
-  ShardingId sharding_of_result(ValueId result, size_t i, const Function& called) const {
-    const ShardingId sharding = module_.value(result).sharding;
-    return !sharding && i < called.result_shardings.size() ? called.result_shardings[i] : sharding;
   }
 
   // The value, with a constraint in front of `user` if there is a sharding.
   ValueId constrained(ValueId value, ShardingId sharding, OpId user) {
     if (!sharding) return value;
-    return rewrite_.insert(rewrite_.before(user), module_.op(user).loc, [&](Builder& builder) {
-      return create_sharding_constraint(builder, value, TensorSharding(module_.context().sharding(sharding)));
-    });
+    return rewrite_.insert(rewrite_.before(user), module_.op(user).loc,
+                           [&](Builder& builder) { return append_constraint(builder, value, sharding); });
   }
 
   // An edge behind a value that no op hands on any more goes.
@@ -213,7 +216,7 @@ class CallExpander {
     const std::vector<ValueId> results = results_of(module_, made);
     for (uint32_t i = 0; i < results.size(); ++i) {
       const ValueId result = module_.result(id, i);
-      module_.value(results[i]).sharding = sharding_of_result(result, i, called);
+      module_.value(results[i]).sharding = sharding_of_result(module_, result, i, &called);
       module_.value(results[i]).origin = module_.value(result).origin;
       rewrite_.replace(result, results[i]);
     }
@@ -324,6 +327,27 @@ class Outliner {
 };
 
 }  // namespace
+
+bool is_inlined(const Module& module, OpId op) {
+  return is_call(module, op) || module.op(op).def->regions == Regions::kInline;
+}
+
+std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
+  Module& module = builder.module();
+  const Function* called = is_call(module, op.id()) ? &called_function(module, op.id()) : nullptr;
+  const RegionId body = called != nullptr ? called->body : op.regions()[0];
+  GraphCopy copy(module, module);
+  const std::vector<ValueId> arguments = module.region(body).arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    copy.map(arguments[i], append_constraint(builder, op.operand(i), module.value(arguments[i]).sharding));
+  }
+  copy.ops(body, builder.region());
+  std::vector<ValueId> results = module.region(body).results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = append_constraint(builder, copy(results[i]), sharding_of_result(module, op.result(i), i, called));
+  }
+  return results;
+}
 
 Module inline_calls(Module module, PassContext&) {
   decompose_ops(module, is_composite);

@@ -21,7 +21,9 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
@@ -35,6 +37,11 @@ inline constexpr Pass kInlineCalls{.name = "inline_calls",
                                    .doc = "put the ops of functions where they are called",
                                    .run = inline_calls,
                                    .checks_input = true};
+
+// Whether the op stands for the ops of a function, or of its region: a call, a named computation.
+bool is_inlined(const Module& module, OpId op);
+// Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
+std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);
 
 // The names of the functions that were called.
 std::set<std::string> calls_to_regions(Module& module);

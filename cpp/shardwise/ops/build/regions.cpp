@@ -6,8 +6,10 @@
 #include <unordered_map>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -20,6 +22,23 @@ ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, Value
                        is_float(dtype)            ? "FLOAT"
                        : is_signed_integer(dtype) ? "SIGNED"
                                                   : "UNSIGNED");
+}
+
+// A composed op of whole tensors, as the ops that it consists of. Regions of their own hold what is replaced.
+ValueId build_decomposed(Builder& builder, OpId id, GraphCopy& copy) {
+  Module& module = builder.module();
+  Builder scratch(module, module.add_region(), builder.loc());
+  const std::vector<ValueId> results = append_decomposition(scratch, OpView(module, id));
+  if (results.empty()) refuse_to_decompose(OpView(module, id), "run in a region");
+  const std::vector<OpId> ops = module.region(scratch.region()).ops;
+  for (const OpId op : ops) {
+    if (has_no_kernel(*module.op(op).def)) {
+      copy.map(module.result(op), build_decomposed(builder, op, copy));
+    } else {
+      copy.op(op, builder.region());
+    }
+  }
+  return copy(results[0]);
 }
 
 }  // namespace
@@ -67,8 +86,12 @@ std::vector<ValueId> apply_region(Builder& builder, const Module& module, Region
     std::vector<ValueId> mapped;
     for (const ValueId operand : op.operands()) mapped.push_back(image(operand));
     const std::array declared{builder.context().tensor(op.result_type().dtype, shape)};
-    const OpId made = builder.create_op(op.def(), mapped, module.op(inner).attrs, declared);
-    images[result] = builder.module().result(made);
+    Module& target = builder.module();
+    const bool composed = has_no_kernel(op.def());
+    Builder into(target, composed ? target.add_region() : builder.region(), builder.loc());
+    const OpId made = into.create_op(op.def(), mapped, module.op(inner).attrs, declared);
+    GraphCopy copy(target, target);
+    images[result] = composed ? build_decomposed(builder, made, copy) : target.result(made);
   }
   std::vector<ValueId> results;
   for (const ValueId result : region.results) results.push_back(image(result));

@@ -11,6 +11,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -112,6 +113,23 @@ void decompose_get_dimension_size(DecomposeContext& context) {
   context.set_result(0, build_scalar(context.builder(), Scalar::of_int(DType::kI32, op.operand_type(0).shape[dim])));
 }
 
+bool keeps_size(const OpView& op) {
+  const std::optional<Scalar> size = splat_value(op.module(), op.operand(1));
+  return size && size->integer == op.operand_type(0).shape[static_cast<size_t>(op.attrs().get_int("dimension"))];
+}
+
+void verify_size(const OpView& op) {
+  if (keeps_size(op)) return;
+  const std::optional<Scalar> size = splat_value(op.module(), op.operand(1));
+  fail<UnsupportedError>(
+      op.name(), str("the size must be that of the type, ", op.operand_type(0).text(), ", to run it"),
+      size ? std::to_string(size->integer) : "a value that the program computes", "use stablehlo.slice, or a mask");
+}
+
+void decompose_set_dimension_size(DecomposeContext& context) {
+  if (keeps_size(context.op())) context.set_result(0, context.operand(0));
+}
+
 void decompose_broadcast(DecomposeContext& context) {
   const OpView op = context.op();
   const auto& dims = op.attrs().get<IntArray>("broadcast_dimensions");
@@ -156,9 +174,11 @@ constexpr OpDef kDynamicShapeOps[] = {
                     "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                     "The size of a dim (StableHLO get_dimension_size)."),
         kReason),
-    propagation_only_op("stablehlo.set_dimension_size", infer_set_dimension_size, no_rule,
-                        "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
-                        "The tensor with another size of a dim (StableHLO set_dimension_size)."),
+    of_constants(
+        composed_op("stablehlo.set_dimension_size", infer_set_dimension_size, no_rule, decompose_set_dimension_size,
+                    "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
+                    "The tensor with another size of a dim (StableHLO set_dimension_size)."),
+        verify_size),
     composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_broadcast,
                 "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
                 "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),

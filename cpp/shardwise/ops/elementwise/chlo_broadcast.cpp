@@ -127,11 +127,6 @@ template <BroadcastKind Kind>
 constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc) {
   return without_gradient(broadcast<Kind>(name, doc), reason);
 }
-// The row of an op without a kernel.
-template <BroadcastKind Kind>
-constexpr OpDef propagated(std::string_view name, std::string_view doc) {
-  return propagation_only_op(name, infer_broadcast<Kind>, rule_broadcast, kFunctionalFormat, doc, kElementwise);
-}
 constexpr std::string_view kTruth = "the result is a truth value";
 constexpr std::string_view kBitwise = "an operation on bits has no derivative";
 
@@ -140,15 +135,15 @@ constexpr OpDef kChloBroadcastOps[] = {
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_and", kBitwise, "Logical or bitwise and (CHLO broadcast_and)."),
     broadcast("chlo.broadcast_atan2", "Angle of the point (y, x) (CHLO broadcast_atan2)."),
     stepped<BroadcastKind::kTruth>("chlo.broadcast_compare", kTruth, "Comparison (CHLO broadcast_compare)."),
-    propagated<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
+    broadcast<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
     broadcast("chlo.broadcast_divide", "Quotient (CHLO broadcast_divide)."),
     broadcast("chlo.broadcast_maximum", "Larger one (CHLO broadcast_maximum)."),
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
-    propagated<BroadcastKind::kSame>("chlo.broadcast_next_after", "The next float (CHLO broadcast_next_after)."),
+    stepped<BroadcastKind::kFloats>("chlo.broadcast_next_after", "it steps from one float to the next",
+                                    "The next float (CHLO broadcast_next_after)."),
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
-    propagated<BroadcastKind::kFloats>("chlo.broadcast_polygamma",
-                                       "Derivatives of digamma (CHLO broadcast_polygamma)."),
+    broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
     broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),
     broadcast("chlo.broadcast_remainder", "Remainder (CHLO broadcast_remainder)."),
     broadcast<BroadcastKind::kSelect>("chlo.broadcast_select", "pred ? on_true : on_false (CHLO broadcast_select)."),
@@ -159,7 +154,7 @@ constexpr OpDef kChloBroadcastOps[] = {
                                   "Shift right (CHLO broadcast_shift_right_logical)."),
     broadcast("chlo.broadcast_subtract", "Difference (CHLO broadcast_subtract)."),
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_xor", kBitwise, "Exclusive or (CHLO broadcast_xor)."),
-    propagated<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
+    broadcast<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
 };
 static_assert(all_complete(kChloBroadcastOps));
 

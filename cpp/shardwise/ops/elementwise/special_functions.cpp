@@ -3,10 +3,13 @@
 
 #include <limits>
 
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
+#include "shardwise/ops/elementwise/special_decompositions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -47,37 +50,101 @@ void decompose_is_neg_inf(DecomposeContext& context) {
   context.set_result(0, equal_to({&context.builder(), context.operand(0)}, -kInfinity).id);
 }
 
+// The bits of a float other than 0 are one more or one less: one more where it moves away from 0.
+void decompose_next_after(DecomposeContext& context) {
+  Builder& builder = context.builder();
+  const TensorType type = context.op().result_type();
+  if (!has_kernels(type.dtype)) return;
+  const int64_t size = item_size(type.dtype);
+  const DType unsigned_dtype = size == 2 ? DType::kU16 : size == 4 ? DType::kU32 : DType::kU64;
+  const auto bits_of = [&](Term x) {
+    const TypeId bits = builder.context().tensor(unsigned_dtype, type.shape);
+    return Term{&builder, builder.create("stablehlo.bitcast_convert", {x.id}, {}, {bits})};
+  };
+  const auto number = [&](uint64_t value) {
+    return Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(unsigned_dtype, value))};
+  };
+  const Term x{&builder, context.operand(0)}, y{&builder, context.operand(1)}, zero = x.splat(0.0);
+  const Term bits = bits_of(x), one = number(1), sign = number(uint64_t{1} << (8 * size - 1));
+  const Term away = x.compare("GT", zero).select(x.compare("LT", y), x.compare("GT", y));
+  const Term smallest = bits_of(y).op("stablehlo.and", sign).op("stablehlo.or", one);
+  const Term moved = x.compare("EQ", zero).select(smallest, away.select(bits + one, bits - one));
+  const Term next{&builder, builder.create("stablehlo.bitcast_convert", {moved.id}, {},
+                                           {builder.context().tensor(type.dtype, type.shape)})};
+  const Term is_nan = x.compare("NE", x).op("stablehlo.or", y.compare("NE", y));
+  context.set_result(0, is_nan.select(x + y, x.compare("EQ", y).select(y, next)).id);
+}
+
+// The product of halves u1 u0 and v1 v0; from Warren, "Hacker's Delight", section 8-2.
+Term high_of_64_bits(Term u, Term v, std::string_view shift_right) {
+  const DType dtype = u.type().dtype;
+  const auto number = [&](int64_t value) {
+    return Term{u.builder, build_splat(*u.builder, u.type().shape, scalar_of(dtype, value))};
+  };
+  const Term half = number(32), mask = number(0xFFFFFFFF);
+  const auto low = [&](Term x) { return x.op("stablehlo.and", mask); };
+  const auto high = [&](Term x) { return x.op(shift_right, half); };
+  const Term u0 = low(u), u1 = high(u), v0 = low(v), v1 = high(v);
+  const Term middle = u1 * v0 + (u0 * v0).op("stablehlo.shift_right_logical", half);
+  return u1 * v1 + high(middle) + high(u0 * v1 + low(middle));
+}
+
+void decompose_mulhi(DecomposeContext& context) {
+  Builder& builder = context.builder();
+  const DType dtype = context.op().result_type().dtype;
+  if (!has_kernels(dtype)) return;
+  const DType wide = is_signed_integer(dtype) ? DType::kI64 : DType::kU64;
+  const std::string_view shift =
+      is_signed_integer(dtype) ? "stablehlo.shift_right_arithmetic" : "stablehlo.shift_right_logical";
+  const Term u{&builder, build_convert(builder, context.operand(0), wide)};
+  const Term v{&builder, build_convert(builder, context.operand(1), wide)};
+  if (dtype == wide) return context.set_result(0, high_of_64_bits(u, v, shift).id);
+  const Term bits{&builder, build_splat(builder, u.type().shape, scalar_of(wide, 8 * item_size(dtype)))};
+  context.set_result(0, build_convert(builder, (u * v).op(shift, bits).id, dtype));
+}
+
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
 constexpr Traits kElementwise{.elementwise = true};
 constexpr std::string_view kUnaryFormat = "operands attr-dict `:` same-type `->` result-type";
 constexpr std::string_view kBinaryFormat = "operands attr-dict `:` operand-type `->` result-type";
 
-constexpr OpDef unary(std::string_view name, InferFn infer, std::string_view doc) {
-  return propagation_only_op(name, infer, rule_like_first_result, kUnaryFormat, doc, kElementwise);
+constexpr OpDef unary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {
+  OpDef def = composed_op(name, infer, rule_like_first_result, decompose, kUnaryFormat, doc, kElementwise);
+  def.vjp = vjp;
+  return def;
 }
 constexpr OpDef predicate(std::string_view name, DecomposeFn decompose, std::string_view doc) {
   return without_gradient(
       composed_op(name, infer_predicate, rule_like_first_result, decompose, kBinaryFormat, doc, kElementwise),
       "the result is a truth value");
 }
-constexpr OpDef binary(std::string_view name, InferFn infer, std::string_view doc) {
-  return propagation_only_op(name, infer, rule_like_first_result, kBinaryFormat, doc, kElementwise);
+constexpr OpDef binary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {
+  OpDef def = composed_op(name, infer, rule_like_first_result, decompose, kBinaryFormat, doc, kElementwise);
+  def.vjp = vjp;
+  return def;
 }
 constexpr OpDef kSpecialFunctionOps[] = {
-    unary("chlo.bessel_i1e", infer_float<1, true>, "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
-    unary("chlo.digamma", infer_float<1, false>, "Derivative of lgamma (CHLO digamma)."),
-    unary("chlo.erf_inv", infer_float<1, false>, "Inverse error function (CHLO erf_inv)."),
-    unary("chlo.lgamma", infer_float<1, false>, "log|gamma(x)| (CHLO lgamma)."),
-    composed_op("chlo.tan", infer_float<1, true>, rule_like_first_result, decompose_tan, kUnaryFormat,
-                "Tangent (CHLO tan).", kElementwise),
+    unary("chlo.bessel_i1e", infer_float<1, true>, decompose_bessel_i1e, nullptr,
+          "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
+    unary("chlo.digamma", infer_float<1, false>, decompose_digamma, vjp_digamma,
+          "Derivative of lgamma (CHLO digamma)."),
+    unary("chlo.erf_inv", infer_float<1, false>, decompose_erf_inv, vjp_erf_inv,
+          "Inverse error function (CHLO erf_inv)."),
+    unary("chlo.lgamma", infer_float<1, false>, decompose_lgamma, vjp_lgamma, "log|gamma(x)| (CHLO lgamma)."),
+    unary("chlo.tan", infer_float<1, true>, decompose_tan, nullptr, "Tangent (CHLO tan)."),
     predicate("chlo.is_inf", decompose_is_inf, "Whether infinite (CHLO is_inf)."),
     predicate("chlo.is_neg_inf", decompose_is_neg_inf, "Whether -infinity (CHLO is_neg_inf)."),
     predicate("chlo.is_pos_inf", decompose_is_pos_inf, "Whether +infinity (CHLO is_pos_inf)."),
-    binary("chlo.next_after", infer_float<2, false>, "The next float towards another one (CHLO next_after)."),
-    binary("chlo.polygamma", infer_float<2, false>, "Derivatives of digamma (CHLO polygamma)."),
-    binary("chlo.zeta", infer_float<2, false>, "Hurwitz zeta function (CHLO zeta)."),
-    binary("chlo.mulhi", infer_mulhi, "The high half of a product (CHLO mulhi)."),
+    without_gradient(binary("chlo.next_after", infer_float<2, false>, decompose_next_after, nullptr,
+                            "The next float towards another one (CHLO next_after)."),
+                     "it steps from one float to the next"),
+    binary("chlo.polygamma", infer_float<2, false>, decompose_polygamma, vjp_polygamma,
+           "Derivatives of digamma (CHLO polygamma)."),
+    binary("chlo.zeta", infer_float<2, false>, decompose_zeta, nullptr, "Hurwitz zeta function (CHLO zeta)."),
+    without_gradient(
+        binary("chlo.mulhi", infer_mulhi, decompose_mulhi, nullptr, "The high half of a product (CHLO mulhi)."),
+        "an operation on bits has no derivative"),
 };
 static_assert(all_complete(kSpecialFunctionOps));
 

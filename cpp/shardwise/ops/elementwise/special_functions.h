@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CHLO's special functions and the few elementwise ops of real numbers that have no kernel.
+// CHLO's special functions and the few elementwise ops of real numbers that have no kernel: other ops make them up.
 //
 //   %1 = chlo.lgamma %0 : tensor<4xf32> -> tensor<4xf32>                                      ([i])->([i]) {i=4}
 #pragma once

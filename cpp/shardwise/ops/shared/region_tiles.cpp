@@ -13,7 +13,8 @@ std::string_view not_in_tiles(const Module& module, RegionId region) {
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
     const bool constant = op.operand_count() == 0 && op.result_count() == 1 && splat_value(module, op.result());
-    if (!constant && op.def().tile == nullptr) return op.name();
+    const bool decomposes = op.def().decompose != nullptr && op.def().traits.elementwise;
+    if (!constant && op.def().tile == nullptr && !decomposes) return op.name();
   }
   return {};
 }
@@ -34,6 +35,10 @@ TileProgram region_tiles(const Module& module, RegionId id) {
       const auto known = registers.find(operand);
       check_internal(known != registers.end(), "a region of tiles must not use values from around it");
       inputs.push_back(known->second);
+    }
+    if (op.def().tile == nullptr) {
+      fail<UnsupportedError>(op.name(), "cannot run in a region of scalars", {},
+                             "compute it outside, on whole tensors");
     }
     registers[op.result()] = op.def().tile(tiles, op, inputs);
   }

@@ -13,7 +13,8 @@
 
 namespace shardwise {
 
-// The name of an op that is not elementwise, which is why the region has no tile program; or empty.
+// The name of an op that is not elementwise, which is why the region has no tile program; or empty. An elementwise op
+// that others make up may get one: these others have one.
 std::string_view not_in_tiles(const Module& module, RegionId region);
 TileProgram region_tiles(const Module& module, RegionId region);
 

@@ -78,61 +78,6 @@ void vjp_dynamic_slice(VjpContext& context) {
   context.set(0, build_dynamic_update_slice(builder, zeros, context.cotangent(), start_values(context, 1)));
 }
 
-// One example of a batched op.
-ValueId example(BatchContext& context, size_t operand, int64_t index) {
-  const ValueId value = context.operand(operand);
-  return context.is_batched(operand) ? build_row(context.builder(), value, index) : value;
-}
-
-bool batched_from(const BatchContext& context, size_t first) {
-  for (size_t i = first; i < context.op().operand_count(); ++i) {
-    if (context.is_batched(i)) return true;
-  }
-  return false;
-}
-
-// Examples with different start indices are computed one by one and concatenated.
-template <class BuildExample>
-void batch_by_example(BatchContext& context, BuildExample&& build_example) {
-  Builder& builder = context.builder();
-  const TensorType type = context.op().result_type();
-  if (context.size() == 0) {
-    return context.set_result(0, build_zeros(builder, {type.dtype, with_leading(0, type.shape)}));
-  }
-  std::vector<ValueId> rows;
-  for (int64_t index = 0; index < context.size(); ++index) {
-    rows.push_back(build_reshape(builder, build_example(index), with_leading(1, type.shape)));
-  }
-  context.set_result(0, build_concatenate(builder, rows, 0));
-}
-
-std::vector<ValueId> example_starts(BatchContext& context, size_t first, int64_t index) {
-  std::vector<ValueId> starts;
-  for (size_t i = first; i < context.op().operand_count(); ++i) starts.push_back(example(context, i, index));
-  return starts;
-}
-
-std::vector<ValueId> starts_after_zero(BatchContext& context, size_t first) {
-  std::vector<ValueId> starts = start_values(context, first);
-  Builder& builder = context.builder();
-  const DType dtype = starts.empty() ? DType::kI32 : builder.module().type(starts[0]).dtype;
-  starts.insert(starts.begin(), build_scalar(builder, scalar_of(dtype, 0)));
-  return starts;
-}
-
-void batch_dynamic_slice(BatchContext& context) {
-  Builder& builder = context.builder();
-  const Dims sizes = context.op().result_type().shape;
-  if (!batched_from(context, 1)) {
-    const std::vector<ValueId> starts = starts_after_zero(context, 1);
-    return context.set_result(
-        0, build_dynamic_slice(builder, context.operand(0), starts, with_leading(context.size(), sizes)));
-  }
-  batch_by_example(context, [&](int64_t index) {
-    return build_dynamic_slice(builder, example(context, 0, index), example_starts(context, 1, index), sizes);
-  });
-}
-
 // ---- dynamic_update_slice ------------------------------------------------------------------------------------------
 
 void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& results) {
@@ -231,18 +176,6 @@ void vjp_dynamic_update_slice(VjpContext& context) {
     context.set(0, build_dynamic_update_slice(builder, context.cotangent(), zeros, starts));
   }
   if (context.needs(1)) context.set(1, build_dynamic_slice(builder, context.cotangent(), starts, update.shape));
-}
-
-void batch_dynamic_update_slice(BatchContext& context) {
-  Builder& builder = context.builder();
-  if (!batched_from(context, 2)) {
-    const std::vector<ValueId> starts = starts_after_zero(context, 2);
-    return context.set_result(0, build_dynamic_update_slice(builder, context.batched(0), context.batched(1), starts));
-  }
-  batch_by_example(context, [&](int64_t index) {
-    return build_dynamic_update_slice(builder, example(context, 0, index), example(context, 1, index),
-                                      example_starts(context, 2, index));
-  });
 }
 
 // ---- the family ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 //
 // A dim that is read in part is whole on every device. A dim that is updated in part may stay sharded: each device
 // writes the update at its position relative to the device's own rows. Rows of the update that belong to other devices
-// land in a margin, which is cut off afterwards.
+// land in a margin, which is cut off afterwards. Batched starts become a gather or a scatter (dynamic_slicing_batch.cpp).
 #pragma once
 
 #include <span>
@@ -25,5 +25,7 @@ bool is_dynamic_update_slice(const OpDef& def);
 
 std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types);
+void batch_dynamic_slice(BatchContext& context);
+void batch_dynamic_update_slice(BatchContext& context);
 
 }  // namespace shardwise

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/batch_dependence.h"
+
+#include <algorithm>
+
+namespace shardwise {
+
+bool BatchDependence::uses_batched(OpId op) {
+  return std::ranges::any_of(module_.operands(op), [&](ValueId operand) { return is_batched(operand); }) ||
+         std::ranges::any_of(module_.regions(op), [&](RegionId region) { return captures_batched(region); });
+}
+
+bool BatchDependence::captures_batched(RegionId id) const {
+  const Region& region = module_.region(id);
+  const auto batched = [&](ValueId value) { return is_batched(value); };
+  return std::ranges::any_of(region.results, batched) || std::ranges::any_of(region.ops, [&](OpId op) {
+           return std::ranges::any_of(module_.operands(op), batched) ||
+                  std::ranges::any_of(module_.regions(op), [&](RegionId inner) { return captures_batched(inner); });
+         });
+}
+
+LoopBatching BatchDependence::loop(OpId op) {
+  const Region& condition = module_.region(module_.regions(op)[0]);
+  const Region& body = module_.region(module_.regions(op)[1]);
+  LoopBatching found;
+  for (const ValueId operand : module_.operands(op)) found.carries.push_back(is_batched(operand));
+  for (bool grows = true; grows;) {
+    grows = false;
+    mark(body.arguments, found.carries);
+    visit(module_.regions(op)[1]);
+    for (size_t i = 0; i < found.carries.size(); ++i) {
+      if (found.carries[i] || !is_batched(body.results[i])) continue;
+      found.carries[i] = grows = true;
+    }
+  }
+  mark(condition.arguments, found.carries);
+  visit(module_.regions(op)[0]);
+  found.predicate = is_batched(condition.results[0]);
+  // An example that is done keeps its carries, while those of the others change.
+  for (size_t i = 0; found.predicate && i < found.carries.size(); ++i) {
+    found.carries[i] = found.carries[i] || !is_invariant(module_, op, i);
+  }
+  return found;
+}
+
+std::vector<bool> BatchDependence::branches(OpId op) {
+  std::vector<bool> batched(module_.op(op).result_count, is_batched(module_.operands(op)[0]));
+  for (const RegionId branch : module_.regions(op)) {
+    visit(branch);
+    const std::vector<ValueId>& results = module_.region(branch).results;
+    for (size_t i = 0; i < batched.size(); ++i) batched[i] = batched[i] || is_batched(results[i]);
+  }
+  return batched;
+}
+
+void BatchDependence::visit(RegionId region) {
+  for (const OpId op : module_.region(region).ops) visit(op);
+}
+
+void BatchDependence::visit(OpId op) {
+  std::vector<ValueId> results;
+  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) results.push_back(module_.result(op, i));
+  switch (module_.op(op).def->regions) {
+    case Regions::kLoop: return mark(results, loop(op).carries);
+    case Regions::kBranches: return mark(results, branches(op));
+    default: return mark(results, std::vector<bool>(results.size(), uses_batched(op)));
+  }
+}
+
+bool is_invariant(const Module& module, OpId loop, size_t carry) {
+  const Region& body = module.region(module.regions(loop)[1]);
+  return body.results[carry] == body.arguments[carry];
+}
+
+}  // namespace shardwise

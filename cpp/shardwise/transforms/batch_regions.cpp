@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops and branches with a new leading dim:
+//
+//   while  predicate of all examples    the loop, with batched carries
+//          predicate of each example    while reduce_or(p) do { select(p, next, carry) }
+//   case   index of all examples        the case, with batched branches
+//          index of each example        all branches, and select
+#include <array>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/batch_dependence.h"
+#include "shardwise/transforms/batch_walk.h"
+#include "shardwise/transforms/inline_calls.h"
+
+namespace shardwise {
+
+RegionId BatchWalk::in_new_region(const std::function<std::vector<ValueId>()>& results) {
+  const RegionId region = module_.add_region();
+  Builder inner(module_, region, builder_->loc());
+  Builder* const outer = std::exchange(builder_, &inner);
+  std::vector<ValueId> made = results();
+  builder_ = outer;
+  module_.region(region).results = std::move(made);
+  return region;
+}
+
+std::vector<ValueId> BatchWalk::add_arguments(RegionId from, RegionId to, const std::vector<bool>& batched) {
+  const std::vector<ValueId> originals = module_.region(from).arguments;
+  std::vector<ValueId> made;
+  for (size_t i = 0; i < originals.size(); ++i) {
+    const Value original = module_.value(originals[i]);
+    const TensorType type = module_.type(originals[i]);
+    const TypeId wanted =
+        batched[i] ? module_.context().tensor(type.dtype, with_leading(size_, type.shape)) : original.type;
+    made.push_back(module_.add_argument(to, wanted, original.loc));
+    if (!batched[i]) module_.value(made.back()).sharding = original.sharding;
+    map(originals[i], made.back(), batched[i]);
+  }
+  return made;
+}
+
+std::vector<ValueId> BatchWalk::images(std::span<const ValueId> originals, const std::vector<bool>& batched) {
+  const std::vector<ValueId> values(originals.begin(), originals.end());
+  std::vector<ValueId> found;
+  for (size_t i = 0; i < values.size(); ++i) found.push_back(image(values[i], batched[i]));
+  return found;
+}
+
+void BatchWalk::map_results(OpId op, OpId made, const std::vector<bool>& batched) {
+  for (uint32_t i = 0; i < batched.size(); ++i) map(module_.result(op, i), module_.result(made, i), batched[i]);
+}
+
+// Of batched values; the predicate has one element per example.
+ValueId BatchWalk::select(ValueId predicate, ValueId if_true, ValueId if_false) {
+  const Dims shape = module_.type(if_true).shape;
+  return builder_->create("stablehlo.select",
+                          {build_broadcast(*builder_, predicate, shape, Dims{0}), if_true, if_false});
+}
+
+// ---- loops ---------------------------------------------------------------------------------------------------------
+
+void BatchWalk::loop(OpId op) {
+  const LoopBatching batching = BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).loop(op);
+  const RegionId condition = module_.regions(op)[0], body = module_.regions(op)[1];
+  const std::string_view around = masked_by_;
+  if (batching.predicate) masked_by_ = module_.op(op).def->name;
+  const auto predicate = [&] {
+    run(condition);
+    return image(module_.region(condition).results[0], batching.predicate);
+  };
+  const RegionId goes_on = in_new_region([&] {
+    add_arguments(condition, builder_->region(), batching.carries);
+    const ValueId of_each = predicate();
+    return std::vector{batching.predicate ? build_reduce(*builder_, of_each, {}, Reducer::kOr, Dims{0}) : of_each};
+  });
+  const RegionId step = in_new_region([&] {
+    const std::vector<ValueId> carries = add_arguments(body, builder_->region(), batching.carries);
+    ValueId of_each;
+    if (batching.predicate) {
+      const std::vector<ValueId> arguments = module_.region(condition).arguments;
+      for (size_t i = 0; i < carries.size(); ++i) map(arguments[i], carries[i], batching.carries[i]);
+      of_each = predicate();
+    }
+    run(body);
+    std::vector<ValueId> next = images(module_.region(body).results, batching.carries);
+    for (size_t i = 0; batching.predicate && i < next.size(); ++i) {
+      if (!is_invariant(module_, op, i)) next[i] = select(of_each, next[i], carries[i]);
+    }
+    return next;
+  });
+  masked_by_ = around;
+  const std::vector<ValueId> init = images(module_.operands(op), batching.carries);
+  // What the attributes of a counted loop name is true of one predicate for all.
+  const AttrsId attrs = batching.predicate ? AttrsId{} : module_.op(op).attrs;
+  map_results(op, builder_->create_op(*module_.op(op).def, init, attrs, {}, std::array{goes_on, step}),
+              batching.carries);
+}
+
+// ---- branches ------------------------------------------------------------------------------------------------------
+
+void BatchWalk::branches(OpId op) {
+  const ValueId index = module_.operands(op)[0];
+  if (is_batched(index)) return select_branch(op);
+  const std::vector<bool> batched =
+      BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).branches(op);
+  const std::vector<RegionId> originals(module_.regions(op).begin(), module_.regions(op).end());
+  std::vector<RegionId> made;
+  for (const RegionId branch : originals) {
+    made.push_back(in_new_region([&] {
+      run(branch);
+      return images(module_.region(branch).results, batched);
+    }));
+  }
+  const std::array operands{image(index)};
+  map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, {}, made), batched);
+}
+
+// The first branch of an `if` is that of true. An index out of range selects the last branch.
+void BatchWalk::select_branch(OpId op) {
+  const std::string_view around = std::exchange(masked_by_, module_.op(op).def->name);
+  const std::vector<RegionId> branches(module_.regions(op).begin(), module_.regions(op).end());
+  const std::vector<bool> batched(module_.op(op).result_count, true);
+  std::vector<std::vector<ValueId>> results;
+  for (const RegionId branch : branches) {
+    run(branch);
+    results.push_back(images(module_.region(branch).results, batched));
+  }
+  masked_by_ = around;
+  const ValueId index = image(module_.operands(op)[0]);
+  const TensorType type = module_.type(index);
+  std::vector<ValueId> chosen = results.back();
+  for (size_t branch = branches.size() - 1; branch-- > 0;) {
+    ValueId wins = index;
+    if (type.dtype != DType::kBool) {
+      const ValueId number = build_splat(*builder_, type.shape, scalar_of(type.dtype, static_cast<int64_t>(branch)));
+      wins = build_compare(*builder_, "EQ", index, number);
+    }
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (results[branch][i] != chosen[i]) chosen[i] = select(wins, results[branch][i], chosen[i]);
+    }
+  }
+  for (uint32_t i = 0; i < chosen.size(); ++i) map(module_.result(op, i), chosen[i], true);
+}
+
+// Calls count by the ops that they stand for.
+void BatchWalk::check_no_effect(OpId id) const {
+  const OpView op(module_, id);
+  for (const RegionId region : op.regions()) {
+    for (const OpId inner : module_.region(region).ops) check_no_effect(inner);
+  }
+  const Traits& traits = op.def().traits;
+  const bool marks = traits.sharding_group || traits.data_flow_edge;
+  const bool calls = is_inlined(module_, id) || is_composite(op.def());
+  if (!op.def().has_side_effect(op) || marks || calls) return;
+  fail<UnsupportedError>(op.name(), str("an op with a side effect must run for all examples in a ", masked_by_),
+                         "a condition that differs between them", "move it out of the region, or out of sw.vmap");
+}
+
+}  // namespace shardwise
