@@ -12,9 +12,6 @@
 namespace shardwise {
 namespace {
 
-// Shardy's import makes this of every constant.
-constexpr std::string_view kShardyConstant = "sdy.constant", kConstant = "stablehlo.constant";
-
 bool is_terminator(std::string_view name) {
   return name == "return" || name == text_words::kFunctionReturn || name == text_words::kRegionReturn ||
          name == text_words::kShardyReturn;
@@ -249,7 +246,7 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
 void OpParser::set_def(OpSyntax& op, std::string_view name) {
   auto it = definitions_.find(name);
   if (it == definitions_.end()) {
-    const OpDef* def = find_op(name == kShardyConstant ? kConstant : name);
+    const OpDef* def = find_op(name);
     // A text may omit these dialects.
     for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
       if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -18,10 +19,12 @@ constexpr std::string_view kMain = "main";
 
 class EntryChooser {
  public:
-  explicit EntryChooser(Module& module) : module_(module) {}
+  explicit EntryChooser(Module& module) : module_(module) {
+    for (const Function& function : module.functions) bodies_.emplace(function.name, function.body);
+  }
 
   void run(std::string_view name) {
-    if (find(name) == nullptr) {
+    if (!bodies_.contains(std::string(name))) {
       fail<UnsupportedError>("program", "the function must be one of the program", name);
     }
     reach(std::string(name));
@@ -34,19 +37,14 @@ class EntryChooser {
   }
 
  private:
-  const Function* find(std::string_view name) const {
-    const auto found = std::ranges::find(module_.functions, name, &Function::name);
-    return found == module_.functions.end() ? nullptr : &*found;
-  }
-
   void reach(std::string first) {
     std::vector<std::string> waiting{std::move(first)};
     while (!waiting.empty()) {
       const std::string name = std::move(waiting.back());
       waiting.pop_back();
-      const Function* function = find(name);
-      if (function == nullptr || !reached_.insert(name).second) continue;
-      walk(module_, function->body, [&](OpId op) {
+      const auto body = bodies_.find(name);
+      if (body == bodies_.end() || !reached_.insert(name).second) continue;
+      walk(module_, body->second, [&](OpId op) {
         for (const auto& entry : module_.attrs(op).entries()) {
           if (const auto* symbol = std::get_if<Symbol>(&entry.second.base())) waiting.push_back(symbol->name);
         }
@@ -56,7 +54,7 @@ class EntryChooser {
 
   void rename_main() {
     std::string name;
-    for (int64_t i = 0; name.empty() || find(name) != nullptr; ++i) name = str(kMain, "_", i);
+    for (int64_t i = 0; name.empty() || bodies_.contains(name); ++i) name = str(kMain, "_", i);
     walk(module_, [&](OpId op) {
       Attrs attrs = module_.attrs(op);
       for (const auto& [key, value] : module_.attrs(op).entries()) {
@@ -69,6 +67,7 @@ class EntryChooser {
   }
 
   Module& module_;
+  std::unordered_map<std::string, RegionId> bodies_;  // of all functions
   std::unordered_set<std::string> reached_;
 };
 

@@ -43,7 +43,7 @@ def test_function_edges_carry_shardings_between_a_function_and_its_calls(shardy:
     (found,) = shardy.ask_all([{"do": "compare", "text": ours, "passes": "sdy-lift-inlined-meshes", "ours": ""}])
     assert closed(found["rows"]) == closed(theirs["rows"])
     assert '{"a"}, {"b"}' in str(found["rows"]["n3 sdy.func_data_flow_edge"])
-    with pytest.raises(OracleError, match="expected operand of sdy.func_data_flow_edge to be a result of call op"):
+    with pytest.raises(OracleError, match=r"expected operand of sdy\.func_data_flow_edge to be a result of call op"):
         shardy.after(EDGES, "sdy-propagation-pipeline")
     assert shardy.parse(EDGES) == shardy.parse(str(sw.parse(EDGES)))
     np.testing.assert_allclose(sw.parse(EDGES).run(X, Y), np.tanh(X) + Y, rtol=1e-5, atol=1e-6)
