@@ -36,6 +36,7 @@ from . import (
     numpy as numpy,
     random as random,
     testing as testing,
+    text_programs as _text_programs,  # noqa: F401 - implements Module.compile
     tree as tree,
 )
 from .annotations import (

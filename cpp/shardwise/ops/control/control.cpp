@@ -259,6 +259,7 @@ constexpr OpDef call() {
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call); inlined before anything else.");
   def.traits.side_effect = true;
+  def.traits.tokens = true;
   return def;
 }
 
