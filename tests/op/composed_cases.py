@@ -516,8 +516,6 @@ def _set_dimension_size(n: int, dtype: str) -> list[Application]:
 SPECIAL = [
     OpCase("chlo.erf_inv", FLOATS, _one(_in_float64(special.erfinv)), within(-0.98, 0.98), "ulps", 8),
     OpCase("chlo.bessel_i1e", FLOATS, _one(_in_float64(special.i1e)), within(-20, 20), "ulps", 8),
-    OpCase("chlo.lgamma", FLOATS, _one(_in_float64(special.gammaln)), within(-4, 20), "magnitude", 16,
-           gradient_draw=within(0.5, 6)),
     OpCase("chlo.digamma", FLOATS, _one(_in_float64(special.digamma)), within(0.2, 20), "magnitude", 16),
     OpCase("chlo.polygamma", FLOATS, _two(_in_float64(_polygamma)), _whole, "magnitude", 16),
     OpCase("chlo.zeta", FLOATS, _two(_in_float64(special.zeta)), within(1.5, 5), "magnitude", 16),

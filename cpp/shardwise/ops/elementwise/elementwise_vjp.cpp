@@ -94,6 +94,9 @@ void vjp_erfc(VjpContext& context) {
     return g * ((-(x * x)).op("stablehlo.exponential") * (-2.0 * std::numbers::inv_sqrtpi));
   });
 }
+void vjp_lgamma(VjpContext& context) {
+  unary(context, [](Term g, Term x, Term) { return g * x.op("chlo.digamma"); });
+}
 void vjp_sinh(VjpContext& context) {
   unary(context, [](Term g, Term x, Term) { return g * x.op("chlo.cosh"); });
 }

@@ -72,39 +72,11 @@ constexpr std::array kLanczos{
     9.984369578019570859563e-6,         1.50563273514931155834e-7,
 };
 
-struct Lanczos {
-  Term reflects;  // x < 1/2
-  Term z;         // -x there, else x - 1
-  Term t, log_t;  // z + g + 1/2
-};
-
-Lanczos lanczos(Term x) {
-  const Term reflects = x.compare("LT", x.splat(0.5));
-  const Term z = reflects.select(-x, x + -1.0);
-  const Term relative = (z * (1 / (kLanczosG + 0.5))).op("stablehlo.log_plus_one");
-  return {reflects, z, z + (kLanczosG + 0.5), relative + std::log(kLanczosG + 0.5)};
-}
-
-// log|gamma(x)|; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x).
-Term lgamma(Term x) {
-  const auto [reflects, z, t, log_t] = lanczos(x);
-  Term sum = x.splat(kLanczosBase);
-  for (size_t i = 0; i < kLanczos.size(); ++i) {
-    sum = sum + kLanczos[i] / (z + static_cast<double>(i + 1));
-  }
-  const Term log_y = (z + 0.5 - t / log_t) * log_t + std::log(2 * std::numbers::pi) / 2 + sum.op("stablehlo.log");
-  // The distance to the next integer, so that the sine is precise.
-  const Term size = x.op("stablehlo.abs"), fraction = size - size.op("stablehlo.floor");
-  const Term distance = fraction.compare("GT", x.splat(0.5)).select(1.0 - fraction, fraction);
-  const Term log_sine = (distance * std::numbers::pi).op("stablehlo.sine").op("stablehlo.log");
-  const Term reflected = std::log(std::numbers::pi) - log_sine - log_y;
-  const Term below = log_sine.op("stablehlo.is_finite").select(reflected, -log_sine);
-  return size.compare("EQ", x.splat(kInfinity)).select(size, reflects.select(below, log_y));
-}
-
-// The derivative of lgamma; NaN at its poles 0, -1, -2, …
+// The derivative of lgamma; NaN at its poles 0, -1, -2, …; below 1/2 by reflection.
 Term digamma(Term x) {
-  const auto [reflects, z, t, log_t] = lanczos(x);
+  const Term reflects = x.compare("LT", x.splat(0.5));
+  const Term z = reflects.select(-x, x + -1.0), t = z + (kLanczosG + 0.5);
+  const Term log_t = (z * (1 / (kLanczosG + 0.5))).op("stablehlo.log_plus_one") + std::log(kLanczosG + 0.5);
   Term sum = x.splat(kLanczosBase), slope = x.splat(0.0);
   for (size_t i = 0; i < kLanczos.size(); ++i) {
     const Term distance = z + static_cast<double>(i + 1);
@@ -161,7 +133,8 @@ Term zeta(Term s, Term q) {
 Term polygamma(Term n, Term x) {
   const Term zero = n.splat(0.0), half = (n * 0.5).op("stablehlo.floor");
   const Term is_even = n.compare("EQ", half * 2.0), is_zero = n.compare("EQ", zero);
-  const Term size = lgamma(n + 1.0).op("stablehlo.exponential") * zeta(is_zero.select(n.splat(2.0), n + 1.0), x);
+  const Term size =
+      (n + 1.0).op("chlo.lgamma").op("stablehlo.exponential") * zeta(is_zero.select(n.splat(2.0), n + 1.0), x);
   const Term value = is_zero.select(digamma(x), is_even.select(-size, size));
   return n.compare("GE", zero).op("stablehlo.and", is_whole(n)).select(value, n.splat(kNan));
 }
@@ -252,7 +225,6 @@ Term erf_inv(Term x) {
 
 }  // namespace
 
-void decompose_lgamma(DecomposeContext& context) { in_double(context, lgamma); }
 void decompose_digamma(DecomposeContext& context) { in_double(context, digamma); }
 void decompose_zeta(DecomposeContext& context) { in_double(context, zeta); }
 void decompose_polygamma(DecomposeContext& context) { in_double(context, polygamma); }
@@ -263,11 +235,6 @@ void decompose_erf_inv(DecomposeContext& context) {
   const DType dtype = context.op().result_type().dtype;
   const Term x = converted(operand(context), dtype == DType::kF64 ? dtype : DType::kF32);
   context.set_result(0, converted(erf_inv(x), dtype).id);
-}
-
-void vjp_lgamma(VjpContext& context) {
-  const Term g{&context.builder(), context.cotangent()};
-  if (context.needs(0)) context.set(0, (g * operand(context).op("chlo.digamma")).id);
 }
 
 void vjp_digamma(VjpContext& context) {

@@ -3,7 +3,7 @@
 // CHLO's special functions as elementwise ops, by published approximations. All but erf_inv compute in f64 and round
 // once; the sources are in the .cpp file.
 //
-//   lgamma, digamma     about 1e-15 of the larger of 1 and the result
+//   digamma             about 1e-15 of the larger of 1 and the result
 //   zeta, polygamma     relative error about 1e-14, for q >= -8; NaN below
 //   bessel_i1e          relative error about 1e-15
 //   erf_inv             relative error about 3e-7 in f32, 1e-15 in f64
@@ -15,13 +15,11 @@
 
 namespace shardwise {
 
-void decompose_lgamma(DecomposeContext& context);
 void decompose_digamma(DecomposeContext& context);
 void decompose_zeta(DecomposeContext& context);
 void decompose_polygamma(DecomposeContext& context);
 void decompose_bessel_i1e(DecomposeContext& context);
 void decompose_erf_inv(DecomposeContext& context);
-void vjp_lgamma(VjpContext& context);
 void vjp_digamma(VjpContext& context);
 void vjp_polygamma(VjpContext& context);
 void vjp_erf_inv(VjpContext& context);

@@ -131,7 +131,6 @@ constexpr OpDef kSpecialFunctionOps[] = {
           "Derivative of lgamma (CHLO digamma)."),
     unary("chlo.erf_inv", infer_float<1, false>, decompose_erf_inv, vjp_erf_inv,
           "Inverse error function (CHLO erf_inv)."),
-    unary("chlo.lgamma", infer_float<1, false>, decompose_lgamma, vjp_lgamma, "log|gamma(x)| (CHLO lgamma)."),
     unary("chlo.tan", infer_float<1, true>, decompose_tan, nullptr, "Tangent (CHLO tan)."),
     predicate("chlo.is_inf", decompose_is_inf, "Whether infinite (CHLO is_inf)."),
     predicate("chlo.is_neg_inf", decompose_is_neg_inf, "Whether -infinity (CHLO is_neg_inf)."),

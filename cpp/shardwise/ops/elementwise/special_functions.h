@@ -2,7 +2,7 @@
 //
 // CHLO's special functions and the few elementwise ops of real numbers that have no kernel: other ops make them up.
 //
-//   %1 = chlo.lgamma %0 : tensor<4xf32> -> tensor<4xf32>                                      ([i])->([i]) {i=4}
+//   %1 = chlo.digamma %0 : tensor<4xf32> -> tensor<4xf32>                                     ([i])->([i]) {i=4}
 #pragma once
 
 #include <span>
