@@ -143,7 +143,7 @@ class Splitter {
   std::unordered_set<OpId> unknown_ops_;
   std::unordered_set<OpId> backward_;
   std::vector<ValueId> demanded_;
-  std::vector<ValueId> candidates_;  // demanded ones first
+  std::vector<ValueId> candidates_;            // demanded ones first
   std::unordered_map<ValueId, size_t> index_;  // of a candidate
   std::unordered_set<ValueId> saved_;
 };

@@ -21,9 +21,7 @@
 namespace shardwise {
 namespace {
 
-DType index_dtype(int64_t trips) {
-  return trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
-}
+DType index_dtype(int64_t trips) { return trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64; }
 
 // ---- rows of stacks ------------------------------------------------------------------------------------------------
 
@@ -104,8 +102,7 @@ class ForwardLoop {
       : module_(walk.module()), walk_(walk), loop_(loop), counted_(counted), joint_(joint) {
     find_varying();
     for (const StackedOutput& output : counted.outputs) {
-      const OpView write(module_, module_.value(joint.results[output.carry]).op);
-      known_stacks_[row_behind(write.operand(1))] = output;
+      known_stacks_[written_row(module_, module_.value(joint.results[output.carry]).op)] = output;
     }
   }
 
@@ -143,16 +140,6 @@ class ForwardLoop {
   }
 
  private:
-  // The value whose only reshape is this row of a stack.
-  ValueId row_behind(ValueId row) const {
-    const OpId op = module_.value(row).op;
-    if (!op || module_.op(op).operand_count != 1 || module_.op(op).def->name != "stablehlo.reshape") return row;
-    const ValueId value = module_.operands(op)[0];
-    Dims shape = module_.type(value).shape;
-    shape.insert(shape.begin(), 1);
-    return shape == module_.type(row).shape ? value : row;
-  }
-
   void find_varying() {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
@@ -269,7 +256,7 @@ class ForwardLoop {
   OpView loop_;
   const CountedLoop& counted_;
   JointBody& joint_;
-  std::unordered_set<ValueId> varying_;               // values of the joint region that differ between trips
+  std::unordered_set<ValueId> varying_;                      // values of the joint region that differ between trips
   std::unordered_map<ValueId, StackedOutput> known_stacks_;  // by row
 };
 
@@ -291,8 +278,7 @@ class BackwardLoop {
     for (const CotangentCarry& carry : joint_.cotangents) {
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
-    const OpId made =
-        create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
+    const OpId made = create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
     for (uint32_t i = 0; i < joint_.cotangents.size(); ++i) {
       walk_.accumulate(joint_.cotangents[i].of, module_.result(made, i + 1));
     }

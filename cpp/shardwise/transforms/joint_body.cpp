@@ -54,7 +54,8 @@ class WantedCotangents {
 
   bool is_inside(RegionId at) const {
     const Module& module = loop_.module();
-    while (at && at != loop_.regions()[1]) at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
+    while (at && at != loop_.regions()[1])
+      at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
     return bool{at};
   }
 
