@@ -150,6 +150,12 @@ class Splitter {
 
 }  // namespace
 
+int64_t bytes_of(const Module& module, ValueId value) {
+  int64_t bytes = item_size(module.type(value).dtype);
+  for (const int64_t size : module.type(value).shape) bytes *= size;
+  return std::max<int64_t>(bytes, 1);
+}
+
 BackwardSplit split_backward(const Module& module, const BackwardRegion& joint) {
   return Splitter(module, joint).run();
 }

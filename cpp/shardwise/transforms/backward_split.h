@@ -38,6 +38,7 @@ struct BackwardRegion {
   std::function<int64_t(ValueId)> cost;       // of saving a value
 };
 
+int64_t bytes_of(const Module& module, ValueId value);  // at least 1
 BackwardSplit split_backward(const Module& module, const BackwardRegion& joint);
 
 }  // namespace shardwise

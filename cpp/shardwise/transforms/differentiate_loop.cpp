@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
@@ -109,10 +108,8 @@ class ForwardLoop {
   // The cost of a row that the loop stacks anyway is next to nothing.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
-    const TensorType& type = module_.type(value);
-    const int64_t elements = std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
-    const int64_t bytes = std::max<int64_t>(elements, 1) * item_size(type.dtype);
-    return varying_.contains(value) ? bytes * counted_.trips + 1 : bytes + 1;
+    const int64_t bytes = bytes_of(module_, value);
+    return varying_.contains(value) ? bytes * counted_.trips : bytes;
   }
 
   // Puts a loop that saves these values in place of the loop. The joint region becomes its body.
