@@ -217,12 +217,15 @@ class ForwardLoop {
     return by;
   }
 
-  // A carry that is 0, 1, 2, …; a new one if there is none.
+  // 0, 1, 2, …: from a carry that counts, or a new one.
   ValueId trip_number(Builder& in_body, std::vector<ValueId>& operands, std::vector<ValueId>& results) {
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
       const DType dtype = loop_.operand_type(i).dtype;
-      const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
-      if (is_index && counted_.inductions[i] == LinearInteger{.offset = 0, .stride = 1}) return joint_.arguments[i];
+      const auto& induction = counted_.inductions[i];
+      if ((dtype != DType::kI32 && dtype != DType::kI64) || !induction || induction->stride != 1) continue;
+      if (induction->offset == 0) return joint_.arguments[i];
+      const ValueId start = build_scalar(in_body, scalar_of(dtype, induction->offset));
+      return in_body.create("stablehlo.subtract", {joint_.arguments[i], start});
     }
     const DType dtype = index_dtype(counted_.trips);
     operands.push_back(build_scalar(walk_.builder(), scalar_of(dtype, 0)));
