@@ -31,9 +31,7 @@ LAYERS = {
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
     "compiled functions": ["stages", "jit"],
-    "transforms, annotations and placement": [
-        "annotations", "placement", "vmap", "grad", "manual", "control_flow", "checkpoint_policies", "checkpoint",
-    ],
+    "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual", "control_flow"],
     "written with the public functions": ["dtensor", "models", "testing"],
     "the package and its command line": ["", "cli", "__main__"],
 }  # fmt: skip

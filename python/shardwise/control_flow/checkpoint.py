@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from ..dtypes import dtype_name
+from ..errors import message, shown
+from ..traceback_filtering import entry_point
+from ..tracing import Trace, Tracer, WeakTracer, current_trace
+from ..trees import flatten, unflatten
 from .checkpoint_policies import Policy, everything_saveable, nothing_saveable
-from .control_flow.leaf_types import expect_function
-from .control_flow.regions import region
-from .dtypes import dtype_name
-from .errors import message, shown
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, WeakTracer, current_trace
-from .trees import flatten, unflatten
+from .leaf_types import expect_function
+from .regions import region
 
 __all__ = ["checkpoint"]
 
