@@ -26,7 +26,6 @@ with _coretype_for_this_cpu():
 # Names imported here without an underscore are public. `from shardwise import *` imports those in __all__.
 # The others are imported `as` themselves: they would replace builtins, modules, or common names of a program.
 from . import (
-    checkpoint_policies,
     debug as debug,
     dtensor,
     errors as errors,
@@ -50,8 +49,17 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
-from .checkpoint import checkpoint
-from .control_flow import associative_scan, cond, fori_loop, map as map, scan, switch, while_loop
+from .control_flow import (
+    associative_scan,
+    checkpoint,
+    checkpoint_policies,
+    cond,
+    fori_loop,
+    map as map,
+    scan,
+    switch,
+    while_loop,
+)
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,

@@ -59,7 +59,14 @@ def test_the_numbers_do_not_depend_on_the_policy(policy: str) -> None:
     ("policy", "rows", "products"),
     # Rows of four that the loop stacks: the carry, and what else is kept. Products: two forward and two for each
     # operand backward, and those that run again.
-    [("everything", 3, 6), ("dots", 3, 6), ("names", 2, 7), ("other names", 1, 8), ("nothing", 1, 8), ("default", 1, 8)],
+    [
+        ("everything", 3, 6),
+        ("dots", 3, 6),
+        ("names", 2, 7),
+        ("other names", 1, 8),
+        ("nothing", 1, 8),
+        ("default", 1, 8),
+    ],
 )
 def test_the_policy_decides_what_a_scan_stacks(policy: str, rows: int, products: int) -> None:
     text = local_text(gradient(POLICIES[policy]), H, X, W)
@@ -71,8 +78,8 @@ def test_the_policy_decides_what_a_scan_stacks(policy: str, rows: int, products:
 
 def test_layers_one_after_another() -> None:
     def layers(wrap: Any, h: Any, w: Any) -> Any:
-        for i in range(3):
-            h = wrap(lambda h: layer(h, X[i], w))(h)
+        for x in X[:3]:
+            h = wrap(layer)(h, x, w)
         return h.sum()
 
     kept, again = (

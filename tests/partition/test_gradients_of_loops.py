@@ -69,4 +69,3 @@ def test_a_thousand_steps_compile_in_ten_milliseconds() -> None:
         traced.compile()
         times.append(perf_counter() - start)
     assert min(times) <= 0.010
-

@@ -53,7 +53,8 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance(value, py::module_::import("numpy").attr("integer"))) {
     return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
   }
-  fail<DTypeError>("attribute", "must be a bool, int, float, str, list of ints or of strs, enum, struct, sharding or array",
+  fail<DTypeError>("attribute",
+                   "must be a bool, int, float, str, list of ints or of strs, enum, struct, sharding or array",
                    py::repr(value).cast<std::string>());
 }
 

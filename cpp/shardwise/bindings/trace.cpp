@@ -205,7 +205,7 @@ std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, s
   Builder builder = builder_here();
   Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
   if (!gradients.replaced.empty()) ++loose_regions_;  // those of the ops that were replaced
-  for (const auto& [from, to] : gradients.replaced) substituted_[from] = to;
+  for (const auto& [from, to] : gradients.replaced.targets()) substituted_[from] = to;
   return std::move(gradients.values);
 }
 

@@ -143,12 +143,18 @@ class Splitter {
   std::unordered_set<OpId> unknown_ops_;
   std::unordered_set<OpId> backward_;
   std::vector<ValueId> demanded_;
-  std::vector<ValueId> candidates_;  // demanded ones first
+  std::vector<ValueId> candidates_;            // demanded ones first
   std::unordered_map<ValueId, size_t> index_;  // of a candidate
   std::unordered_set<ValueId> saved_;
 };
 
 }  // namespace
+
+int64_t bytes_of(const Module& module, ValueId value) {
+  int64_t bytes = item_size(module.type(value).dtype);
+  for (const int64_t size : module.type(value).shape) bytes *= size;
+  return std::max<int64_t>(bytes, 1);
+}
 
 BackwardSplit split_backward(const Module& module, const BackwardRegion& joint) {
   return Splitter(module, joint).run();

@@ -24,20 +24,21 @@
 namespace shardwise {
 
 struct BackwardSplit {
-  std::vector<OpId> forward;    // all ops that do not depend on a cotangent, in order
-  std::vector<OpId> backward;   // in order, with the ops that are computed again
-  std::vector<ValueId> saved;   // in order
+  std::vector<OpId> forward;   // all ops that do not depend on a cotangent, in order
+  std::vector<OpId> backward;  // in order, with the ops that are computed again
+  std::vector<ValueId> saved;  // in order
 };
 
 struct BackwardRegion {
   RegionId region;
-  std::vector<ValueId> cotangents;  // arguments of the region
-  std::vector<ValueId> wanted;      // what the backward part computes
-  uint32_t first_made = 0;          // ops from here on belong to the gradient
+  std::vector<ValueId> cotangents;            // arguments of the region
+  std::vector<ValueId> wanted;                // what the backward part computes
+  uint32_t first_made = 0;                    // ops from here on belong to the gradient
   std::function<bool(ValueId)> is_available;  // of an argument of the region
   std::function<int64_t(ValueId)> cost;       // of saving a value
 };
 
+int64_t bytes_of(const Module& module, ValueId value);  // at least 1
 BackwardSplit split_backward(const Module& module, const BackwardRegion& joint);
 
 }  // namespace shardwise

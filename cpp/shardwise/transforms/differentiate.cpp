@@ -8,7 +8,6 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/decompose.h"
@@ -111,10 +110,9 @@ Gradients append_vjp_without_zeros(Builder& builder, std::span<const ValueId> ou
     if (cotangents[i]) walk.seed(expansion.expanded()(outputs[i]), cotangents[i]);
   }
   walk.run();
-  Gradients gradients;
+  Gradients gradients{.values = {}, .replaced = walk.replaced()};
   for (const ValueId value : wrt) gradients.values.push_back(walk.cotangent(value));
-  gradients.replaced = walk.replaced().targets();
-  for (const auto& [from, to] : expansion.expanded().targets()) gradients.replaced.emplace(from, walk.replaced()(to));
+  for (const auto& [from, to] : expansion.expanded().targets()) gradients.replaced.add(from, to);
   return gradients;
 }
 

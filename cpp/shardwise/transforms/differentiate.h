@@ -18,17 +18,17 @@
 #pragma once
 
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
+#include "shardwise/ir/rewrite/redirection.h"
 
 namespace shardwise {
 
 struct Gradients {
   std::vector<ValueId> values;  // one per wrt value
-  // Results of ops of the region that were replaced by others, and what they are now. The ops of the region read these.
-  std::unordered_map<ValueId, ValueId> replaced;
+  // Results of ops of the region that were replaced by others. The ops of the region read the new ones already.
+  Redirection replaced;
 };
 
 // Appends the gradient to the region of `builder`, which contains outputs and wrt. A cotangent may be none: nothing

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 #include <unordered_set>
 
 #include "shardwise/ir/op_def.h"
@@ -21,7 +20,7 @@ struct JointBranch {
   std::vector<ValueId> results;
   std::vector<ValueId> gradients;  // of the captured values; none: nothing flows
   BackwardSplit split = {};
-  std::vector<size_t> slots = {};  // of the saved values, among the further results of the op
+  std::vector<size_t> places = {};  // of the saved values, among the results of the op
 };
 
 class BranchGradient {
@@ -38,9 +37,8 @@ class BranchGradient {
     for (const RegionId region : regions) branches_.push_back(build_joint(region));
     keep_reached();
     if (captured_.empty()) return;
-    for (JointBranch& branch : branches_) assign_slots(branch);
-    const std::vector<ValueId> saved = slots_.empty() ? std::vector<ValueId>() : save();
-    append_backward(saved);
+    for (JointBranch& branch : branches_) assign_places(branch);
+    append_backward(slots_.empty() ? results_of(id_) : save());
   }
 
  private:
@@ -70,9 +68,7 @@ class BranchGradient {
       stand_ins.push_back(cotangent ? module_.add_argument(branch.region, module_.value(cotangent).type) : ValueId{});
     }
     Gradients gradients = append_vjp_without_zeros(builder, branch.results, stand_ins, captured_);
-    Redirection replaced(module_);
-    for (const auto& [from, to] : gradients.replaced) replaced.add(from, to);
-    for (ValueId& result : branch.results) result = replaced(result);
+    for (ValueId& result : branch.results) result = gradients.replaced(result);
     branch.gradients = std::move(gradients.values);
 
     BackwardRegion joint{.region = branch.region,
@@ -80,18 +76,16 @@ class BranchGradient {
                          .wanted = {},
                          .first_made = first_made,
                          .is_available = [](ValueId) { return false; },
-                         .cost = [this](ValueId value) { return bytes_of(value); }};
+                         .cost = {}};
+    joint.cost = [&](ValueId value) {
+      const bool is_result = std::ranges::find(branch.results, value) != branch.results.end();
+      return is_result ? 1 : bytes_of(module_, value);
+    };
     for (const ValueId gradient : branch.gradients) {
       if (gradient) joint.wanted.push_back(gradient);
     }
     branch.split = split_backward(module_, joint);
     return branch;
-  }
-
-  int64_t bytes_of(ValueId value) const {
-    const TensorType& type = module_.type(value);
-    return 1 + item_size(type.dtype) *
-                   std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
   }
 
   // Drops the captured values that no branch has a gradient of.
@@ -106,10 +100,22 @@ class BranchGradient {
     captured_ = std::move(captured);
   }
 
-  // Branches share the results for values of one type: only one of them runs.
-  void assign_slots(JointBranch& branch) {
+  std::vector<ValueId> results_of(OpId op) const {
+    std::vector<ValueId> results;
+    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) results.push_back(module_.result(op, i));
+    return results;
+  }
+
+  // A saved value may be a result anyway. Branches share the further results for values of one type: only one of them
+  // runs.
+  void assign_places(JointBranch& branch) {
     std::vector<bool> is_taken(slots_.size());
     for (const ValueId value : branch.split.saved) {
+      const auto result = std::ranges::find(branch.results, value);
+      if (result != branch.results.end()) {
+        branch.places.push_back(static_cast<size_t>(result - branch.results.begin()));
+        continue;
+      }
       const TypeId type = module_.value(value).type;
       size_t slot = 0;
       while (slot < is_taken.size() && (is_taken[slot] || slots_[slot] != type)) ++slot;
@@ -118,11 +124,11 @@ class BranchGradient {
         is_taken.push_back(false);
       }
       is_taken[slot] = true;
-      branch.slots.push_back(slot);
+      branch.places.push_back(cotangents_.size() + slot);
     }
   }
 
-  // Puts an op that saves the values in place of the op. Returns its further results.
+  // Puts an op that saves the values in place of the op. Returns its results.
   std::vector<ValueId> save() {
     Builder& builder = walk_.builder();
     const size_t known = module_.region(builder.region()).ops.size();
@@ -130,10 +136,8 @@ class BranchGradient {
     for (const JointBranch& branch : branches_) regions.push_back(build_forward(branch));
     const ValueId selector = module_.operands(id_)[0];
     const OpId made = builder.create_op(*module_.op(id_).def, {&selector, 1}, module_.op(id_).attrs, {}, regions);
-    std::vector<ValueId> results;
-    for (uint32_t i = 0; i < module_.op(made).result_count; ++i) results.push_back(module_.result(made, i));
+    std::vector<ValueId> results = results_of(made);
     walk_.put_in_place_of(id_, known, std::span(results).first(cotangents_.size()));
-    results.erase(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(cotangents_.size()));
     return results;
   }
 
@@ -144,32 +148,33 @@ class BranchGradient {
     for (const OpId op : branch.split.forward) copy.op(op, builder.region());
     std::vector<ValueId> results;
     for (const ValueId result : branch.results) results.push_back(copy(result));
-    std::vector<ValueId> slots(slots_.size());
-    for (size_t i = 0; i < branch.slots.size(); ++i) slots[branch.slots[i]] = copy(branch.split.saved[i]);
-    for (size_t i = 0; i < slots.size(); ++i) {
-      results.push_back(slots[i] ? slots[i] : build_zeros(builder, TensorType(module_.context().type(slots_[i]))));
+    results.resize(results.size() + slots_.size());
+    for (size_t i = 0; i < branch.places.size(); ++i) results[branch.places[i]] = copy(branch.split.saved[i]);
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      ValueId& result = results[cotangents_.size() + i];
+      if (!result) result = build_zeros(builder, TensorType(module_.context().type(slots_[i])));
     }
     module_.region(builder.region()).results = std::move(results);
     return builder.region();
   }
 
-  void append_backward(const std::vector<ValueId>& saved) {
+  void append_backward(const std::vector<ValueId>& results_before) {
     Builder& builder = walk_.builder();
     std::vector<RegionId> regions;
-    for (const JointBranch& branch : branches_) regions.push_back(build_backward(branch, saved));
+    for (const JointBranch& branch : branches_) regions.push_back(build_backward(branch, results_before));
     const ValueId selector = module_.operands(id_)[0];
     const OpId made = builder.create_op(*module_.op(id_).def, {&selector, 1}, {}, {}, regions);
     for (uint32_t i = 0; i < captured_.size(); ++i) walk_.accumulate(captured_[i], module_.result(made, i));
   }
 
-  RegionId build_backward(const JointBranch& branch, const std::vector<ValueId>& saved) {
+  RegionId build_backward(const JointBranch& branch, const std::vector<ValueId>& results_before) {
     Builder builder(module_, module_.add_region(), module_.op(id_).loc);
     GraphCopy copy(module_, module_);
     size_t argument = 0;
     for (const ValueId cotangent : cotangents_) {
       if (cotangent) copy.map(module_.region(branch.region).arguments[argument++], cotangent);
     }
-    for (size_t i = 0; i < branch.slots.size(); ++i) copy.map(branch.split.saved[i], saved[branch.slots[i]]);
+    for (size_t i = 0; i < branch.places.size(); ++i) copy.map(branch.split.saved[i], results_before[branch.places[i]]);
     for (const OpId op : branch.split.backward) copy.op(op, builder.region());
     std::vector<ValueId> results;
     for (size_t i = 0; i < captured_.size(); ++i) {

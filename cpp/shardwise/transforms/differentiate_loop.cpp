@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
@@ -21,9 +20,7 @@
 namespace shardwise {
 namespace {
 
-DType index_dtype(int64_t trips) {
-  return trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
-}
+DType index_dtype(int64_t trips) { return trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64; }
 
 // ---- rows of stacks ------------------------------------------------------------------------------------------------
 
@@ -104,18 +101,15 @@ class ForwardLoop {
       : module_(walk.module()), walk_(walk), loop_(loop), counted_(counted), joint_(joint) {
     find_varying();
     for (const StackedOutput& output : counted.outputs) {
-      const OpView write(module_, module_.value(joint.results[output.carry]).op);
-      known_stacks_[row_behind(write.operand(1))] = output;
+      known_stacks_[written_row(module_, module_.value(joint.results[output.carry]).op)] = output;
     }
   }
 
   // The cost of a row that the loop stacks anyway is next to nothing.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
-    const TensorType& type = module_.type(value);
-    const int64_t elements = std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
-    const int64_t bytes = std::max<int64_t>(elements, 1) * item_size(type.dtype);
-    return varying_.contains(value) ? bytes * counted_.trips + 1 : bytes + 1;
+    const int64_t bytes = bytes_of(module_, value);
+    return varying_.contains(value) ? bytes * counted_.trips : bytes;
   }
 
   // Puts a loop that saves these values in place of the loop. The joint region becomes its body.
@@ -143,16 +137,6 @@ class ForwardLoop {
   }
 
  private:
-  // The value whose only reshape is this row of a stack.
-  ValueId row_behind(ValueId row) const {
-    const OpId op = module_.value(row).op;
-    if (!op || module_.op(op).operand_count != 1 || module_.op(op).def->name != "stablehlo.reshape") return row;
-    const ValueId value = module_.operands(op)[0];
-    Dims shape = module_.type(value).shape;
-    shape.insert(shape.begin(), 1);
-    return shape == module_.type(row).shape ? value : row;
-  }
-
   void find_varying() {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
@@ -233,12 +217,15 @@ class ForwardLoop {
     return by;
   }
 
-  // A carry that is 0, 1, 2, …; a new one if there is none.
+  // 0, 1, 2, …: from a carry that counts, or a new one.
   ValueId trip_number(Builder& in_body, std::vector<ValueId>& operands, std::vector<ValueId>& results) {
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
       const DType dtype = loop_.operand_type(i).dtype;
-      const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
-      if (is_index && counted_.inductions[i] == LinearInteger{.offset = 0, .stride = 1}) return joint_.arguments[i];
+      const auto& induction = counted_.inductions[i];
+      if ((dtype != DType::kI32 && dtype != DType::kI64) || !induction || induction->stride != 1) continue;
+      if (induction->offset == 0) return joint_.arguments[i];
+      const ValueId start = build_scalar(in_body, scalar_of(dtype, induction->offset));
+      return in_body.create("stablehlo.subtract", {joint_.arguments[i], start});
     }
     const DType dtype = index_dtype(counted_.trips);
     operands.push_back(build_scalar(walk_.builder(), scalar_of(dtype, 0)));
@@ -269,7 +256,7 @@ class ForwardLoop {
   OpView loop_;
   const CountedLoop& counted_;
   JointBody& joint_;
-  std::unordered_set<ValueId> varying_;               // values of the joint region that differ between trips
+  std::unordered_set<ValueId> varying_;                      // values of the joint region that differ between trips
   std::unordered_map<ValueId, StackedOutput> known_stacks_;  // by row
 };
 
@@ -291,8 +278,7 @@ class BackwardLoop {
     for (const CotangentCarry& carry : joint_.cotangents) {
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
-    const OpId made =
-        create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
+    const OpId made = create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
     for (uint32_t i = 0; i < joint_.cotangents.size(); ++i) {
       walk_.accumulate(joint_.cotangents[i].of, module_.result(made, i + 1));
     }

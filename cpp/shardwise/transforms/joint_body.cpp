@@ -54,7 +54,8 @@ class WantedCotangents {
 
   bool is_inside(RegionId at) const {
     const Module& module = loop_.module();
-    while (at && at != loop_.regions()[1]) at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
+    while (at && at != loop_.regions()[1])
+      at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
     return bool{at};
   }
 
@@ -115,9 +116,7 @@ class JointBodyBuilder {
     seed_outputs();
     for (const ValueId value : wanted_.captured()) add_captured(value);
     const Gradients gradients = append_vjp_without_zeros(builder_, outputs_, cotangents_, wrt_);
-    Redirection replaced(module_);
-    for (const auto& [from, to] : gradients.replaced) replaced.add(from, to);
-    for (ValueId& result : joint_.results) result = replaced(result);
+    for (ValueId& result : joint_.results) result = gradients.replaced(result);
     size_t next = 0;
     for (CotangentCarry& carry : joint_.cotangents) carry.next = or_zeros(gradients.values[next++], carry.argument);
     for (const Captured& captured : captured_) sum_captured(captured, gradients.values, next);

@@ -56,13 +56,15 @@ class CountedLoop:
         """The last carry, and the stacked ``y`` of all steps."""
         trace = current_trace()
         if trace is not None:
-            return _Recording(self, trace, init).record()
+            return CountedLoopRecorder(self, trace, init).record()
         return self._run_on_host(init)
 
     def _run_on_host(self, init: Any) -> tuple[Any, Any]:
         """The loop in Python, on NumPy arrays and Arrays."""
         if self.length == 0:  # the body decides the types of the results even so
-            carry, ys = probe(lambda init, xs: _Recording(self, _trace(), init, xs).record(), (init, list(self.xs)))
+            carry, ys = probe(
+                lambda init, xs: CountedLoopRecorder(self, _trace(), init, xs).record(), (init, list(self.xs))
+            )
             last, none = types_of(self.what, "carry", carry), types_of(self.what, "y", ys)
             values = host_values(flatten(init)[0], last.types)
             empty = [np.zeros(leaf.shape, leaf.dtype) for leaf in none.types]
@@ -98,8 +100,8 @@ def _trace() -> Trace:
     return trace
 
 
-class _Recording:
-    """A counted loop while it is recorded."""
+class CountedLoopRecorder:
+    """Records the steps of a counted loop: a while op, and the steps that no whole trip is left for."""
 
     def __init__(self, loop: CountedLoop, trace: Trace, init: Any, xs: Sequence[Any] | None = None) -> None:
         self._loop = loop
@@ -184,8 +186,9 @@ class _Recording:
     def _record_while(self, trips: int, unroll: int, xs: list[Tracer]) -> _Done:
         """The while op of ``trips`` trips; the carry behind it, and the stacked rows."""
         loop, trace, carry = self._loop, self._trace, self._carry
-        # The number of the step counts where each trip is a step. Rows are counted as in JAX.
-        first, dtype = (loop.start, _INDEX) if unroll == 1 and not xs else (0, index_dtype(trips))
+        # A trip that is a step counts as the user does. Rows are counted as in JAX.
+        counts_steps = unroll == 1 and not xs and not loop.reverse
+        first, dtype = (loop.start, _INDEX) if counts_steps else (0, index_dtype(trips))
         if unroll > 1:
             xs = [x.reshape(trips, unroll, *x.shape[1:]) for x in xs]
         done = None
@@ -195,13 +198,16 @@ class _Recording:
                 values = [body.argument(leaf, name) for leaf, name in zip(carry.types, loop.names[1])]
                 at = trips - 1 - counter if loop.reverse else counter
                 blocks = [read_row(x, at) for x in xs]
+                skipped = loop.length - trips * unroll if loop.reverse else 0  # these rows are read behind the op
+                number = self._number_in_trip(at, unroll, loop.start + skipped - first)
                 if unroll == 1:
-                    done = self._step(partial(convert, at, _INDEX), values, blocks)
+                    done = self._step(partial(number, 0), values, blocks)
                 else:
-                    done = self._steps(values, blocks, unroll, self._number_in_trip(at, unroll))
+                    done = self._steps(values, blocks, unroll, number)
                 if done is not None:
                     stacks = [body.argument(LeafType((trips, *y.shape), y.dtype)) for y in done[1]]
-                    written = [write_row(stack, y, at) for stack, y in zip(stacks, done[1])]
+                    row = at - first if first and stacks else at
+                    written = [write_row(stack, y, row) for stack, y in zip(stacks, done[1])]
                     body.returns([counter + 1, *done[0], *written])
         with region(trace, loop.what) as condition:
             counter = condition.argument(LeafType((), dtype), loop.names[0])
@@ -215,8 +221,15 @@ class _Recording:
         ys: list[Any] = results[count:]
         return results[:count], ys if unroll == 1 else [y.reshape(trips * unroll, *y.shape[2:]) for y in ys]
 
-    def _number_in_trip(self, at: Any, unroll: int) -> Callable[[int], Tracer]:
-        return lambda i: convert(at, _INDEX) * unroll + (self._loop.start + i)
+    @staticmethod
+    def _number_in_trip(at: Any, unroll: int, start: int) -> Callable[[int], Tracer]:
+        """The numbers of the steps of trip ``at``; trip 0 begins with ``start``."""
+
+        def number(i: int) -> Any:
+            trip = convert(at, _INDEX) if unroll == 1 else convert(at, _INDEX) * unroll
+            return trip + (start + i) if start + i else trip
+
+        return number
 
 
 _Number = Callable[[], Tracer]

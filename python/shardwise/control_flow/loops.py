@@ -63,12 +63,12 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         _check_predicate(result)
         return trace.lift(result)
 
-    recording = _Recording("while_loop", trace, carry, names_of_leaves(body_fun, (init_val,)))
-    return recording.record(lambda _, values: body_fun(values), goes_on)
+    recorder = WhileRecorder("while_loop", trace, carry, names_of_leaves(body_fun, (init_val,)))
+    return recorder.record(lambda _, values: body_fun(values), goes_on)
 
 
-class _Recording:
-    """A while op while it is recorded, with a counter before its carry if ``first`` is given."""
+class WhileRecorder:
+    """Records a while op, with a counter before its carry if ``first`` is given."""
 
     def __init__(self, what: str, trace: Trace, carry: Carry, names: list[str], first: Tracer | None = None) -> None:
         self._what = what
@@ -207,7 +207,7 @@ def _over_traced_range(lower: Any, upper: Any, body_fun: Callable[[Any, Any], An
     if is_weak(lower) and is_weak(upper):
         first = WeakTracer.of(first, int)
     names = names_of_leaves(body_fun, (0, init_val))
-    recording = _Recording("fori_loop", trace, Carry("fori_loop", init_val), names, first)
-    return recording.record(
+    recorder = WhileRecorder("fori_loop", trace, Carry("fori_loop", init_val), names, first)
+    return recorder.record(
         lambda counter, values: body_fun(counter[0], values), lambda counter, _: compare("LT", counter[0], end)
     )

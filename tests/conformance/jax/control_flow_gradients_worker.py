@@ -17,9 +17,7 @@ from jax import lax
 from tests.conformance.jax.control_flow_losses import LOSSES
 
 NAMES = ("scan", "fori_loop", "cond", "switch", "map", "associative_scan")
-FUNCTIONS = SimpleNamespace(
-    **{name: getattr(lax, name) for name in NAMES}, grad=jax.grad, checkpoint=jax.checkpoint
-)
+FUNCTIONS = SimpleNamespace(**{name: getattr(lax, name) for name in NAMES}, grad=jax.grad, checkpoint=jax.checkpoint)
 
 
 def main(out: str) -> None:

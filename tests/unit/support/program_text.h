@@ -27,7 +27,7 @@ inline std::string body_text(const Module& module) {
   size_t begin = text.find("func.func");
   while ((begin = text.find('\n', begin)) != std::string::npos) {
     const size_t first = text.find_first_not_of(' ', ++begin);
-    if (first == std::string::npos || text[first] == '}') break;
+    if (first == std::string::npos || (text[first] == '}' && first - begin <= 2)) break;  // not that of a region
     const size_t end = text.find('\n', first);
     body += text.substr(first, end - first + 1);
   }

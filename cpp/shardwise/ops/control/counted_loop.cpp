@@ -8,7 +8,6 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/ops/slicing/dynamic_slicing.h"
 
 namespace shardwise {
 namespace {
@@ -82,7 +81,8 @@ std::optional<Condition> read_condition(const OpView& loop, const LoopConstants&
   for (const size_t side : {0, 1}) {
     const auto counter = argument_index(region, compare->operand(side));
     const auto limit = constant_of(compare->operand(1 - side));
-    if (counter && limit && !constant_of.is_invariant(*counter)) return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
+    if (counter && limit && !constant_of.is_invariant(*counter))
+      return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
   }
   return std::nullopt;
 }
@@ -162,7 +162,8 @@ void find_outputs(const OpView& loop, CountedLoop& counted) {
   for (size_t carry = 0; carry < body.results.size(); ++carry) {
     const auto write = defining_op(module, body.results[carry], "stablehlo.dynamic_update_slice");
     if (!write || write->operand(0) != body.arguments[carry]) continue;
-    if (!linear_integers.visits_distinct_rows(write->id()) || write->operand_type(0).shape[0] != counted.trips) continue;
+    if (!linear_integers.visits_distinct_rows(write->id()) || write->operand_type(0).shape[0] != counted.trips)
+      continue;
     const bool is_read = count_reads(module, loop.regions()[1], body.arguments[carry]) != 1 ||
                          count_reads(module, loop.regions()[1], body.results[carry]) != 1;
     if (is_read) continue;
@@ -171,6 +172,15 @@ void find_outputs(const OpView& loop, CountedLoop& counted) {
 }
 
 }  // namespace
+
+ValueId written_row(const Module& module, OpId write) {
+  const ValueId update = module.operands(write)[1];
+  const auto reshape = defining_op(module, update, "stablehlo.reshape");
+  if (!reshape) return update;
+  Dims shape = reshape->operand_type(0).shape;
+  shape.insert(shape.begin(), 1);
+  return shape == module.type(update).shape ? reshape->operand(0) : update;
+}
 
 std::optional<CountedLoop> counted_loop(const OpView& loop) {
   if (loop.def().regions != Regions::kLoop) return std::nullopt;
@@ -183,8 +193,8 @@ std::optional<CountedLoop> counted_loop(const OpView& loop) {
     counted.is_invariant.push_back(constant_of.is_invariant(carry));
     const auto start = constant_of(loop.operand(carry));
     const auto step = counted.is_invariant.back() ? Wide{0} : read_step(loop, constant_of, carry);
-    counted.inductions.push_back(
-        start && step ? linear(*start, *step, *trips, loop.operand_type(carry).dtype) : std::nullopt);
+    counted.inductions.push_back(start && step ? linear(*start, *step, *trips, loop.operand_type(carry).dtype)
+                                               : std::nullopt);
   }
   find_outputs(loop, counted);
   return counted;
@@ -195,8 +205,8 @@ std::optional<CountedLoop> counted_loop(const OpView& loop) {
 bool LinearIntegers::visits_distinct_rows(OpId slice) {
   const Module& module = loop_.module();
   const OpView op(module, slice);
-  const bool is_write = is_dynamic_update_slice(op.def());
-  if (!is_write && !is_dynamic_slice(op.def())) return false;
+  const bool is_write = op.name() == "stablehlo.dynamic_update_slice";
+  if (!is_write && op.name() != "stablehlo.dynamic_slice") return false;
   const Dims& whole = op.operand_type(0).shape;
   const Dims& part = is_write ? op.operand_type(1).shape : op.result_type().shape;
   if (whole.empty() || part[0] != 1 || !std::equal(whole.begin() + 1, whole.end(), part.begin() + 1)) return false;

@@ -36,10 +36,13 @@ struct StackedOutput {
 struct CountedLoop {
   size_t counter = 0;  // a carry
   int64_t trips = 0;
-  std::vector<bool> is_invariant;                       // by carry: the body returns it unchanged
+  std::vector<bool> is_invariant;                        // by carry: the body returns it unchanged
   std::vector<std::optional<LinearInteger>> inductions;  // by carry: scalars that grow by a constant
   std::vector<StackedOutput> outputs;
 };
+
+// The value that the dynamic_update_slice writes as one row: the operand of a reshape, or the update itself.
+ValueId written_row(const Module& module, OpId write);
 
 // None for a loop that does not count, or whose counter would leave its dtype.
 std::optional<CountedLoop> counted_loop(const OpView& loop);

@@ -308,6 +308,4 @@ std::span<const OpDef> dynamic_slicing_ops() { return kDynamicSlicingOps; }
 
 bool is_dynamic_slice(const OpDef& def) { return def.vjp == vjp_dynamic_slice; }
 
-bool is_dynamic_update_slice(const OpDef& def) { return def.vjp == vjp_dynamic_update_slice; }
-
 }  // namespace shardwise

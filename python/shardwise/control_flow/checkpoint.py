@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from ..dtypes import dtype_name
+from ..errors import message, shown
+from ..traceback_filtering import entry_point
+from ..tracing import Trace, Tracer, WeakTracer, current_trace
+from ..trees import flatten, unflatten
 from .checkpoint_policies import Policy, everything_saveable, nothing_saveable
-from .control_flow.leaf_types import expect_function
-from .control_flow.regions import region
-from .dtypes import dtype_name
-from .errors import message, shown
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, WeakTracer, current_trace
-from .trees import flatten, unflatten
+from .leaf_types import expect_function
+from .regions import region
 
 __all__ = ["checkpoint"]
 
@@ -49,7 +49,7 @@ def checkpoint(fun: Callable[..., Any], policy: Policy | None = None) -> Callabl
     array([1., 1.])
     """
     expect_function("checkpoint", "fun", fun)
-    chosen = nothing_saveable if policy is None else policy
+    chosen: Any = nothing_saveable if policy is None else policy
     if not isinstance(chosen, Policy):
         way_out = "pass one of sw.checkpoint_policies"
         raise TypeError(message("checkpoint", "policy must be a checkpoint policy", shown(policy), way_out))
@@ -67,9 +67,10 @@ def checkpoint(fun: Callable[..., Any], policy: Policy | None = None) -> Callabl
 
 def _recorded(trace: Trace, policy: Policy, call: Callable[[], Any]) -> Any:
     """Record the call as a region of its own; what is not traced is returned as it is."""
+    traced: dict[int, Tracer] = {}
     with region(trace, "checkpoint") as body:
         leaves, structure = flatten(call())
-        traced = {i: trace.lift(leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, Tracer)}
+        traced.update((i, trace.lift(leaf)) for i, leaf in enumerate(leaves) if isinstance(leaf, Tracer))
         body.returns(list(traced.values()))
     if not traced:
         return unflatten(structure, leaves)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import message, shown
+from ..errors import message, shown
 
 __all__ = ["Policy", "dots_saveable", "everything_saveable", "nothing_saveable", "save_only_these_names"]
 
