@@ -156,7 +156,7 @@ RuleBuilder& RuleBuilder::result(size_t index, std::initializer_list<std::initia
 }
 
 RuleBuilder& RuleBuilder::range(size_t operand, size_t dim, const Range& range) {
-  if (range != Range{}) ranges_.emplace_back(std::pair(operand, dim), range);
+  ranges_.emplace_back(std::pair(operand, dim), range);
   return *this;
 }
 

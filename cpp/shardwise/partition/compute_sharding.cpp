@@ -6,6 +6,16 @@
 #include "shardwise/mesh/digits.h"
 
 namespace shardwise {
+
+bool has_range(const ShardingRule& rule, FactorId factor) {
+  for (size_t i = 0; rule.has_ranges() && i < rule.operand_count(); ++i) {
+    for (size_t d = 0; d < rule.ndim(i); ++d) {
+      if (rule.dim(i, d)[0] == factor && rule.range(i, d) != nullptr) return true;
+    }
+  }
+  return false;
+}
+
 namespace {
 
 bool in_all_results(const ShardingRule& rule, FactorId factor) {
@@ -62,7 +72,7 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     case FactorKind::kPassThrough:
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
       return in_its_results(rule, pairs, id);
-    case FactorKind::kPermutation: return rule.has_ranges();  // as far as they stay local
+    case FactorKind::kPermutation: return has_range(rule, id);  // as far as it stays local
     case FactorKind::kNeedReplication: break;
   }
   return false;

@@ -76,6 +76,8 @@ class ComputeShardings {
   std::vector<ComputeSharding> candidates_;
 };
 
+// Whether the rule says at which range some operand is read along the factor.
+bool has_range(const ShardingRule& rule, FactorId factor);
 // Whether shards of a factor along so many devices read only their own blocks, by the ranges of the dims with it.
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards);
 

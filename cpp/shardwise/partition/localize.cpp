@@ -59,7 +59,7 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
   const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
-  if (stays_local(context.op(), context.rule(), factor, layout.shards)) return;
+  if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
   fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
                       dim_text(context, tensor, dim), "run assign on the program before");
 }

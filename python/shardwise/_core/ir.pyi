@@ -168,6 +168,9 @@ class OpDefinition:
     def elementwise(self) -> bool:
         ...
     @property
+    def methods(self) -> list[str]:
+        ...
+    @property
     def movement(self) -> bool:
         ...
     @property
