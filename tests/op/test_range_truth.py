@@ -85,7 +85,8 @@ def range_of(
 
 def parts_of(count: int) -> Iterator[range]:
     """The whole, both halves, the first index and the last."""
-    yield from {range(count), range(count // 2), range(count // 2, count), range(min(count, 1)), range(max(count - 1, 0), count)}
+    yield from {range(count), range(count // 2), range(count // 2, count)}
+    yield from {range(min(count, 1)), range(max(count - 1, 0), count)}
 
 
 def keep_only(operands: list[Array], found: RangeOf, elements: set[int]) -> list[list[Array]]:

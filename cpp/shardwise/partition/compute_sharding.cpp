@@ -116,8 +116,14 @@ std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t ten
   return dims;
 }
 
-double ComputeSharding::local_work(const ShardingRule& rule) const {
+double ComputeSharding::local_work(const OpView& op, const ShardingRule& rule) const {
   double work = 1;
+  if (op.def().traits.movement) {
+    const std::vector<AxisList> axes = dims(rule, rule.result_tensor(0));
+    const Dims& shape = op.result_type().shape;
+    for (size_t d = 0; d < shape.size(); ++d) work *= static_cast<double>(ceil_div(shape[d], product(axes[d])));
+    return work;
+  }
   for (size_t f = 0; f < factors.size(); ++f) {
     work *= static_cast<double>(std::max<int64_t>(1, ceil_div(rule.factors()[f].size, product(factors[f]))));
   }
@@ -159,11 +165,10 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
 }
 
 void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
-  if (!methods_.empty()) {
-    const ComputeSharding chosen = choose(wish, order, true);
-    if (needs_method(chosen)) add_by_methods(chosen);
-  }
   keep(choose(wish, order, false));
+  if (methods_.empty()) return;
+  const ComputeSharding chosen = choose(wish, order, true);
+  if (needs_method(chosen)) add_by_methods(chosen);
 }
 
 void ComputeShardings::keep(ComputeSharding candidate) {

@@ -42,8 +42,8 @@ struct ComputeSharding {
   bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
   // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
-  // The work of one device: the sum of local sizes over all factors.
-  double local_work(const ShardingRule& rule) const;
+  // The work of one device: the product of the local sizes of all factors, or what an op that only moves elements writes.
+  double local_work(const OpView& op, const ShardingRule& rule) const;
 };
 
 class ComputeShardings {

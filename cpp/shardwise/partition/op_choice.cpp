@@ -84,7 +84,7 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
 OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
-  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
+  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(op, rule), .reshards = 0};
   std::vector<PlacementId> tensors;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);

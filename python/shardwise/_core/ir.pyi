@@ -48,6 +48,9 @@ class Module:
     def ops(self) -> list[Op]:
         ...
     @property
+    def ranges(self) -> list[typing.Any]:
+        ...
+    @property
     def result_shardings(self) -> list[shardwise._core.mesh.Sharding | None]:
         ...
     @property
