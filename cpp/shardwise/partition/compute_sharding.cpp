@@ -141,6 +141,10 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
     methods_.push_back(method.factors(op, rule));
     for (const FactorId id : methods_.back()) usable_[id] = false;
   }
+  for (const std::vector<FactorId>& factors : methods_) {
+    if (usable_by_methods_.empty() && !factors.empty()) usable_by_methods_ = usable_;
+    for (const FactorId id : factors) usable_by_methods_[id] = true;
+  }
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
       if (rule.dim(t, d).size() < 2) continue;
@@ -165,9 +169,9 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
 }
 
 void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
-  keep(choose(wish, order, false));
-  if (methods_.empty()) return;
-  const ComputeSharding chosen = choose(wish, order, true);
+  keep(choose(wish, order, usable_));
+  if (usable_by_methods_.empty()) return;
+  const ComputeSharding chosen = choose(wish, order, usable_by_methods_);
   if (needs_method(chosen)) add_by_methods(chosen);
 }
 
@@ -200,13 +204,10 @@ void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   }
 }
 
-ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const {
+ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order,
+                                         const std::vector<bool>& usable) const {
   ComputeSharding chosen{
       .factors = std::vector<AxisList>(usable_.size()), .passed = wish.passed, .reducer = wish.reducer, .reduced = {}};
-  std::vector<bool> usable = usable_;
-  for (size_t m = 0; by_methods && m < methods_.size(); ++m) {
-    for (const FactorId id : methods_[m]) usable[id] = true;
-  }
   std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, wish.passed);  // by pair
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable.size(); ++f) {

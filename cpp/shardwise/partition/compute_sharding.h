@@ -61,7 +61,7 @@ class ComputeShardings {
     Reducer reducer;
   };
   void add(const Wish& wish, std::span<const size_t> order);
-  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const;
+  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, const std::vector<bool>& usable) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
   void keep(ComputeSharding candidate);
@@ -71,6 +71,7 @@ class ComputeShardings {
   const ShardingRule& rule_;
   std::vector<size_t> pairs_;                   // by factor, of a rule of pairs: each pair has all axes for itself
   std::vector<bool> usable_;                    // by factor, by the rule
+  std::vector<bool> usable_by_methods_;         // … or by a method; empty if no method has a factor
   std::vector<std::vector<FactorId>> methods_;  // the factors of each method
   std::vector<bool> compound_;                  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
