@@ -73,6 +73,35 @@ std::vector<std::pair<std::string, std::string>> sharding_rules(const Module& mo
   return rules;
 }
 
+// By operand and dim, how each op of main reads it. Dims that are read at the result's index are not there.
+py::list ranges_of_ops(const Module& module) {
+  static constexpr const char* kOutside[] = {"never", "scalar", "neutral", "absent"};
+  py::list ops;
+  for (const OpId id : module.region(module.main().body).ops) {
+    const OpView op(module, id);
+    const ShardingRule& rule = module.context().sharding_rule(op);
+    py::dict ranges;
+    for (size_t i = 0; i < rule.operand_count(); ++i) {
+      for (size_t d = 0; d < rule.ndim(i); ++d) {
+        const Range* range = rule.range(i, d);
+        if (range == nullptr) continue;
+        py::dict fields;
+        fields["scale"] = range->scale;
+        fields["offset"] = range->offset;
+        fields["window"] = range->window;
+        fields["dilation"] = range->dilation;
+        fields["holes"] = range->holes;
+        fields["start"] = range->start;
+        fields["sign"] = range->sign;
+        fields["outside"] = kOutside[static_cast<size_t>(range->outside)];
+        ranges[py::make_tuple(i, d)] = fields;
+      }
+    }
+    ops.append(py::make_tuple(op.name(), ranges));
+  }
+  return ops;
+}
+
 // A copy in which ops, by their place in Module.ops, have these rules.
 ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::string>& rules) {
   auto copy = std::make_shared<Module>(module);
@@ -133,6 +162,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
           },
           py::arg("name"))
       .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
+      .def_property_readonly("ranges", &ranges_of_ops)
       .def("with_sharding_rules", &with_sharding_rules, py::arg("rules"))
       .def("__repr__", [](const Module& self) { return print(self); });
 }

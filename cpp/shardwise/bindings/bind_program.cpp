@@ -180,6 +180,12 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("annotation",
                              [](const OpDef& self) { return self.traits.constraint || self.traits.reshard; })
       .def_property_readonly("movement", [](const OpDef& self) { return self.traits.movement; })
+      .def_property_readonly("methods",
+                             [](const OpDef& self) {
+                               std::vector<std::string> names;
+                               for (const Method& method : self.methods) names.emplace_back(method.name);
+                               return names;
+                             })
       .def("__repr__", [](const OpDef& self) { return "<definition of " + std::string(self.name) + ">"; });
 }
 

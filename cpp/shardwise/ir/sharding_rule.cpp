@@ -30,7 +30,29 @@ std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& b
   return std::string(" ").append(label).append("={").append(list).append("}");
 }
 
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
 }  // namespace
+
+// ---- ranges --------------------------------------------------------------------------------------------------------
+
+Interval Range::reads(Interval result, int64_t size) const {
+  if (result.begin >= result.end) return {};
+  const int64_t ends[] = {scale * result.begin + offset, scale * (result.end - 1) + offset};
+  const int64_t first = std::min(ends[0], ends[1]), last = std::max(ends[0], ends[1]) + (window - 1) * dilation;
+  const Interval found{std::clamp<int64_t>(-floor_div(-first, holes), 0, size),
+                       std::clamp<int64_t>(floor_div(last, holes) + 1, 0, size)};
+  return found.begin < found.end ? found : Interval{};
+}
+
+bool Range::stays_local(Blocks operand, Blocks result) const {
+  // Blocks that start at the same place in each shard need the same local op.
+  if (!is_static() || scale * result.block != holes * operand.block) return false;
+  const bool inside_block = offset > -holes && last(result.block) < holes * operand.block;
+  return inside_block && (result.size == 0 || last(result.size) < holes * operand.size);
+}
+
+// ---- rules ---------------------------------------------------------------------------------------------------------
 
 std::string factor_symbol(size_t factor) {
   if (factor <= 'z' - 'i') return std::string(1, static_cast<char>('i' + factor));
@@ -156,7 +178,7 @@ RuleBuilder& RuleBuilder::result(size_t index, std::initializer_list<std::initia
 }
 
 RuleBuilder& RuleBuilder::range(size_t operand, size_t dim, const Range& range) {
-  if (range != Range{}) ranges_.emplace_back(std::pair(operand, dim), range);
+  ranges_.emplace_back(std::pair(operand, dim), range);
   return *this;
 }
 

@@ -110,7 +110,7 @@ class RuleBuilder {
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
   RuleBuilder& result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
-  // How the op reads a dim of an operand. The identity is dropped.
+  // How the op reads a dim of an operand, whose factor may then stay sharded.
   RuleBuilder& range(size_t operand, size_t dim, const Range& range);
   size_t result_tensor(size_t result) const;
   size_t tensor_count() const { return shapes_.size(); }

@@ -6,6 +6,16 @@
 #include "shardwise/mesh/digits.h"
 
 namespace shardwise {
+
+bool has_range(const ShardingRule& rule, FactorId factor) {
+  for (size_t i = 0; rule.has_ranges() && i < rule.operand_count(); ++i) {
+    for (size_t d = 0; d < rule.ndim(i); ++d) {
+      if (rule.dim(i, d)[0] == factor && rule.range(i, d) != nullptr) return true;
+    }
+  }
+  return false;
+}
+
 namespace {
 
 bool in_all_results(const ShardingRule& rule, FactorId factor) {
@@ -62,7 +72,7 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     case FactorKind::kPassThrough:
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
       return in_its_results(rule, pairs, id);
-    case FactorKind::kPermutation: return rule.has_ranges();  // as far as they stay local
+    case FactorKind::kPermutation: return has_range(rule, id);  // as far as it stays local
     case FactorKind::kNeedReplication: break;
   }
   return false;
@@ -106,8 +116,14 @@ std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t ten
   return dims;
 }
 
-double ComputeSharding::local_work(const ShardingRule& rule) const {
+double ComputeSharding::local_work(const OpView& op, const ShardingRule& rule) const {
   double work = 1;
+  if (op.def().traits.movement) {
+    const std::vector<AxisList> axes = dims(rule, rule.result_tensor(0));
+    const Dims& shape = op.result_type().shape;
+    for (size_t d = 0; d < shape.size(); ++d) work *= static_cast<double>(ceil_div(shape[d], product(axes[d])));
+    return work;
+  }
   for (size_t f = 0; f < factors.size(); ++f) {
     work *= static_cast<double>(std::max<int64_t>(1, ceil_div(rule.factors()[f].size, product(factors[f]))));
   }
@@ -124,6 +140,10 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
   for (const Method& method : op.def().methods) {
     methods_.push_back(method.factors(op, rule));
     for (const FactorId id : methods_.back()) usable_[id] = false;
+  }
+  for (const std::vector<FactorId>& factors : methods_) {
+    if (usable_by_methods_.empty() && !factors.empty()) usable_by_methods_ = usable_;
+    for (const FactorId id : factors) usable_by_methods_[id] = true;
   }
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
@@ -149,11 +169,10 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
 }
 
 void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
-  if (!methods_.empty()) {
-    const ComputeSharding chosen = choose(wish, order, true);
-    if (needs_method(chosen)) add_by_methods(chosen);
-  }
-  keep(choose(wish, order, false));
+  keep(choose(wish, order, usable_));
+  if (usable_by_methods_.empty()) return;
+  const ComputeSharding chosen = choose(wish, order, usable_by_methods_);
+  if (needs_method(chosen)) add_by_methods(chosen);
 }
 
 void ComputeShardings::keep(ComputeSharding candidate) {
@@ -185,13 +204,10 @@ void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   }
 }
 
-ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const {
+ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order,
+                                         const std::vector<bool>& usable) const {
   ComputeSharding chosen{
       .factors = std::vector<AxisList>(usable_.size()), .passed = wish.passed, .reducer = wish.reducer, .reduced = {}};
-  std::vector<bool> usable = usable_;
-  for (size_t m = 0; by_methods && m < methods_.size(); ++m) {
-    for (const FactorId id : methods_[m]) usable[id] = true;
-  }
   std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, wish.passed);  // by pair
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable.size(); ++f) {

@@ -42,8 +42,8 @@ struct ComputeSharding {
   bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
   // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
-  // The work of one device: the sum of local sizes over all factors.
-  double local_work(const ShardingRule& rule) const;
+  // The work of one device: the product of the local sizes of all factors, or what an op that only moves elements writes.
+  double local_work(const OpView& op, const ShardingRule& rule) const;
 };
 
 class ComputeShardings {
@@ -61,7 +61,7 @@ class ComputeShardings {
     Reducer reducer;
   };
   void add(const Wish& wish, std::span<const size_t> order);
-  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const;
+  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, const std::vector<bool>& usable) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
   void keep(ComputeSharding candidate);
@@ -71,11 +71,14 @@ class ComputeShardings {
   const ShardingRule& rule_;
   std::vector<size_t> pairs_;                   // by factor, of a rule of pairs: each pair has all axes for itself
   std::vector<bool> usable_;                    // by factor, by the rule
+  std::vector<bool> usable_by_methods_;         // … or by a method; empty if no method has a factor
   std::vector<std::vector<FactorId>> methods_;  // the factors of each method
   std::vector<bool> compound_;                  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
 };
 
+// Whether the rule says at which range some operand is read along the factor.
+bool has_range(const ShardingRule& rule, FactorId factor);
 // Whether shards of a factor along so many devices read only their own blocks, by the ranges of the dims with it.
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/dry_run.h"
 
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/collective_ledger.h"
@@ -9,16 +10,14 @@
 namespace shardwise {
 
 double DryRuns::bytes(const OpView& op, const ShardingRule& rule, const Method& method,
-                      std::vector<PlacementId> placements) {
-  Key key{&rule, &method, {}};
-  for (const PlacementId placement : placements) std::get<2>(key).push_back(placement.index);
-  const auto [found, is_new] = known_.try_emplace(std::move(key), 0);
-  if (is_new) found->second = run(op, rule, method, placements);
+                      const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
+  const auto [found, is_new] = known_.try_emplace(Key{&rule, &method, placements, is_used}, 0);
+  if (is_new) found->second = run(op, rule, method, placements, is_used);
   return found->second;
 }
 
 double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
-                    const std::vector<PlacementId>& placements) const {
+                    const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
@@ -40,7 +39,11 @@ double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& me
   LocalEmitter emitter(builder, context.placement(placements[0]).mesh);
   LocalPartitionContext partition(emitter, op, rule, std::move(operands), results);
   partition.set_method(&method);
-  partition.run();
+  const std::vector<LocalValue> made = partition.run();
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);
+  }
+  dce(scratch);
   double bytes = 0;
   for (const LedgerRow& row : collective_ledger(scratch)) bytes += row.bytes;
   return bytes;

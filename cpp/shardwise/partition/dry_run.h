@@ -18,14 +18,16 @@ class DryRuns {
  public:
   explicit DryRuns(const Module& source) : source_(source) {}
 
-  // Received by one device. `placements` are those of operands and results; equal ops are run once.
-  double bytes(const OpView& op, const ShardingRule& rule, const Method& method, std::vector<PlacementId> placements);
+  // Received by one device. `placements` are those of operands and results; collectives for unused results do not
+  // count. Equal ops are run once: they share their rule.
+  double bytes(const OpView& op, const ShardingRule& rule, const Method& method,
+               const std::vector<PlacementId>& placements, const std::vector<bool>& is_used);
 
  private:
   double run(const OpView& op, const ShardingRule& rule, const Method& method,
-             const std::vector<PlacementId>& placements) const;
+             const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const;
 
-  using Key = std::tuple<const ShardingRule*, const Method*, std::vector<uint32_t>>;  // equal ops share their rule
+  using Key = std::tuple<const ShardingRule*, const Method*, std::vector<PlacementId>, std::vector<bool>>;
   const Module& source_;
   std::map<Key, double> known_;
 };

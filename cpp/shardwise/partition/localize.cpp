@@ -59,7 +59,7 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
   const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
-  if (stays_local(context.op(), context.rule(), factor, layout.shards)) return;
+  if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
   fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
                       dim_text(context, tensor, dim), "run assign on the program before");
 }
@@ -119,12 +119,15 @@ bool is_placed(const PartitionContext& context, const OpPlacement& placement) {
 const Method* chosen_method(const PartitionContext& context) {
   const OpView op = context.op();
   if (op.def().methods.empty()) return nullptr;
-  const std::vector<AxisList> axes = factor_axes(context);
   const auto* name = op.attrs().find<std::string>(kMethodAttr);
   bool is_needed = name != nullptr;
+  std::vector<AxisList> axes;
   std::vector<OpPlacement> placements;
   for (const Method& method : op.def().methods) {
-    for (const FactorId id : method.factors(op, context.rule())) is_needed = is_needed || !axes[id].empty();
+    const std::vector<FactorId> factors = method.factors(op, context.rule());
+    if (factors.empty() && !is_needed) continue;
+    if (axes.empty()) axes = factor_axes(context);
+    for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
     if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
     placements.clear();
     method.placements(op, context.rule(), axes, placements);

@@ -84,8 +84,9 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
 OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
-  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
+  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(op, rule), .reshards = 0};
   std::vector<PlacementId> tensors;
+  std::vector<bool> is_used;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
     tensors.push_back(need);
@@ -101,10 +102,12 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     const PlacementId made = result_placement(placements_, op, rule, compute, i);
     const PlacementId declared = placements_.declared(op.result(i));
     tensors.push_back(made);
+    is_used.push_back(!source_.uses(op.result(i)).empty());
+    if (!is_used.back()) continue;
     price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
     price.reshards += made == declared ? 0 : 1;
   }
-  if (compute.has_own_partition()) price.bytes += dry_runs_.bytes(op, rule, *compute.method, std::move(tensors));
+  if (compute.has_own_partition()) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);
   return price;
 }
 

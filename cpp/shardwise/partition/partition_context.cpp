@@ -108,6 +108,10 @@ void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding)
     fail<InternalError>(op_.name(), "the local result must have the type that the result's sharding implies",
                         builder().module().type(local).text() + " and " + builder().context().type(type).text());
   }
+  // The shards of x[:61] may be those of x, but hold another global value.
+  const TypeId global = builder().module().part(local).type;
+  const bool has_another = global && global != results_[i].part.type;
+  if (has_another) local = builder().create("stablehlo.reshape", {local}, {}, {type});
   results_[i].value = local;
   results_[i].part.padding = padding;
 }

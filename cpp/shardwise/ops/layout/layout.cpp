@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"

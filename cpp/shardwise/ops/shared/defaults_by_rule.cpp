@@ -5,7 +5,9 @@
 //   partition_by_rule   masks the padding of uneven dims that carry a reduction factor with the neutral element of its
 //                       reducer, then runs the same op on the local operands:
 //                         custom_sum over 17 columns on 4 devices:   select(column < 17, x, 0), custom_sum
-//   cost_by_rule        bytes of operands and results; flops: the product of all factors, twice for a contraction
+//   cost_by_rule        bytes of results and of what the ranges read of operands; flops: the product of all factors,
+//                       twice for a contraction
+#include <algorithm>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
@@ -42,6 +44,23 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
   return value;
 }
 
+// The part of an operand that the ranges of its dims read.
+double part_read(const OpView& op, const ShardingRule& rule, size_t operand) {
+  double part = 1;
+  for (size_t d = 0; rule.has_ranges() && d < rule.ndim(operand); ++d) {
+    const Range* range = rule.range(operand, d);
+    const int64_t size = op.operand_type(operand).shape[d];
+    const size_t result = rule.result_tensor(0);
+    for (size_t e = 0; range != nullptr && size > 0 && e < rule.ndim(result); ++e) {
+      if (rule.dim(result, e)[0] != rule.dim(operand, d)[0]) continue;
+      const int64_t count = op.result_type().shape[e];
+      const Interval hull = range->is_static() ? range->reads({0, count}, size) : Interval{0, size};
+      part *= static_cast<double>(std::min(hull.end - hull.begin, count * range->window)) / static_cast<double>(size);
+    }
+  }
+  return part;
+}
+
 }  // namespace
 
 void partition_by_rule(PartitionContext& context) {
@@ -68,9 +87,11 @@ void partition_by_rule(PartitionContext& context, AttrsId local_attrs) {
 
 OpCost cost_by_rule(const OpView& op) {
   OpCost cost;
-  for (size_t i = 0; i < op.operand_count(); ++i) cost.bytes += static_cast<double>(op.operand_type(i).nbytes());
-  for (size_t i = 0; i < op.result_count(); ++i) cost.bytes += static_cast<double>(op.result_type(i).nbytes());
   const ShardingRule& rule = op.module().context().sharding_rule(op);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    cost.bytes += static_cast<double>(op.operand_type(i).nbytes()) * part_read(op, rule, i);
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) cost.bytes += static_cast<double>(op.result_type(i).nbytes());
   if (rule.empty()) {
     for (size_t i = 0; i < op.result_count(); ++i) cost.flops += static_cast<double>(op.result_type(i).size());
     return cost;

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
@@ -76,35 +77,88 @@ ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
 // size on each side:
 //
 //   rows 4 to 7 of 16 on x = 4, slice [6, 9)      the window is [5, 8), the slice starts at 1 behind the margin of 3
-struct OwnedWindow {
-  std::vector<ValueId> starts, inner_starts;
-  Dims sizes, margin, part;
-
+class OwnedWindow {
+ public:
   // `first_start` is the first of the start operands; `slice` the local shape of the slice.
-  OwnedWindow(PartitionContext& context, size_t first_start, Dims slice) : part(std::move(slice)) {
-    Builder& builder = context.builder();
+  OwnedWindow(PartitionContext& context, size_t first_start, Dims slice)
+      : builder_(context.builder()), operand_(context.operand(0)), slice_(std::move(slice)) {
     const OpView op = context.op();
-    const auto number = [&](int64_t value) { return build_scalar(builder, scalar_of(DType::kI64, value)); };
-    for (size_t dim = 0; dim < part.size(); ++dim) {
+    for (size_t dim = 0; dim < slice_.size(); ++dim) {
       const DimLayout& layout = context.operand_layout(0).dims[dim];
       const bool is_owned = is_part(op, dim) && !layout.axes.empty();
       const ValueId start = is_part(op, dim)
-                                ? clamped_start(builder, context.operand(first_start + dim), layout.size - part[dim])
+                                ? clamped_start(builder_, context.operand(first_start + dim), layout.size - slice_[dim])
                                 : number(0);
-      sizes.push_back(is_owned ? std::min(part[dim], layout.block) : part[dim]);
-      margin.push_back(is_owned ? part[dim] : 0);
-      if (!is_owned) {
-        starts.push_back(start);
-        inner_starts.push_back(number(0));
-        continue;
-      }
-      const ValueId offset = build_convert(builder, context.shard_offset(layout), DType::kI64);
-      const ValueId local = builder.create("stablehlo.subtract", {start, offset});
-      starts.push_back(builder.create("stablehlo.clamp", {number(0), local, number(layout.block - sizes.back())}));
-      const ValueId shift = builder.create("stablehlo.subtract", {local, starts.back()});
-      inner_starts.push_back(builder.create("stablehlo.add", {shift, number(part[dim])}));
+      sizes_.push_back(is_owned ? std::min(slice_[dim], layout.block) : slice_[dim]);
+      margin_.push_back(is_owned ? slice_[dim] : 0);
+      one_row_ = one_row_ && margin_.back() <= 1;
+      wanted_.push_back(start);
+      starts_.push_back(start);
+      if (!is_owned) continue;
+      const ValueId offset = build_convert(builder_, context.shard_offset(layout), DType::kI64);
+      wanted_.back() = builder_.create("stablehlo.subtract", {start, offset});
+      starts_.back() =
+          builder_.create("stablehlo.clamp", {number(0), wanted_.back(), number(layout.block - sizes_.back())});
     }
   }
+
+  // The slice, `fill` where other devices have it.
+  ValueId read(Scalar fill) {
+    const ValueId rows = window();
+    if (one_row_) return build_select(is_inside(), rows, build_splat(builder_, slice_, fill));
+    return build_dynamic_slice(builder_, with_margin(rows, fill), inner_starts(), slice_);
+  }
+
+  // The operand with the window updated.
+  ValueId updated(ValueId update) {
+    const ValueId rows = window();
+    if (one_row_) return with_window(build_select(is_inside(), update, rows));
+    const ValueId wide = with_margin(rows, scalar_of(builder_.module().type(rows).dtype, 0));
+    const ValueId changed = build_dynamic_update_slice(builder_, wide, update, inner_starts());
+    Dims limit = margin_;
+    for (size_t dim = 0; dim < limit.size(); ++dim) limit[dim] += sizes_[dim];
+    return with_window(build_slice(builder_, changed, margin_, limit, Dims(limit.size(), 1)));
+  }
+
+ private:
+  ValueId number(int64_t value) { return build_scalar(builder_, scalar_of(DType::kI64, value)); }
+  bool is_whole() const { return sizes_ == builder_.module().type(operand_).shape; }
+  ValueId window() { return is_whole() ? operand_ : build_dynamic_slice(builder_, operand_, starts_, sizes_); }
+  ValueId with_window(ValueId rows) {
+    return is_whole() ? rows : build_dynamic_update_slice(builder_, operand_, rows, starts_);
+  }
+  ValueId with_margin(ValueId rows, Scalar fill) {
+    return build_pad(builder_, rows, build_scalar(builder_, fill), margin_, margin_, Dims(margin_.size(), 0));
+  }
+  std::vector<ValueId> inner_starts() {
+    std::vector<ValueId> starts;
+    for (size_t dim = 0; dim < margin_.size(); ++dim) {
+      starts.push_back(number(margin_[dim]));
+      if (margin_[dim] == 0) continue;
+      const ValueId shift = builder_.create("stablehlo.subtract", {wanted_[dim], starts_[dim]});
+      starts.back() = builder_.create("stablehlo.add", {shift, starts.back()});
+    }
+    return starts;
+  }
+  // Whether the one row of the slice is this device's: tensor<i1>.
+  ValueId is_inside() {
+    ValueId inside;
+    for (size_t dim = 0; dim < margin_.size(); ++dim) {
+      if (margin_[dim] == 0) continue;
+      const ValueId mine = build_compare(builder_, "EQ", wanted_[dim], starts_[dim]);
+      inside = inside ? builder_.create("stablehlo.and", {inside, mine}) : mine;
+    }
+    return inside;
+  }
+  ValueId build_select(ValueId inside, ValueId yes, ValueId no) {
+    return builder_.create("stablehlo.select", {inside, yes, no});
+  }
+
+  Builder& builder_;
+  ValueId operand_;
+  Dims slice_, sizes_, margin_;
+  std::vector<ValueId> wanted_, starts_;  // relative to the shard; clamped so that the window fits
+  bool one_row_ = true;                   // along each owned dim
 };
 
 // ---- dynamic_slice -------------------------------------------------------------------------------------------------
@@ -156,13 +210,10 @@ void placements_of_owned_rows(const OpView& op, const ShardingRule& rule, std::s
 void partition_by_owned_rows(PartitionContext& context) {
   Builder& builder = context.builder();
   const DType dtype = context.op().result_type().dtype;
-  const OwnedWindow window(context, 1, builder.context().type(context.local_result_type(0)).shape);
-  const ValueId rows = build_dynamic_slice(builder, context.operand(0), window.starts, window.sizes);
+  OwnedWindow window(context, 1, builder.context().type(context.local_result_type(0)).shape);
   // -0, so that adding the other devices' values preserves a zero's sign.
-  const ValueId neutral = build_scalar(builder, exact_neutral(owners_reducer(dtype), dtype));
-  const ValueId wide = build_pad(builder, rows, neutral, window.margin, window.margin, Dims(window.margin.size(), 0));
-  const ValueId slice = build_dynamic_slice(builder, wide, window.inner_starts, window.part);
-  context.set_result(0, slice, result_padding(context.result_layout(0)));
+  const Scalar neutral = exact_neutral(owners_reducer(dtype), dtype);
+  context.set_result(0, window.read(neutral), result_padding(context.result_layout(0)));
 }
 
 void vjp_dynamic_slice(VjpContext& context) {
@@ -228,19 +279,8 @@ void partition_dynamic_update_slice(PartitionContext& context) {
 // Each device updates the rows that the window has in its shard. Rows of the update that other devices have land in the
 // margin, which is cut off. Only as many rows as the update has are touched, so a loop updates its carry in place.
 void partition_by_owned_update(PartitionContext& context) {
-  Builder& builder = context.builder();
-  const OpView op = context.op();
-  const OwnedWindow window(context, 2, context.operand_layout(1).local_shape());
-  const ValueId old = build_dynamic_slice(builder, context.operand(0), window.starts, window.sizes);
-  const ValueId zero = build_scalar(builder, scalar_of(op.operand_type(0).dtype, 0));
-  const Dims nothing(window.margin.size(), 0), one(window.margin.size(), 1);
-  const ValueId wide = build_pad(builder, old, zero, window.margin, window.margin, nothing);
-  const ValueId updated = build_dynamic_update_slice(builder, wide, context.operand(1), window.inner_starts);
-  Dims limit = window.margin;
-  for (size_t dim = 0; dim < limit.size(); ++dim) limit[dim] += window.sizes[dim];
-  const ValueId rows = build_slice(builder, updated, window.margin, limit, one);
-  const ValueId local = build_dynamic_update_slice(builder, context.operand(0), rows, window.starts);
-  context.set_result(0, local, updated_padding(context));
+  OwnedWindow window(context, 2, context.operand_layout(1).local_shape());
+  context.set_result(0, window.updated(context.operand(1)), updated_padding(context));
 }
 
 void vjp_dynamic_update_slice(VjpContext& context) {

@@ -55,6 +55,7 @@ ShardingRule rule_slice(const OpView& op) {
     // A sliced dim moves elements between devices, which conservative propagation avoids.
     if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    if (from[dim] == to[dim]) continue;
     rule.range(0, dim, {.scale = scale_of_slice(op, dim), .offset = dims_attr(op, "start_indices")[dim]});
   }
   return rule.build();

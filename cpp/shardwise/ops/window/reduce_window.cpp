@@ -41,7 +41,8 @@ ShardingRule rule_reduce_window(const OpView& op) {
         window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
     if (moves) rule.caution(factor, Caution::kBlock);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor).range(i, dim, window.range(dim));
+      rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
+      if (!window.is_trivial(dim)) rule.range(i, dim, window.range(dim));
     }
   }
   return rule.build();
