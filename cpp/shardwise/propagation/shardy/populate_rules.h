@@ -18,4 +18,7 @@ inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .run = populate_rules,
                                      .reads = {.conservative = true}};
 
+// Removes the rules that no user wrote, those without `custom`, as Shardy does behind propagation.
+void drop_populated_rules(Module& module);
+
 }  // namespace shardwise
