@@ -13,14 +13,13 @@ from . import _core
 from .array import Array, ShapeDtypeStruct
 from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
-from .errors import MeshError, UnsupportedError, message, shown
-from .foreign import native
+from .errors import UnsupportedError, message
 from .implementations import provides
 from .mesh import Mesh, get_mesh
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports.explanations import Explanation
-from .stages import Program, Traced
+from .stages import Program, Traced, checked_target
 from .trees import flatten
 
 __all__ = ["compiled_module"]
@@ -127,11 +126,7 @@ def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
 @provides("compile_module")
 def compiled_module(module: Module, mesh: Mesh | None, func: str, how: PropagationOptions) -> Program:
     """Compile a function of a parsed program. Implements :meth:`Module.compile`."""
-    mesh = native(mesh)
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise MeshError(message("compile", "mesh must be a Mesh", repr(mesh)))
-    if not isinstance(func, str):
-        raise TypeError(message("compile", "func must be the name of a function", shown(func)))
+    mesh = checked_target(mesh, func)
     name = _function_named(module._core, func)
     entered = Module._changed(module, lambda core: core.with_entry(name))
     own = entered._core.program_mesh
