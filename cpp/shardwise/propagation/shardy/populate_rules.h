@@ -18,7 +18,7 @@ inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .run = populate_rules,
                                      .reads = {.conservative = true}};
 
-// Removes the rules that no user wrote, those without `custom`, as Shardy does behind propagation.
+// Removes the rules without `custom`, which no user wrote, as Shardy does after propagation.
 void drop_populated_rules(Module& module);
 
 }  // namespace shardwise

@@ -136,6 +136,15 @@ def test_no_results_are_an_empty_tuple() -> None:
     assert sw.parse("func.func @main(%x: tensor<4xf32>) { return }").run(V) == ()
 
 
+def test_bytes_of_bfloat16_without_a_name_are_bfloat16() -> None:
+    """NumPy's files have no name for this dtype."""
+    stored = V.astype(ml_dtypes.bfloat16).view("V2")
+    result = sw.parse(SCALE.replace("f32", "bf16")).run(stored, 1, 1)
+    np.testing.assert_array_equal(np.asarray(result, np.float32), V)
+    with pytest.raises(sw.DTypeError, match="argument x must be float32"):
+        sw.parse(SCALE).run(V.view("V4"), 1, 1)
+
+
 def test_passes_come_before_a_run() -> None:
     module = sw.parse(FUNCTIONS).apply("inline-calls", "simplify")
     np.testing.assert_array_equal(module.run(V, func="again"), 4 * V)
