@@ -118,6 +118,17 @@ def test_any_function_of_a_text_runs(func: str, factor: int) -> None:
     assert f"@{func.removeprefix('@')}(" in text
 
 
+def test_why_knows_the_names_of_the_text() -> None:
+    program = sw.parse(FUNCTIONS, "f.mlir").compile(func="again")
+    for name, values in {"%1": ["%1"], "@main %0": ["@main %0"], "@twice %0": ["@twice %0"] * 2}.items():
+        assert [value.name for value in program.why(name).values] == values
+    with pytest.raises(KeyError, match=r"no value of the program is called '%t'"):
+        program.why("%t")
+    basic = sw.parse(LAYER).compile(strategy="basic").why("%h", counterfactual=True)
+    assert "by basic propagation" in str(basic)
+    assert [one.sharding for one in basic.values[0].counterfactuals or ()] == ["[{}, {}]"]
+
+
 def test_the_only_function_runs_whatever_its_name() -> None:
     np.testing.assert_array_equal(sw.parse(SCALE.replace("@main", "@scale")).run(V, 2.0, 1), 2 * V)
 
