@@ -55,11 +55,6 @@ def results_of_run(program: Program, given: Sequence[str], folder: str | None) -
         folder: where to write ``result_0.npy``, …; None shows the results instead.
     """
     positional, named = _loaded(given)
-    types = [(aval.dtype, aval.shape) for aval in program._traced.in_avals]
-    names = program._traced.in_names
-    by_name = dict(zip(names, types))
-    positional = [_viewed(array, *types[i]) if i < len(types) else array for i, array in enumerate(positional)]
-    named = {name: _viewed(array, *by_name[name]) if name in by_name else array for name, array in named.items()}
     results = program(*positional, **named)
     arrays = [np.asarray(one) for one in ([results] if isinstance(results, Array) else results)]
     lines = _shown(arrays) if folder is None else _written(arrays, folder)
@@ -102,12 +97,6 @@ def _load(path: str) -> Any:
         raise ArgumentFileError(f"{path}: error: {error.strerror or error}") from None
     except (ValueError, EOFError, zipfile.BadZipFile):
         raise ArgumentFileError(f"{path}: error: it must be an .npy or .npz file without objects") from None
-
-
-def _viewed(array: np.ndarray, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """NumPy stores bfloat16 as two bytes without a type."""
-    unnamed = array.dtype.kind == "V" and array.dtype.names is None
-    return array.view(dtype) if unnamed and dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize else array
 
 
 def _type_text(array: np.ndarray) -> str:

@@ -34,6 +34,20 @@ __all__ = ["Lowered", "Program", "Traced"]
 _KINDS = ("global", "propagated", "resharded", "local")
 
 
+def checked_target(mesh: Any, func: Any) -> Mesh | None:
+    """Check the arguments of ``compile``. Returns the mesh.
+
+    Raises:
+        MeshError: not a mesh. TypeError: ``func`` is not a name.
+    """
+    mesh = native(mesh)
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise MeshError(message("compile", "mesh must be a Mesh", shown(mesh)))
+    if not isinstance(func, str):
+        raise TypeError(message("compile", "func must be the name of a function", shown(func)))
+    return mesh
+
+
 @entry_points
 class Traced(Module):
     """A traced function: the global program before partitioning. It has all methods of :class:`Module`.
@@ -149,7 +163,8 @@ class Traced(Module):
             MeshError: another mesh than that of the program. UnsupportedError: another function than ``"main"``.
         """
         given = options_among(locals())
-        if mesh is not None and native(mesh) != self.mesh:
+        mesh = checked_target(mesh, func)
+        if mesh is not None and mesh != self.mesh:
             rule = f"the mesh must be that of the traced program, {self.mesh!r}"
             raise MeshError(message("compile", rule, repr(mesh), "trace the function on this mesh"))
         if func != "main":

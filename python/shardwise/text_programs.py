@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .array import Array, ShapeDtypeStruct
+from .array import ShapeDtypeStruct
 from .debug_prints import DebugPrint
-from .dtypes import numpy_dtype
-from .errors import MeshError, UnsupportedError, message, shown
-from .foreign import native
+from .dtypes import bfloat16, numpy_dtype
+from .errors import UnsupportedError, message
 from .implementations import provides
 from .mesh import Mesh, get_mesh
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports.explanations import Explanation
-from .stages import Program, Traced
+from .stages import Program, Traced, checked_target
 from .trees import flatten
 
 __all__ = ["compiled_module"]
 
 _NO_PRINTS: list[DebugPrint] = []
+_MISSING: Any = object()  # in place of an argument
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class TextTraced(Traced):
         self._origin = module._origin
 
     def _changed(self, step: Step) -> TextTraced:
-        return TextTraced(Module._changed(self, step), self._options, self.mesh)
+        origin = self._origin and self._origin.then(step)
+        return TextTraced(Module(step(self._core), self._options, origin), self._options, self.mesh)
 
     def read_types(self) -> None:
         """Read the types of the arguments of a program that compiles: dtypes without kernels have no NumPy dtype."""
@@ -100,9 +101,6 @@ class TextTraced(Traced):
         return ", ".join(f"{name}: {aval.dtype.name}{list(aval.shape)}" for name, aval in types) or "no arguments"
 
 
-_MISSING: Any = object()
-
-
 def _parameters(main: _core.ir.Function, named: _core.ir.Function) -> list[Parameter]:
     """The arguments of a function, with the names in ``loc(...)`` and, in ``named``, those in the text."""
     parameters = []
@@ -113,8 +111,10 @@ def _parameters(main: _core.ir.Function, named: _core.ir.Function) -> list[Param
 
 
 def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
-    """A Python number becomes a scalar of the argument's dtype if that dtype can hold it, as in NumPy."""
-    if isinstance(value, (Array, np.generic)) or not isinstance(value, (bool, int, float)) or aval.shape:
+    """Give an argument the dtype of the text where NumPy would not: Python numbers, and bfloat16 from a file."""
+    if isinstance(value, np.ndarray) and value.dtype.type is np.void and aval.dtype == bfloat16:
+        return value.view(bfloat16) if value.dtype == np.dtype("V2") else value  # np.save writes no name
+    if aval.shape or isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
         return value
     kinds = "b" if isinstance(value, bool) else "iufV" if isinstance(value, int) else "fV"  # V: bfloat16
     if aval.dtype.kind not in kinds:
@@ -127,11 +127,7 @@ def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
 @provides("compile_module")
 def compiled_module(module: Module, mesh: Mesh | None, func: str, how: PropagationOptions) -> Program:
     """Compile a function of a parsed program. Implements :meth:`Module.compile`."""
-    mesh = native(mesh)
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise MeshError(message("compile", "mesh must be a Mesh", repr(mesh)))
-    if not isinstance(func, str):
-        raise TypeError(message("compile", "func must be the name of a function", shown(func)))
+    mesh = checked_target(mesh, func)
     name = _function_named(module._core, func)
     entered = Module._changed(module, lambda core: core.with_entry(name))
     own = entered._core.program_mesh

@@ -148,7 +148,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                if (self.meshes.empty()) return std::nullopt;
                                return std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
-      // That of the shardings, or the first declared one of several devices.
+      // The mesh of the shardings, or the first declared mesh of several devices.
       .def_property_readonly("program_mesh",
                              [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
                                const MeshPtr mesh = program_mesh(self);

@@ -213,9 +213,10 @@ py::dict step_seconds(const CompileUnit& unit) {
   return seconds;
 }
 
+// A value on the empty mesh is whole on every device, like one without a sharding.
 TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value) {
-  return id ? module.context().sharding(id)
-            : TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+  if (id && !module.context().sharding(id).mesh->is_empty()) return module.context().sharding(id);
+  return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
 }
 
 py::list argument_shardings(const CompileUnit& unit) {

@@ -316,7 +316,7 @@ struct OpDef {
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
-  TileFn tile = nullptr;  // elementwise ops only
+  TileFn tile = nullptr;  // of elementwise ops; of annotations, which combiners may have
   Regions regions = Regions::kNone;
   FlowFn flow = nullptr;  // ops whose regions or results pass values through
   VerifyFn verify = nullptr;

@@ -7,6 +7,7 @@
 #include "shardwise/propagation/sharding_groups.h"
 #include "shardwise/propagation/shardy/divisible_borders.h"
 #include "shardwise/propagation/shardy/lift_inlined_meshes.h"
+#include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/propagation/shardy/remove_size_one_axes.h"
 #include "shardwise/propagation/split_constants.h"
 #include "shardwise/transforms/inline_calls.h"
@@ -63,6 +64,7 @@ Module shrink_borders(Module module, PassContext& context) {
 
 Module close(Module module, PassContext&) {
   close_shardings(module);
+  drop_populated_rules(module);
   module.stage = Stage::kPropagated;
   return module;
 }
@@ -88,7 +90,7 @@ constexpr Pass kSteps[] = {
     {"drop_sharding_groups", "remove sharding groups", in_place<drop_sharding_groups>},
     {"remove_unused_ops", "remove unused ops, constraints included", remove_unused},
     {"shrink_borders", "shrink shardings that do not divide arguments and results", shrink_borders},
-    {"close_shardings", "close every dim, and shard the values that nothing reached", close},
+    {"close_shardings", "close every dim, shard the values that nothing reached, and drop populated rules", close},
     {"regions_to_calls", "make functions of the regions again that were called", make_calls},
 };
 

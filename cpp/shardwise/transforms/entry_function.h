@@ -6,7 +6,8 @@
 //   func.func public @loss … { … call @norm … }      entry_function(module, "loss")     @loss, which is main() now,
 //   func.func private @norm … { … }                                                     and @norm
 //
-// Functions that it does not reach go, and the others are private. If it calls @main, that function gets another name.
+// Functions that it does not call are removed, and the others become private. If it calls @main, that function is
+// renamed.
 #pragma once
 
 #include <string_view>

@@ -38,7 +38,7 @@ bool fold_splat(Module& module, OpId id) {
   return true;
 }
 
-// An annotation of a scalar in a combiner says nothing of any value of the program.
+// Annotations of the scalars in a combiner have no effect.
 void drop_combiner_annotations(Module& module) {
   Rewrite rewrite(module);
   walk(module, [&](OpId id) {

@@ -131,7 +131,8 @@ def test_rules_are_written_on_request_alone(shardy: ShardyOracle) -> None:
     module = sw.parse(RULED)
     populated = shardy.after(RULED, "func.func(sdy-populate-op-sharding-rules)")
     assert shardy.parse(str(module.apply("populate-rules"))) == shardy.parse(populated)
-    for text in (str(module.propagate()), shardy.after(RULED, "sdy-propagation-pipeline")):
+    theirs = shardy.after(populated, "sdy-propagation-pipeline")
+    for text in (str(module.propagate()), str(module.apply("populate-rules", "propagate")), theirs):
         assert re.findall(r"sdy.sharding_rule = (#sdy.op_sharding_rule<.*?>)", text.replace("->", "→")) == [
             "#sdy.op_sharding_rule<([i])→([i]) {i=8}, custom>"
         ]

@@ -64,5 +64,25 @@ TEST(Simplify, RemovesUnusedOpsButNotConstraints) {
   EXPECT_EQ(dce(module, UnusedConstraints::kRemove), 3);
 }
 
+TEST(Simplify, DropsAnnotationsInCombiners) {
+  Module module = parse_program(R"(sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4x3xf32>, %z: tensor<f32>) -> tensor<4xf32> {
+    %0 = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %1 = sdy.sharding_constraint %q <@mesh, []> : tensor<f32>
+      %2 = sdy.reshard %1 <@mesh, []> : tensor<f32>
+      %3 = stablehlo.add %p, %2 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<4x3xf32>, tensor<f32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })");
+  PassContext context;
+  module = simplify(std::move(module), context);
+  EXPECT_EQ(body_text(module),
+            "%0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : "
+            "(tensor<4x3xf32>, tensor<f32>) -> tensor<4xf32>\n"
+            "return %0 : tensor<4xf32>\n");
+}
+
 }  // namespace
 }  // namespace shardwise

@@ -20,6 +20,10 @@ std::string types_text(const Module& module, const std::vector<ValueId>& values)
   return join(values, ", ", [&](ValueId id) { return module.type(id).text(); });
 }
 
+std::string returned_text(const Module& module, const std::vector<ValueId>& values) {
+  return values.empty() ? "no values" : types_text(module, values);
+}
+
 void expect_arguments(const InferContext& op, size_t region) {
   const std::vector<ValueId>& arguments = op.module().region(op.regions()[region]).arguments;
   const bool same =
@@ -39,14 +43,15 @@ void infer_while(const InferContext& op, std::vector<TypeId>& results) {
   expect_arguments(op, 1);
   const std::vector<ValueId>& condition = op.module().region(op.regions()[0]).results;
   if (condition.size() != 1 || op.module().type(condition[0]) != TensorType{DType::kBool, {}}) {
-    op.fail_dtype("the condition must return one tensor<i1>", types_text(op.module(), condition), "compare something");
+    op.fail_dtype("the condition must return one tensor<i1>", returned_text(op.module(), condition),
+                  "compare something");
   }
   const std::vector<ValueId>& next = op.module().region(op.regions()[1]).results;
   bool same = next.size() == op.operand_count();
   for (size_t i = 0; same && i < next.size(); ++i) same = op.module().value(next[i]).type == op.operand_type(i);
   if (!same) {
     op.fail_shape("the body must return values of the operands' types",
-                  str(types_text(op.module(), next), " for ", op.operand_types_text()), "correct what it returns");
+                  str(returned_text(op.module(), next), " for ", op.operand_types_text()), "correct what it returns");
   }
   for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
 }
@@ -69,8 +74,8 @@ void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>&
     if (branch == 0) results = types;
     if (types != results) {
       op.fail_shape("all branches must return values of the same types",
-                    str(types_text(op.module(), region.results), " in branch ", branch, " for ",
-                        types_text(op.module(), op.module().region(op.regions()[0]).results)),
+                    str(returned_text(op.module(), region.results), " in branch ", branch, " for ",
+                        returned_text(op.module(), op.module().region(op.regions()[0]).results)),
                     "convert or reshape them");
     }
   }

@@ -2,6 +2,7 @@
 #include "shardwise/propagation/shardy/populate_rules.h"
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 
@@ -33,6 +34,16 @@ void populate(Module& module, RegionId region, bool conservative) {
 Module populate_rules(Module module, PassContext& context) {
   for (const Function& function : module.functions) populate(module, function.body, context.options.conservative);
   return module;
+}
+
+void drop_populated_rules(Module& module) {
+  walk(module, [&](OpId id) {
+    const RuleAttr* rule = module.attrs(id).find<RuleAttr>(text_words::kShardingRule);
+    if (rule == nullptr || rule->custom) return;
+    Attrs attrs = module.attrs(id);
+    attrs.erase(text_words::kShardingRule);
+    module.op(id).attrs = module.context().intern(attrs);
+  });
 }
 
 }  // namespace shardwise

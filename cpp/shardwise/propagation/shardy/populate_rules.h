@@ -18,4 +18,7 @@ inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .run = populate_rules,
                                      .reads = {.conservative = true}};
 
+// Removes the rules without `custom`, which no user wrote, as Shardy does after propagation.
+void drop_populated_rules(Module& module);
+
 }  // namespace shardwise

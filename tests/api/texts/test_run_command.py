@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shardwise.cli import main
-from tests.api.test_text_programs import FUNCTIONS, LAYER, SCALE, V, W, X
+from tests.api.texts.test_text_programs import FUNCTIONS, LAYER, SCALE, V, W, X
 
 
 @pytest.fixture(autouse=True)

@@ -118,6 +118,17 @@ def test_any_function_of_a_text_runs(func: str, factor: int) -> None:
     assert f"@{func.removeprefix('@')}(" in text
 
 
+def test_why_knows_the_names_of_the_text() -> None:
+    program = sw.parse(FUNCTIONS, "f.mlir").compile(func="again")
+    for name, values in {"%1": ["%1"], "@main %0": ["@main %0"], "@twice %0": ["@twice %0"] * 2}.items():
+        assert [value.name for value in program.why(name).values] == values
+    with pytest.raises(KeyError, match=r"no value of the program is called '%t'"):
+        program.why("%t")
+    basic = sw.parse(LAYER).compile(strategy="basic").why("%h", counterfactual=True)
+    assert "by basic propagation" in str(basic)
+    assert [one.sharding for one in basic.values[0].counterfactuals or ()] == ["[{}, {}]"]
+
+
 def test_the_only_function_runs_whatever_its_name() -> None:
     np.testing.assert_array_equal(sw.parse(SCALE.replace("@main", "@scale")).run(V, 2.0, 1), 2 * V)
 
@@ -134,6 +145,15 @@ def test_arrays_and_bfloat16_are_arguments() -> None:
 
 def test_no_results_are_an_empty_tuple() -> None:
     assert sw.parse("func.func @main(%x: tensor<4xf32>) { return }").run(V) == ()
+
+
+def test_bytes_of_bfloat16_without_a_name_are_bfloat16() -> None:
+    """NumPy's files have no name for this dtype."""
+    stored = V.astype(ml_dtypes.bfloat16).view("V2")
+    result = sw.parse(SCALE.replace("f32", "bf16")).run(stored, 1, 1)
+    np.testing.assert_array_equal(np.asarray(result, np.float32), V)
+    with pytest.raises(sw.DTypeError, match="argument x must be float32"):
+        sw.parse(SCALE).run(V.view("V4"), 1, 1)
 
 
 def test_passes_come_before_a_run() -> None:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the texts of programs.py, arguments for them and what JAX computes, into an .npz file.
+
+python -m tests.conformance.jax.corpus_worker OUT.npz
+
+JAX gets whole arrays: XLA:CPU pads the shards of a cumulative maximum with zeros.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+import jax  # reads XLA_FLAGS
+import numpy as np
+
+from tests.conformance.jax.programs import CALLED, ON_TPU, PROGRAMS, lower
+
+RANDOM = np.random.default_rng(0)
+
+
+def drawn(spec: Any) -> np.ndarray:
+    """Indices are in range, and floats are small: functions that saturate lose digits."""
+    dtype = np.dtype(spec.dtype)
+    if dtype.kind in "biu":
+        return RANDOM.integers(0, 2 if dtype.kind == "b" else 4, spec.shape).astype(dtype)
+    return RANDOM.uniform(-0.5, 0.5, spec.shape).astype(dtype)
+
+
+def main(path: str) -> None:
+    arrays: dict[str, Any] = {}
+    for name, (function, specs) in PROGRAMS.items():
+        if name in ON_TPU or name in CALLED:
+            continue
+        arguments = jax.tree.map(drawn, specs)
+        arrays[f"{name}/text"] = np.asarray(lower(name, False))
+        for i, argument in enumerate(jax.tree.leaves(arguments)):
+            arrays[f"{name}/argument/{i}"] = np.asarray(argument)
+        for i, result in enumerate(jax.tree.leaves(jax.jit(function)(*arguments))):
+            arrays[f"{name}/result/{i}"] = np.asarray(result)
+    np.savez(
+        path, **{key: array.astype(np.float32) if array.dtype.kind == "V" else array for key, array in arrays.items()}
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

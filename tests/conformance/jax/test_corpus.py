@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The texts of JAX's programs (programs.py) run on the mesh that they name, and give what JAX gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from tests.conformance.stablehlo.test_text import JAX_PROGRAMS
+from tests.support.paths import ROOT
+
+WORKER = "tests.conformance.jax.corpus_worker"
+# The op or type of each program that does not run yet. Remove a row when it does.
+NOT_RUN = {
+    "conv_net": "stablehlo.convolution",
+    "sorting": "stablehlo.sort",
+    "spectra": "stablehlo.fft",
+    "normal": "chlo.erf_inv",
+    "hardware_bits": "stablehlo.rng_bit_generator",
+    "pooling_gradient": "stablehlo.select_and_scatter",
+    "narrow_types": "f8E4M3FN",
+    "manual_region": "sdy.manual_computation",
+    "partly_manual": "sdy.manual_computation",
+    "special_functions": "chlo.lgamma",
+}
+FOR_TPU = ("solves", "decompositions")  # JAX on CPU has no answer to their texts
+FUNCTIONS_ALONE = ("argmax", "argmin")  # test_text.py takes one function out of them
+
+
+@pytest.fixture(scope="module")
+def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("jax") / "corpus.npz"
+    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
+    return np.load(path)
+
+
+@pytest.mark.parametrize("name", [name for name in JAX_PROGRAMS if name not in FOR_TPU + FUNCTIONS_ALONE])
+def test_a_text_of_jax_runs_as_in_jax(by_jax: Any, name: str) -> None:
+    def arrays(kind: str) -> list[np.ndarray]:
+        count = sum(key.startswith(f"{name}/{kind}/") for key in by_jax.files)
+        return [by_jax[f"{name}/{kind}/{i}"] for i in range(count)]
+
+    module = sw.parse(str(by_jax[f"{name}/text"]), f"{name}.mlir")
+    if name in NOT_RUN:
+        with pytest.raises((sw.UnsupportedError, sw.DTypeError)) as refused:
+            module.compile()
+        assert NOT_RUN[name] in str(refused.value)
+        assert f"(at {name}.mlir:" in str(refused.value)
+        return
+    program = module.compile()
+    for mode in ({}, {"faithful": True, "poison": True}):
+        returned = program.run(*arrays("argument"), **mode)
+        results = [np.asarray(result) for result in (returned if isinstance(returned, tuple) else (returned,))]
+        assert len(results) == len(arrays("result"))
+        for result, expected in zip(results, arrays("result")):
+            found = result.astype(np.float32) if result.dtype == sw.bfloat16 else result
+            assert found.dtype == expected.dtype
+            scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0).astype(np.float64)
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5 * scale)
+
+
+def test_every_program_is_tested(by_jax: Any) -> None:
+    written = {key.removesuffix("/text") for key in by_jax.files if key.endswith("/text")}
+    assert written == set(JAX_PROGRAMS) - {*FOR_TPU, *FUNCTIONS_ALONE}
+    assert set(NOT_RUN) <= written
