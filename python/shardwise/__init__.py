@@ -26,6 +26,7 @@ with _coretype_for_this_cpu():
 # Names imported here without an underscore are public. `from shardwise import *` imports those in __all__.
 # The others are imported `as` themselves: they would replace builtins, modules, or common names of a program.
 from . import (
+    checkpoint_policies,
     debug as debug,
     dtensor,
     errors as errors,
@@ -35,6 +36,7 @@ from . import (
     numpy as numpy,
     random as random,
     testing as testing,
+    text_programs as _text_programs,  # noqa: F401 - implements Module.compile
     tree as tree,
 )
 from .annotations import (
@@ -48,6 +50,7 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
+from .checkpoint import checkpoint
 from .control_flow import associative_scan, cond, fori_loop, map as map, scan, switch, while_loop
 from .dtypes import bfloat16
 from .errors import (
@@ -118,6 +121,8 @@ __all__ = [
     "axis_rules",
     "bfloat16",
     "block_until_ready",
+    "checkpoint",
+    "checkpoint_policies",
     "cond",
     "device_get",
     "device_put",

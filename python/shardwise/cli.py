@@ -2,8 +2,9 @@
 """``shardwise``: programs as text, from the command line. ``python -m shardwise`` is the same.
 
 ``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
-FILE.mlir %value`` explains the sharding of a value. ``-`` is standard input. An error in a program is one line,
-``FILE:LINE:COLUMN: error: …``, with exit code 1; a warning is one line with ``warning:``.
+FILE.mlir %value`` explains the sharding of a value; ``shardwise run FILE.mlir --arg x.npy`` runs the program. ``-`` is
+standard input. An error in a program is one line, ``FILE:LINE:COLUMN: error: …``, with exit code 1; a warning is one
+line with ``warning:``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from dataclasses import fields
 
 from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
+from .mesh import Mesh
 from .module import parse
 from .propagation_options import DEFAULTS, PropagationOptions, options_among, options_of_passes
+from .run_command import ArgumentFileError, mesh_of_text, results_of_run
 
 __all__ = ["main"]
 
@@ -119,6 +122,27 @@ def _why(options: argparse.Namespace) -> str:
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
 
 
+def _run(options: argparse.Namespace) -> str:
+    source = _Source(options.file)
+    try:
+        module = parse(source.text, source.name)
+        program = module.compile(options.mesh, func=options.func, **options_among(vars(options)))
+        return results_of_run(program, options.arg, options.out)
+    except ArgumentFileError as error:
+        raise _RefusedError(str(error)) from None
+    except Error as error:
+        raise source.refusal(error) from None
+    except TypeError as error:  # of missing and unknown arguments
+        raise _RefusedError(f"{source.name}:1:1: error: {_PLACE.sub('', str(error))}") from None
+
+
+def _mesh(text: str) -> Mesh:
+    try:
+        return mesh_of_text(text)
+    except Error as error:
+        raise argparse.ArgumentTypeError(_PLACE.sub("", str(error)).partition(": ")[2]) from None
+
+
 def _print_warnings(warned: Sequence[warnings.WarningMessage], file: str) -> None:
     """Print warnings as compilers do, with the first location in the file that they name."""
     for one in warned:
@@ -152,7 +176,7 @@ def _write_output(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardwise",
-        description="Partition tensor programs: run passes on StableHLO text, or explain a sharding.",
+        description="Partition tensor programs: run passes on StableHLO text, explain a sharding, or run a program.",
     )
     parser.add_argument("--version", action="version", version=f"shardwise {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -175,7 +199,20 @@ def _parser() -> argparse.ArgumentParser:
         description="Propagate shardings, and explain the sharding of a value.",
     )
     why.set_defaults(run=_why)
-    for command in (opt, why):
+    run = commands.add_parser(
+        "run",
+        help="run a program on virtual devices",
+        description="Partition a program, run it on virtual devices, and print its results and collectives.",
+    )
+    run.set_defaults(run=_run)
+    run.add_argument(
+        "--arg", action="append", default=[], metavar="[NAME=]FILE",
+        help="an argument, by position or by name: an .npy file, or an .npz file with arrays by name",
+    )  # fmt: skip
+    run.add_argument("--func", default="main", metavar="NAME", help="the function to run (default: main)")
+    run.add_argument("--mesh", type=_mesh, metavar="NAME=SIZE,…", help="the mesh, for a program that has none")
+    run.add_argument("--out", metavar="DIR", help="write the results to DIR/result_0.npy, … instead of printing them")
+    for command in (opt, why, run):
         command.add_argument("file", metavar="FILE", help="the program's text; - for standard input")
         for option in fields(PropagationOptions):
             flag, text = f"--{option.name.replace('_', '-')}", option.metadata["help"]

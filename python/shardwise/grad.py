@@ -172,8 +172,7 @@ def _differentiate(
         _check_scalar(value)
         results = _append_vjp(trace, value, trace.constant(np.ones((), value.dtype)), wrt)
     finally:  # even if the function raised: its caller may catch the error and keep recording
-        for variable, x in zip(wrt, values):
-            trace.core.substitute(variable._value, x._value)
+        trace.core.substitute([variable._value for variable in wrt], [x._value for x, _ in zip(values, wrt)])
     gradients = iter(Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt))
     by_position = {i: unflatten(tree, list(islice(gradients, count))) for i, (tree, count) in trees.items()}
     return value, aux, [by_position[i % len(args)] for i in positions]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of functions that arrays call and that higher modules define. It is filled once, during import.
+"""A table of functions that arrays and modules call and that higher modules define. It is filled once, during import.
 
     IMPLEMENTATIONS.apply_ufunc(np.tanh, "__call__", (x,), {})      shardwise.numpy records the op
 
-Array methods cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which import arrays. The modules that define
-these functions register them here with :func:`provides`.
+Array methods cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which import arrays, and modules cannot
+import the compiler's stages. The modules that define these functions register them here with :func:`provides`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Implementations:
     astype: Callable[..., Any]  # (tracer, dtype)
     view: Callable[..., Any]  # (tracer, dtype)
     at: Callable[..., Any]  # (array): x.at, for tracers and Arrays
+    compile_module: Callable[..., Any]  # (module, mesh, function name, options): Module.compile
     eager_call: Callable[..., Any]  # (function, args, kwargs): one NumPy call on Arrays
 
     def __init__(self) -> None:

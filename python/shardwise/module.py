@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as text: StableHLO with Shardy's attributes, read and written."""
+"""Programs as text: StableHLO with Shardy's attributes, read, written, compiled and run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import ShardingError, expect_text, message
+from .implementations import IMPLEMENTATIONS
 from .op_rules import ShardingRule, sharding_rule
 from .propagation_options import (
     DEFAULTS,
@@ -26,6 +27,9 @@ from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from .mesh import Mesh
+    from .stages import Program
 
 __all__ = ["Module", "parse"]
 
@@ -171,7 +175,7 @@ class Module:
         """
         given = options_among(locals())
         how = checked_options("propagate", self._options, **given)
-        return self._run(("propagate",), how)
+        return self._apply(("propagate",), how)
 
     def why(
         self,
@@ -184,7 +188,7 @@ class Module:
     ) -> Explanation:
         """Explain where shardings come from, like :meth:`Program.why`.
 
-        For a module that :meth:`propagate` or :meth:`run` propagated, this explains the last propagation. Any other
+        For a module that :meth:`propagate` or :meth:`apply` propagated, this explains the last propagation. Any other
         module is propagated first.
 
         Args:
@@ -228,14 +232,14 @@ class Module:
         propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
         return explanation_of(propagated, name, bool(counterfactual))
 
-    def run(
+    def apply(
         self,
         *passes: str,
         strategy: Strategy | None = None,
         strict_divisible: bool | None = None,
         conservative: bool | None = None,
     ) -> Module:
-        """Run passes one after another, and return the resulting program. ``shardwise opt --help`` lists the passes.
+        """Apply passes one after another, and return the resulting program. ``shardwise opt --help`` lists the passes.
 
         Args:
             passes: names of passes; ``-`` and ``_`` are equivalent in names.
@@ -246,17 +250,85 @@ class Module:
             ShardingError: an unknown pass, or shardings that a pass does not support.
             ShapeError, DTypeError, UnsupportedError: an op that a pass does not support.
 
-        >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("simplify")
+        >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").apply("simplify")
         <module of 0 ops>
         """
         for name in passes:
             if not isinstance(name, str):
-                raise ShardingError(message("run", "takes names of passes", repr(name), "see shardwise opt --help"))
+                raise ShardingError(message("apply", "takes names of passes", repr(name), "see shardwise opt --help"))
         given = options_among(locals())
-        how = options_of_passes("run", passes, self._options, **given)
-        return self._run(passes, how)
+        how = options_of_passes("apply", passes, self._options, **given)
+        return self._apply(passes, how)
 
-    def _run(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
+    def compile(
+        self,
+        mesh: Mesh | None = None,
+        *,
+        func: str = "main",
+        strategy: Strategy | None = None,
+        strict_divisible: bool | None = None,
+        conservative: bool | None = None,
+    ) -> Program:
+        """Compile a function of the program for the devices of a mesh.
+
+        Args:
+            mesh: the devices. Default: the mesh of the program's shardings, or the first mesh that it declares. For a
+                program without a mesh, that of :func:`set_mesh`, or one device.
+            func: the name of the function.
+            strategy, strict_divisible, conservative: as in :meth:`propagate`.
+
+        Returns:
+            The program, as from :func:`jit`. It takes its arguments by position, or by the names in ``loc("x")`` or in
+            the text. It returns an :class:`Array`, or a tuple of them unless there is exactly one.
+
+        Raises:
+            MeshError: another mesh than that of the program's shardings.
+            UnsupportedError: no such function, or an op that does not run.
+            ShapeError, DTypeError, ShardingError: a program that does not compile.
+
+        >>> text = '''sdy.mesh @mesh = <["x"=2]>
+        ... func.func @main(%rows: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+        ...                 %zero: tensor<f32>) -> tensor<2xf32> {
+        ...   %sum = stablehlo.reduce(%rows init: %zero) applies stablehlo.add across dimensions = [0]
+        ...       : (tensor<4x2xf32>, tensor<f32>) -> tensor<2xf32>
+        ...   return %sum : tensor<2xf32>
+        ... }'''
+        >>> program = parse(text).compile()
+        >>> program
+        <program of 7 ops on Mesh('x': 2): 1 all_reduce>
+        >>> import numpy as np
+        >>> np.asarray(program(np.ones((4, 2), np.float32), zero=0.0))
+        array([4., 4.], dtype=float32)
+        """
+        given = options_among(locals())
+        how = checked_options("compile", self._options, **given)
+        program: Program = IMPLEMENTATIONS.compile_module(self, mesh, func, how)
+        return program
+
+    def run(self, *args: Any, func: str = "main", mesh: Mesh | None = None, **kwargs: Any) -> Any:
+        """Compile the program and run it once. To run it again, keep what :meth:`compile` returns.
+
+        Args:
+            args: an array for each argument of the function.
+            func, mesh: as in :meth:`compile`.
+            kwargs: arguments by name.
+
+        Returns:
+            The result of the function: an :class:`Array`, or a tuple of them unless there is exactly one.
+
+        Raises:
+            TypeError: a missing or unknown argument. ShapeError, DTypeError: an argument of another type.
+            The errors of :meth:`compile`.
+
+        >>> text = "func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {" \\
+        ...        "%0 = stablehlo.multiply %x, %x : tensor<3xi32> return %0 : tensor<3xi32> }"
+        >>> import numpy as np
+        >>> np.asarray(parse(text).run(np.arange(3, dtype=np.int32)))
+        array([0, 1, 4], dtype=int32)
+        """
+        return self.compile(mesh, func=func)(*args, **kwargs)
+
+    def _apply(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
         origin = self._origin
         if origin is not None and passes:
             count = max((i + 1 for i, name in enumerate(passes) if name.startswith("propagate")), default=0)

@@ -14,10 +14,11 @@ from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
 from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
-from .errors import DTypeError, ShapeError, is_one_of, message, shown
+from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
+from .foreign import native
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .propagation_options import PropagationOptions, switch
+from .propagation_options import PropagationOptions, Strategy, checked_options, options_among, switch
 from .reports.explanations import Explanation, explanation_of
 from .reports.ledger import Ledger, ledger_of
 from .reports.promotions import Promotions
@@ -113,6 +114,48 @@ class Traced(Module):
         arrays += [np.asarray(array) for array in self._hoisted]
         return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))
 
+    _wrong_type = "compile the function for these shapes"  # the fix for an argument of another type
+
+    def _leaves_of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The argument leaves of a call of the compiled program."""
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise ShapeError(
+                message(
+                    "call",
+                    "arguments must have the tree of the compiled program",
+                    str(tree),
+                    f"it was compiled for {self.in_tree}; static arguments are part of it and left out",
+                )
+            )
+        return leaves
+
+    def _explain(self, compiled: Any, name: str, counterfactual: bool) -> Explanation:
+        """What ``why`` of the compiled program answers."""
+        return explanation_of(compiled, name, counterfactual)
+
+    def compile(
+        self,
+        mesh: Mesh | None = None,
+        *,
+        func: str = "main",
+        strategy: Strategy | None = None,
+        strict_divisible: bool | None = None,
+        conservative: bool | None = None,
+    ) -> Program:
+        """Compile the program, as ``lower().compile()``. ``mesh`` and ``func`` can only be those of the program.
+
+        Raises:
+            MeshError: another mesh than that of the program. UnsupportedError: another function than ``"main"``.
+        """
+        given = options_among(locals())
+        if mesh is not None and native(mesh) != self.mesh:
+            rule = f"the mesh must be that of the traced program, {self.mesh!r}"
+            raise MeshError(message("compile", rule, repr(mesh), "trace the function on this mesh"))
+        if func != "main":
+            raise UnsupportedError(message("compile", "a traced program has one function, main", repr(func)))
+        return Program(self, checked_options("compile", self._options, **given))
+
     def _with_names(self, name: str) -> Any:
         """Recorded values have names from the source; names of the program text are added on request."""
         return origin_of_text(self.as_text(locations=True)).first(name) if name.startswith(("%", "@")) else self._core
@@ -136,9 +179,20 @@ class Lowered(Module):
     def _changed(self, step: Step) -> Lowered:
         return Lowered(self._traced._changed(step))
 
-    def compile(self) -> Program:
-        """Compile the program: propagate shardings, insert collectives, and make the program of one device."""
-        return Program(self._traced)
+    def compile(
+        self,
+        mesh: Mesh | None = None,
+        *,
+        func: str = "main",
+        strategy: Strategy | None = None,
+        strict_divisible: bool | None = None,
+        conservative: bool | None = None,
+    ) -> Program:
+        """Compile the program: propagate shardings, insert collectives, and make the program of one device.
+
+        Args and errors: as :meth:`Traced.compile`.
+        """
+        return self._traced.compile(mesh, func=func, **options_among(locals()))
 
     def __repr__(self) -> str:
         return repr(self._traced).replace("traced", "lowered")
@@ -152,12 +206,13 @@ class Program:
     explains a sharding.
     """
 
-    def __init__(self, traced: Traced) -> None:
+    def __init__(self, traced: Traced, options: PropagationOptions | None = None) -> None:
         if not isinstance(traced, Traced):
             raise TypeError(message("Program", "takes a traced program, as Lowered.compile() does", shown(traced)))
         self._traced = traced
         self.mesh = traced.mesh
-        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **traced._options.as_arguments())
+        how = traced._options if options is None else options
+        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **how.as_arguments())
         self._executable: _core.runtime.Executable | None = None
         self._hidden: list[Any] | None = None
 
@@ -225,21 +280,21 @@ class Program:
 
         Args:
             name: one of: a name given by :func:`shardwise.name`; an argument; the variable that a result was assigned
-                to; an op, ``"dot_general"`` for all of them or ``"dot_general[0]"`` for the first; or a line of your
-                source, ``"train.py:12"``.
+                to, or the name of a value in a parsed text; an op, ``"dot_general"`` for all of them or
+                ``"dot_general[0]"`` for the first; or a line of your source, ``"train.py:12"``.
             counterfactual: also propagate without each annotation that is involved, and report the difference.
 
         Raises:
             KeyError: nothing in the program has this name.
         """
         check_question(name, counterfactual)
-        return explanation_of(self._compiled, name, bool(counterfactual))
+        return self._traced._explain(self._compiled, name, bool(counterfactual))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
         enter_call()
         try:
-            return self._call_flat(self._leaves(args, kwargs))
+            return self._call_flat(self._traced._leaves_of_call(args, kwargs))
         except Exception as error:
             hide_frames(error)
             raise
@@ -252,22 +307,9 @@ class Program:
         switches = {name: switch("run", name, value, False) for name, value in options.items()}
         enter_call()
         try:
-            return self._call_flat(self._leaves(args, kwargs), **switches)
+            return self._call_flat(self._traced._leaves_of_call(args, kwargs), **switches)
         finally:
             leave_call()
-
-    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        leaves, tree = flatten((args, kwargs))
-        if tree != self._traced.in_tree:
-            raise ShapeError(
-                message(
-                    "call",
-                    "arguments must have the tree of the compiled program",
-                    str(tree),
-                    f"it was compiled for {self._traced.in_tree}; static arguments are part of it and left out",
-                )
-            )
-        return leaves
 
     def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
         self.mesh._core.expect_runnable("run")
@@ -307,7 +349,7 @@ class Program:
                     "call",
                     f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled",
                     f"{array.dtype.name}{list(array.shape)}",
-                    "compile the function for these shapes",
+                    self._traced._wrong_type,
                 )
             )
         if isinstance(array, Array):

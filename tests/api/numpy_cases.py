@@ -343,6 +343,9 @@ def _products() -> list[Case]:
         ]
     if hasattr(np, "vecdot"):
         cases.append(Case("vecdot", np.vecdot, (data((9, 4)), data((4,), seed=1))))
+    if hasattr(np, "matvec"):
+        cases.append(Case("matvec", np.matvec, (data((2, 1, 9, 4)), data((3, 4), seed=1))))
+        cases.append(Case("vecmat", np.vecmat, (data((3, 4), seed=1), data((2, 1, 4, 9)))))
     return cases
 
 

@@ -94,7 +94,7 @@ def test_the_default_is_to_print_what_was_read(file: Path, capsys: Any) -> None:
 
 def test_passes_run_one_after_another_and_dashes_are_underscores(file: Path, capsys: Any) -> None:
     by_name = run(capsys, "opt", file, "--passes=propagate,insert-reshards,reshard-to-collectives")[1]
-    assert by_name == str(sw.parse(TEXT).run("propagate", "assign", "plan_reshards"))
+    assert by_name == str(sw.parse(TEXT).apply("propagate", "assign", "plan_reshards"))
     assert run(capsys, "opt", file, "--passes", "propagate, assign,plan_reshards,")[1] == by_name
 
 

@@ -182,6 +182,11 @@ def range_to_a_float() -> None:
     sw.fori_loop(0, 3.5, lambda i, c: c, X)
 
 
+@says(sw.DTypeError, "fori_loop: bounds must fit int64, got 9223372036854775808 for upper")
+def range_past_int64() -> None:
+    sw.fori_loop(0, 2**63, lambda i, c: c, X)
+
+
 @says(
     sw.DTypeError,
     "fori_loop: bounds must have a common integer dtype, got int64[] and uint64[]; convert one with astype",
@@ -358,3 +363,53 @@ def condition_on_a_carry() -> None:
         return (c + 1 if row.sum() > 0 else c), None
 
     on_mesh(lambda x: sw.scan(body, 0, x)).trace(X)
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------
+
+UNCOUNTED = (
+    "stablehlo.while: reverse-mode differentiation needs a loop with a constant number of trips, got a loop that runs "
+    "until its condition fails; use sw.scan or sw.fori_loop with constant bounds"
+)
+
+
+@says(sw.UnsupportedError, UNCOUNTED)
+def gradient_of_a_while_loop() -> None:
+    def loss(x: Any) -> Any:
+        return sw.while_loop(lambda v: v.sum() < 9, lambda v: v * 2, x).sum()
+
+    on_mesh(sw.grad(loss)).trace(X)
+
+
+@says(sw.UnsupportedError, UNCOUNTED)
+def gradient_of_a_loop_over_a_traced_range() -> None:
+    def loss(x: Any, n: Any) -> Any:
+        return sw.fori_loop(0, n, lambda i, v: v * 2, x).sum()
+
+    on_mesh(sw.grad(loss)).trace(X, np.int32(3))
+
+
+@says(sw.UnsupportedError, UNCOUNTED)
+def gradient_of_a_while_loop_in_a_scan() -> None:
+    def body(c: Any, row: Any) -> Any:
+        return sw.while_loop(lambda v: v.sum() < 9, lambda v: v * 2, c + row), None
+
+    on_mesh(sw.grad(lambda x: sw.scan(body, x[0], x)[0].sum())).trace(X)
+
+
+# ---- checkpoint -----------------------------------------------------------------------------------------------------
+
+
+@says(TypeError, "checkpoint: fun must be a function, got int 3")
+def checkpoint_of_a_number() -> None:
+    sw.checkpoint(3)  # type: ignore[arg-type]
+
+
+@says(TypeError, "checkpoint: policy must be a checkpoint policy, got 'dots'; pass one of sw.checkpoint_policies")
+def checkpoint_by_the_name_of_a_policy() -> None:
+    sw.checkpoint(np.sin, policy="dots")  # type: ignore[arg-type]
+
+
+@says(TypeError, "save_only_these_names: names must be strings, got 3")
+def policy_of_a_number() -> None:
+    sw.checkpoint_policies.save_only_these_names("h", 3)  # type: ignore[arg-type]

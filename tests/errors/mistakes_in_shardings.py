@@ -474,7 +474,7 @@ def run_of_a_manual_region() -> None:
 
 @row(sw.ShardingError, r"passes: a pass must be one of inline_calls, simplify, .*, got optimise")
 def unknown_pass() -> None:
-    sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").run("optimise")
+    sw.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").apply("optimise")
 
 
 @row(
@@ -483,4 +483,4 @@ def unknown_pass() -> None:
 )
 def pass_on_a_program_that_is_partitioned() -> None:
     program = on_mesh(lambda x: x.sum(), in_shardings=P("data")).lower(X).compile()
-    sw.parse(program.as_text("local")).run("localize")
+    sw.parse(program.as_text("local")).apply("localize")

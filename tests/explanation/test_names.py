@@ -235,7 +235,7 @@ def test_why_of_a_propagated_module_explains_its_propagation() -> None:
     ],
 )
 def test_why_explains_the_pass_that_propagated(passes: tuple[str, ...], sharding: str, strategy: str) -> None:
-    (value,) = sw.parse(CONFLICT).run(*passes).why("%0").values
+    (value,) = sw.parse(CONFLICT).apply(*passes).why("%0").values
     assert (value.sharding, value.strategy) == (sharding, strategy)
 
 

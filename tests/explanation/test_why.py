@@ -154,7 +154,7 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
 
 def test_a_value_without_a_sharding_has_reasons_and_a_suggestion() -> None:
     """Single passes leave it so, where `propagate` closes all."""
-    (left,) = sw.parse(CONFLICT).run("propagate_basic").why("%0").values
+    (left,) = sw.parse(CONFLICT).apply("propagate_basic").why("%0").values
     (closed,) = sw.parse(CONFLICT).why("%0", strategy="basic").values
     assert (left.sharding, closed.sharding) == ("", "[{}, {}]")
     assert left.lost == closed.lost
@@ -166,7 +166,7 @@ def test_a_value_without_a_sharding_has_reasons_and_a_suggestion() -> None:
 def test_what_nothing_uses_is_passed_by() -> None:
     unused = "%1 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>"
     text = CONFLICT.replace("  return %0", f"  {unused}\n  return %0")
-    (value,) = sw.parse(text).run("propagate_basic").why("%1").values
+    (value,) = sw.parse(text).apply("propagate_basic").why("%1").values
     assert value.sharding == ""
     (lost,) = value.lost
     assert (lost.dim, lost.axis, lost.reason) == (1, '"a"', "propagation skips the op")
@@ -175,7 +175,7 @@ def test_what_nothing_uses_is_passed_by() -> None:
 
 def test_a_value_without_a_sharding_behind_another_is_suggested_one_of_the_programs_mesh() -> None:
     text = CONFLICT.replace("  return %0", "  %1 = stablehlo.tanh %0 : tensor<8x64xf32>\n  return %1")
-    (value,) = sw.parse(text).run("propagate_basic").why("%1").values
+    (value,) = sw.parse(text).apply("propagate_basic").why("%1").values
     assert (value.sharding, value.lost, value.suggestion) == ("", (), '[{}, {"a"}]')
 
 
@@ -245,7 +245,7 @@ def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: 
 def test_counterfactuals_are_of_the_pass_that_is_explained() -> None:
     asked = sw.parse(CONFLICT, "c.mlir")
     found = {
-        name: [str(one) for one in asked.run(name).why("%y", counterfactual=True).values[0].counterfactuals or ()]
+        name: [str(one) for one in asked.apply(name).why("%y", counterfactual=True).values[0].counterfactuals or ()]
         for name in ("propagate", "propagate_op_priority", "propagate_basic")
     }
     without_y = "without argument %y at c.mlir:2 it would"

@@ -102,4 +102,4 @@ def test_a_collective_in_a_region_needs_a_resharded_program(region: str) -> None
     with pytest.raises(
         sw.ShardingError, match=r"assign: the program must not have been through plan_reshards, got sdy\."
     ):
-        sw.parse(text).run("propagate", "assign")
+        sw.parse(text).apply("propagate", "assign")

@@ -55,7 +55,7 @@ def test_options_mean_the_same_everywhere(options: dict[str, Any], tmp_path: Pat
     plain, special = jitted().trace(A, B, C), jitted(**options).trace(A, B, C)
     program = special.lower().compile()
     text = program.as_text("propagated")
-    assert str(special.propagate()) == str(special.lower().propagate()) == str(special.run("propagate")) == text
+    assert str(special.propagate()) == str(special.lower().propagate()) == str(special.apply("propagate")) == text
     assert str(plain.propagate(**options)) == str(sw.parse(str(plain)).propagate(**options)) == text
     file = tmp_path / "program.mlir"
     file.write_text(plain.as_text(locations=True))
@@ -82,7 +82,7 @@ def test_programs_with_options_give_the_numbers_of_numpy(options: dict[str, Any]
     assert len(shapes) == (2 if options == {**ALL[0], "conservative": options["conservative"]} else 1)
 
 
-@pytest.mark.parametrize("name", ["propagate", "why", "run"])
+@pytest.mark.parametrize("name", ["propagate", "why", "apply", "compile"])
 def test_stages_and_texts_take_the_same_arguments(name: str) -> None:
     signatures = {inspect.signature(getattr(kind, name)) for kind in (sw.Module, sw.Traced, sw.Lowered)}
     assert len(signatures) == 1
@@ -100,7 +100,7 @@ def test_a_recorded_program_is_a_module() -> None:
         assert stage == text
         assert stage.as_text(generic=True) == text.as_text(generic=True)
         assert stage.sharding_rules() == text.sharding_rules()
-        assert stage.run("simplify", "propagate") == text.run("simplify", "propagate")
+        assert stage.apply("simplify", "propagate") == text.apply("simplify", "propagate")
         assert type(stage.propagate()) is type(stage.from_json(stage.to_json())) is sw.Module
         stage.verify()
 
@@ -125,16 +125,16 @@ def test_what_was_propagated_is_explained_as_it_was(options: dict[str, Any]) -> 
         expected = stage.why("%0", **options).to_dict()
         propagated = stage.propagate(**options)
         assert propagated.why("%0").to_dict() == expected
-        assert propagated.run("assign").why("%0").to_dict() == expected
-        assert stage.run("propagate", "assign", **options).why("%0").to_dict() == expected
+        assert propagated.apply("assign").why("%0").to_dict() == expected
+        assert stage.apply("propagate", "assign", **options).why("%0").to_dict() == expected
         with pytest.raises(sw.ShardingError, match="why: strategy must be that of the propagation"):
             propagated.why("%0", strategy=next(other for other in STRATEGIES if other != options["strategy"]))
     assert jitted(**options).trace(A, B, C).propagate().why("h").values[0].strategy == options["strategy"]
 
 
 def test_a_propagation_after_other_passes_is_explained_with_what_they_did() -> None:
-    module = sw.parse(str(jitted().trace(A, B, C))).run("propagate", "assign")
-    again = module.run("propagate")
+    module = sw.parse(str(jitted().trace(A, B, C))).apply("propagate", "assign")
+    again = module.apply("propagate")
     assert {value.op for value in again.why("reshard").values} == {"sdy.reshard"}
     with pytest.raises(KeyError, match="no value of the program is called 'reshard'"):
         module.why("reshard")
@@ -231,7 +231,7 @@ PLACES: list[tuple[str, Callable[..., Any]]] = [
     ("propagate", jitted().trace(A, B, C).propagate),
     ("propagate", jitted().lower(A, B, C).propagate),
     ("why", lambda **options: jitted().trace(A, B, C).why("h", **options)),
-    ("run", lambda **options: jitted().trace(A, B, C).run("propagate", **options)),
+    ("apply", lambda **options: jitted().trace(A, B, C).apply("propagate", **options)),
 ]
 
 
@@ -381,8 +381,8 @@ class Method:
 
 @pytest.mark.parametrize("passes", [("propagate", 3), (["propagate"],)])
 def test_passes_are_asked_for_by_name(passes: Any) -> None:
-    with pytest.raises(sw.ShardingError, match="run: takes names of passes, got"):
-        jitted().trace(A, B, C).run(*passes)
+    with pytest.raises(sw.ShardingError, match="apply: takes names of passes, got"):
+        jitted().trace(A, B, C).apply(*passes)
 
 
 def test_a_strategy_that_the_extension_is_asked_for_is_checked_there_too() -> None:
@@ -413,12 +413,12 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 )
 def test_an_option_that_no_pass_reads_is_refused(passes: tuple[str, ...], said: dict[str, Any], rule: str) -> None:
     with pytest.raises(sw.ShardingError, match=re.escape(rule)):
-        sw.parse(TEXT).run(*passes, **said)
-    assert sw.parse(TEXT).run(*passes, "propagate", **said)
+        sw.parse(TEXT).apply(*passes, **said)
+    assert sw.parse(TEXT).apply(*passes, "propagate", **said)
 
 
 def test_a_level_is_explained_by_the_strategy_in_its_name() -> None:
-    basic = sw.parse(TEXT).run("propagate_basic")
+    basic = sw.parse(TEXT).apply("propagate_basic")
     assert "by basic propagation" in str(basic.why("%h", strategy="basic"))
     with pytest.raises(sw.ShardingError, match="must be that of the propagation, 'basic', got 'aggressive'"):
         basic.why("%h", strategy="aggressive")
@@ -427,12 +427,12 @@ def test_a_level_is_explained_by_the_strategy_in_its_name() -> None:
 def test_every_user_has_the_fields_of_one_dataclass() -> None:
     names = {option.name for option in fields(PropagationOptions)}
     assert set(PropagationKeywords.__annotations__) == names
-    for function in (sw.jit, sw.Module.propagate, sw.Module.why, sw.Module.run):
+    for function in (sw.jit, sw.Module.propagate, sw.Module.why, sw.Module.apply, sw.Module.compile):
         assert names <= set(inspect.signature(function).parameters)
     assert set(inspect.signature(sw.jit).parameters) - {"fun"} == get_type_hints(JitOptions).keys()
 
 
-@pytest.mark.parametrize("command", ["opt", "why"])
+@pytest.mark.parametrize("command", ["opt", "why", "run"])
 def test_the_command_line_has_an_argument_for_each_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])

@@ -30,15 +30,16 @@ LAYERS = {
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
-    "compiled functions": ["stages", "jit"],
+    "compiled functions": ["stages", "text_programs", "jit"],
     "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual", "control_flow"],
     "written with the public functions": ["dtensor", "models", "testing"],
-    "the package and its command line": ["", "cli", "__main__"],
+    "the package and its command line": ["", "run_command", "cli", "__main__"],
 }  # fmt: skip
 # The types that a module names in annotations though their module stands after it.
 TYPES_FROM_ABOVE = {
     "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},
     "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"},
+    "module": {"mesh", "stages"},
 }  # fmt: skip
 ORDER = list(chain.from_iterable(LAYERS.values()))
 

@@ -15,6 +15,18 @@ Attribute int_array(py::handle values) {
   return array;
 }
 
+bool is_text_list(py::handle values) {
+  bool is_text = py::len(values) > 0;
+  for (py::handle value : values) is_text = is_text && py::isinstance<py::str>(value);
+  return is_text;
+}
+
+Attribute text_array(py::handle values) {
+  AttrArray array;
+  for (py::handle value : values) array.push_back(value.cast<std::string>());
+  return array;
+}
+
 }  // namespace
 
 NdArray constant_from_python(py::handle array) {
@@ -30,7 +42,9 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::int_>(value)) return IntAttr{integer_from_python("attribute", value)};
   if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
-  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return int_array(value);
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    return is_text_list(value) ? text_array(value) : int_array(value);
+  }
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
   if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
@@ -39,7 +53,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance(value, py::module_::import("numpy").attr("integer"))) {
     return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
   }
-  fail<DTypeError>("attribute", "must be a bool, int, float, str, list of ints, enum, struct, sharding or array",
+  fail<DTypeError>("attribute", "must be a bool, int, float, str, list of ints or of strs, enum, struct, sharding or array",
                    py::repr(value).cast<std::string>());
 }
 

@@ -2,7 +2,7 @@
 //
 // Python values as attributes; no op is known here:
 //
-//   3 -> 3 : i64     True -> true     1.5 -> 1.5 : f32     "text"     (1, 2), [] -> array<i64: …>
+//   3 -> 3 : i64     True -> true     1.5 -> 1.5 : f32     "text"     (1, 2), [] -> array<i64: …>     ("a", "b") -> ["a", "b"]
 //   EnumValue("stablehlo", "comparison_direction", "LT")     Struct("stablehlo.dot", {...})     ndarray -> dense<…>
 #pragma once
 

@@ -23,10 +23,12 @@
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/text/module_json.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
 #include "shardwise/text/rule_parser.h"
+#include "shardwise/transforms/entry_function.h"
 
 namespace py = pybind11;
 
@@ -117,6 +119,19 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                if (self.meshes.empty()) return std::nullopt;
                                return std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
+      // That of the shardings, or the first declared one of several devices.
+      .def_property_readonly("program_mesh",
+                             [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
+                               const MeshPtr mesh = program_mesh(self);
+                               if (mesh == nullptr) return std::nullopt;
+                               return std::const_pointer_cast<Mesh>(mesh);
+                             })
+      .def(
+          "with_entry",
+          [](const Module& self, const std::string& name) {
+            return std::make_shared<Module>(entry_function(self, name));
+          },
+          py::arg("name"))
       .def("sharding_rules", &sharding_rules, py::arg("conservative") = false)
       .def("with_sharding_rules", &with_sharding_rules, py::arg("rules"))
       .def("__repr__", [](const Module& self) { return print(self); });

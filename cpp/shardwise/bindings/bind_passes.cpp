@@ -37,6 +37,18 @@ namespace {
 
 using UnitPtr = std::shared_ptr<CompileUnit>;
 
+// The mesh under a name that the text gives to no other mesh.
+MeshPtr named_apart(const Module& module, const MeshPtr& mesh) {
+  const auto is_free = [&](const std::string& name) {
+    const MeshPtr known = module.find_mesh(name);
+    return known == nullptr || *known == *mesh;
+  };
+  if (is_free(mesh->name())) return mesh;
+  int64_t number = 0;
+  while (!is_free(str(mesh->name(), "_", number))) ++number;
+  return std::make_shared<const Mesh>(str(mesh->name(), "_", number), mesh->axes(), mesh->device_ids());
+}
+
 // The program on this mesh, its first one. A program without shardings runs on any mesh, whatever its text declares.
 SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh) {
   if (const MeshPtr own = main_mesh(*module); own != nullptr && !own->same_devices(*mesh)) {
@@ -44,7 +56,7 @@ SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh)
   }
   if (!module->meshes.empty() && equal(module->meshes.front(), mesh)) return module;
   auto changed = std::make_shared<Module>(*module);
-  const MeshPtr declared = changed->declare_mesh(mesh);
+  const MeshPtr declared = changed->declare_mesh(named_apart(*module, mesh));
   std::ranges::stable_partition(changed->meshes, [&](const MeshPtr& m) { return m == declared; });
   return changed;
 }

@@ -169,8 +169,9 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("runnable", &OpDef::runnable)
       .def_property_readonly("differentiable",
                              [](const OpDef& self) {
-                               return self.runnable() && self.vjp != not_differentiable &&
-                                      self.vjp != static_cast<VjpFn>(propagation_only);
+                               return self.is_control_flow() ||
+                                      (self.runnable() && self.vjp != not_differentiable &&
+                                       self.vjp != static_cast<VjpFn>(propagation_only));
                              })
       .def_property_readonly("composed", [](const OpDef& self) { return has_no_kernel(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })

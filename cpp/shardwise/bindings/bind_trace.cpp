@@ -15,7 +15,6 @@
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/transforms/batch.h"
-#include "shardwise/transforms/differentiate.h"
 
 namespace py = pybind11;
 
@@ -191,9 +190,9 @@ void bind_trace(py::module_& module) {
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
       .def("vjp",
            [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt) {
-             Builder builder = trace.builder_here();
-             return numbers_of(append_vjp(builder, values_from_python(trace, outputs),
-                                          values_from_python(trace, cotangents), values_from_python(trace, wrt)));
+             return numbers_of(trace.append_gradients(values_from_python(trace, outputs),
+                                                      values_from_python(trace, cotangents),
+                                                      values_from_python(trace, wrt)));
            })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",
@@ -204,8 +203,13 @@ void bind_trace(py::module_& module) {
       .def("end_region", &end_region)
       .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
-      .def("substitute", [](Trace& trace, uint32_t variable,
-                            uint32_t value) { trace.substitute(ValueId{variable}, trace.checked(value)); })
+      .def("substitute",
+           [](Trace& trace, const std::vector<uint32_t>& variables, const std::vector<uint32_t>& values) {
+             std::vector<ValueId> stand_ins, known;
+             for (const uint32_t variable : variables) stand_ins.push_back(ValueId{variable});
+             for (const uint32_t value : values) known.push_back(trace.checked(value));
+             trace.substitute(stand_ins, known);
+           })
       .def("type_of", [](const Trace& trace, uint32_t value) { return trace.module().type(trace.checked(value)); })
       .def("location", &location_of)
       .def("unused_constraints", &unused_constraints)

@@ -2,12 +2,14 @@
 #include "shardwise/bindings/trace.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/transforms/differentiate.h"
 
 namespace shardwise {
 
@@ -164,26 +166,47 @@ ValueId Trace::variable(ValueId value) {
   return stand_in;
 }
 
-void Trace::substitute(ValueId variable, ValueId value) {
-  const auto found = variables_.find(variable);
-  if (found == variables_.end())
-    fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variable.index));
-  for (uint32_t op = found->second.first_op; op < module_->op_count(); ++op) {
+void Trace::substitute(std::span<const ValueId> variables, std::span<const ValueId> values) {
+  Variable first{.first_op = UINT32_MAX, .first_region = UINT32_MAX, .region = {}};
+  std::unordered_set<RegionId> regions;
+  std::unordered_map<ValueId, ValueId> by;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto found = variables_.find(variables[i]);
+    if (found == variables_.end())
+      fail<ShapeError>("trace", "only a variable can be substituted", std::to_string(variables[i].index));
+    first.first_op = std::min(first.first_op, found->second.first_op);
+    first.first_region = std::min(first.first_region, found->second.first_region);
+    regions.insert(found->second.region);
+    by[variables[i]] = substituted_[variables[i]] = values[i];
+    variables_.erase(found);
+  }
+  for (uint32_t op = first.first_op; op < module_->op_count(); ++op) {
     for (uint32_t o = 0; o < module_->op(OpId{op}).operand_count; ++o) {
-      if (module_->operands(OpId{op})[o] == variable) module_->set_operand(OpId{op}, o, value);
+      if (const auto it = by.find(module_->operands(OpId{op})[o]); it != by.end())
+        module_->set_operand(OpId{op}, o, it->second);
     }
   }
-  for (uint32_t region = found->second.first_region; region < module_->region_count(); ++region) {
+  for (uint32_t region = first.first_region; region < module_->region_count(); ++region) {
     const std::vector<ValueId>& results = module_->region(RegionId{region}).results;
     for (uint32_t r = 0; r < results.size(); ++r) {
-      if (results[r] == variable) module_->set_region_result(RegionId{region}, r, value);
+      if (const auto it = by.find(results[r]); it != by.end())
+        module_->set_region_result(RegionId{region}, r, it->second);
     }
   }
-  std::vector<ValueId>& arguments = module_->region(found->second.region).arguments;
-  std::erase(arguments, variable);
-  for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
-  substituted_[variable] = value;
-  variables_.erase(found);
+  for (const RegionId region : regions) {
+    std::vector<ValueId>& arguments = module_->region(region).arguments;
+    std::erase_if(arguments, [&](ValueId argument) { return by.contains(argument); });
+    for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
+  }
+}
+
+std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                                             std::span<const ValueId> wrt) {
+  Builder builder = builder_here();
+  Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
+  if (!gradients.replaced.empty()) ++loose_regions_;  // those of the ops that were replaced
+  for (const auto& [from, to] : gradients.replaced) substituted_[from] = to;
+  return std::move(gradients.values);
 }
 
 ValueId Trace::checked(uint32_t index) const {

@@ -49,9 +49,12 @@ class Trace {
   ValueId constrain(ValueId value, const TensorSharding& sharding);
   void set_name(ValueId value, const std::string& name);
   // A stand-in for `value` that gradients can be taken by: f(x, x) has two variables though it has one value. Once the
-  // gradient ops exist, `substitute` puts the value back in place of the variable.
+  // gradient ops exist, `substitute` puts the values back in place of the variables, all in one walk.
   ValueId variable(ValueId value);
-  void substitute(ValueId variable, ValueId value);
+  void substitute(std::span<const ValueId> variables, std::span<const ValueId> values);
+  // The gradients of `outputs`; values that the gradient replaced are substituted.
+  std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                                        std::span<const ValueId> wrt);
   // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
   ValueId checked(uint32_t value) const;
   // The same, for an operand of what is recorded now; UnsupportedError for a value of a region that has ended.

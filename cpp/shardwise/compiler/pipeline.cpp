@@ -11,12 +11,14 @@
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/simplify.h"
+#include "shardwise/transforms/simplify_loops.h"
 
 namespace shardwise {
 namespace {
 
 constexpr std::array kPipeline{
-    kInlineCalls, kSimplify, kPropagate, kLegalize, kAssign, kPlanReshards, kLocalize, kOptimizeCollectives,
+    kInlineCalls,  kSimplify, kPropagate,           kLegalize, kSimplifyLoops, kAssign,
+    kPlanReshards, kLocalize, kOptimizeCollectives,
 };
 
 }  // namespace

@@ -123,6 +123,8 @@ size_t hash_value(const Attribute& attribute);
 
 // Why a reshard or a collective is there: "operand 0 of tanh". It does not tell two collectives apart.
 inline constexpr std::string_view kCauseAttr = "cause";
+// The method by which an op is computed (OpDef::methods), from `assign` to `localize`.
+inline constexpr std::string_view kMethodAttr = "method";
 
 // An ordered dictionary of attributes. Small: lookups are linear.
 class Attrs {

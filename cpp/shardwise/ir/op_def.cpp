@@ -27,6 +27,29 @@ LocalLayout layout_of(DimSpan global_shape, const Placement& placement) {
   return layout;
 }
 
+OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes) {
+  OpPlacement placement;
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    std::vector<AxisList>& dims = placement.tensors.emplace_back(rule.ndim(t));
+    for (size_t d = 0; d < dims.size(); ++d) {
+      for (const FactorId id : rule.dim(t, d)) append_merged(dims[d], axes[id]);
+    }
+  }
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const Factor& factor = rule.factors()[f];
+    if (factor.kind != FactorKind::kReduction || axes[f].empty()) continue;
+    placement.unreduced.insert(placement.unreduced.end(), axes[f].begin(), axes[f].end());
+    placement.reducer = factor.reducer;
+  }
+  placement.unreduced = sort_and_merge(placement.unreduced);
+  return placement;
+}
+
+void placements_by_rule(const OpView&, const ShardingRule& rule, std::span<const AxisList> axes,
+                        std::vector<OpPlacement>& found) {
+  found.push_back(placement_by_rule(rule, axes));
+}
+
 void not_differentiable(VjpContext&) {}
 
 ShardingRule no_rule(const OpView&) { return {}; }

@@ -17,7 +17,9 @@
 //
 // An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are theirs.
 //
-// .partition and .cost default to what the rule already implies. Kernels and rules see the rest of shardwise only
+// .partition and .cost default to what the rule already implies. .methods are other ways to compute it in parallel, for
+// what no rule can express: the winners of an argmax, the totals of a cumulative sum, positions that are operands.
+// Kernels and rules see the rest of shardwise only
 // through the interfaces below, which runtime/, partition/ and transforms/ implement.
 #pragma once
 
@@ -98,8 +100,8 @@ class PartitionContext {
   virtual const ShardingRule& rule() const = 0;
   virtual Builder& builder() = 0;        // appends to the local program
   virtual const Mesh& mesh() const = 0;  // mesh of the layouts' axes; exists if a dim is sharded
-  // The cause of a collective of this op in reports: "totals of reduce_window along dim 0".
-  virtual void explain(ValueId collective, std::string cause) = 0;
+  // Names the method, and the dim that it is for, as the cause of a collective: "totals of reduce_window along dim 0".
+  virtual void explain(ValueId collective, int64_t dim) = 0;
   virtual const LocalLayout& operand_layout(size_t i) const = 0;
   virtual const LocalLayout& result_layout(size_t i) const = 0;
   virtual const Padding& operand_padding(size_t i) const = 0;
@@ -114,6 +116,36 @@ class PartitionContext {
   virtual ValueId shard_offset(const DimLayout& dim) = 0;
   virtual void set_result(size_t i, ValueId local, Padding padding) = 0;
 };
+
+// The axes that shard the dims of an op's tensors, and those over which its results are left unreduced.
+struct OpPlacement {
+  std::vector<std::vector<AxisList>> tensors;  // operands, then results; by dim
+  AxisList unreduced;                          // sorted
+  Reducer reducer = Reducer::kNone;
+  friend bool operator==(const OpPlacement&, const OpPlacement&) = default;
+};
+
+// An alternative to OpDef::partition, for factors that it cannot keep sharded:
+//
+//   reduce_window, in prefix form    "totals"    each shard combines its rows, and the totals of the shards before it
+//
+// The choice (partition/op_choice.h) prices a method by a dry run: the collectives of the ops that `partition` makes. It
+// knows nothing else about it.
+struct Method {
+  std::string_view name;  // in reports: "totals of reduce_window along dim 0"
+  // The factors that the op may keep sharded only by a method.
+  std::vector<FactorId> (*factors)(const OpView& op, const ShardingRule& rule);
+  // Appends the placements of operands and results if the factors are sharded over `axes`, which contains some of
+  // `factors`. Appends none if the method cannot compute that.
+  void (*placements)(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                     std::vector<OpPlacement>& found);
+  void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
+};
+
+// What the rule alone implies: the axes of a dim are those of its factors, and reductions are left unreduced.
+OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes);
+void placements_by_rule(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                        std::vector<OpPlacement>& found);
 
 // ---- transforms ----------------------------------------------------------------------------------------------------
 
@@ -266,6 +298,7 @@ using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<cons
 void not_differentiable(VjpContext& context);  // contributes no cotangent
 ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
+void partition_by_rule(PartitionContext& context, AttrsId local_attrs);  // that suit the local types
 OpCost cost_by_rule(const OpView& op);
 // For an op that is parsed and propagated, but has no kernel yet: an UnsupportedError.
 std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
@@ -278,6 +311,7 @@ struct OpDef {
   RuleFn rule = nullptr;
   DecomposeFn decompose = nullptr;  // where `prepare` is missing; `vjp` and `batch` may be, too
   PartitionFn partition = partition_by_rule;
+  std::span<const Method> methods = {};
   PrepareFn prepare = nullptr;
   CostFn cost = cost_by_rule;
   VjpFn vjp = nullptr;

@@ -45,6 +45,13 @@ bool ShardingRule::has_factor(size_t tensor, FactorId factor) const {
   return false;
 }
 
+const Range* ShardingRule::range(size_t operand, size_t dim) const {
+  for (const auto& [flat, range] : ranges_) {
+    if (flat == tensor_begin(operand) + dim) return &range;
+  }
+  return nullptr;
+}
+
 std::string ShardingRule::text() const {
   std::string out = "(";
   for (size_t t = 0; t < tensor_count(); ++t) {
@@ -124,16 +131,6 @@ FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
   return factor(size, FactorKind::kPermutation, blocked);
 }
 
-RuleBuilder& RuleBuilder::exchanged(FactorId factor) {
-  factors_[factor].exchanged = true;
-  return *this;
-}
-
-RuleBuilder& RuleBuilder::positional(FactorId factor) {
-  factors_[factor].positional = true;
-  return *this;
-}
-
 RuleBuilder& RuleBuilder::caution(FactorId factor, Caution caution) {
   factors_[factor].caution = caution;
   return *this;
@@ -156,6 +153,11 @@ RuleBuilder& RuleBuilder::operand(size_t index, std::initializer_list<std::initi
 
 RuleBuilder& RuleBuilder::result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims) {
   return operand(result_tensor(index), dims);
+}
+
+RuleBuilder& RuleBuilder::range(size_t operand, size_t dim, const Range& range) {
+  if (range != Range{}) ranges_.emplace_back(std::pair(operand, dim), range);
+  return *this;
 }
 
 size_t RuleBuilder::result_tensor(size_t result) const { return operand_count_ + result; }
@@ -192,6 +194,9 @@ ShardingRule RuleBuilder::build() {
       rule.dim_ends_.push_back(static_cast<uint16_t>(rule.dim_factors_.size()));
     }
     rule.tensor_ends_.push_back(static_cast<uint16_t>(rule.dim_ends_.size()));
+  }
+  for (const auto& [place, range] : ranges_) {
+    rule.ranges_.emplace_back(rule.tensor_begin(place.first) + place.second, range);
   }
   return rule;
 }

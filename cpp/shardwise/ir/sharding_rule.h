@@ -15,15 +15,14 @@
 //   …
 //   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
 //
-// If a sharded factor needs more than a pending reduction, the op's partition may exchange data itself (the totals of a
-// cumulative sum, the pairs of an argmax). The rule declares this by `rule.exchanged(factor)`. The factor then stays
-// sharded while the op runs, and nothing is left pending. Otherwise a permutation factor is gathered first. Axes of
-// such a reduction factor may be the last axes in one dim of all results: the partition then leaves the results split
-// there (compute_sharding.h).
+// A dim that is not read at the index of the result's dim has a range (range.h). It stays sharded if each shard reads
+// its own block alone; otherwise it is gathered. Ranges are no part of Shardy's rule, and propagation ignores them.
 //
-// If an operand contains positions along a pass-through factor (the rows that a scatter writes), they must be made
-// relative to the shard. The rule declares this by `rule.positional(factor)`. The op's partition subtracts the shard's
-// offset, and no other code may split or join the op along that factor.
+//   stablehlo.slice [0:4, 1:8:2]        ([i, j])->([i, j]) {i=4, j=8} permutation={j}        j reads 2·j + 1
+//   rule.range(0, 1, {.scale = 2, .offset = 1});
+//
+// If a sharded factor needs more than that (the totals of a cumulative sum, the pairs of an argmax, positions that are
+// operands), the op has methods (op_def.h).
 //
 // Four engines read rules: propagation, the choice of the compute sharding, localization, cost.
 #pragma once
@@ -32,8 +31,10 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "shardwise/ir/range.h"
 #include "shardwise/mesh/sharding.h"
 
 namespace shardwise {
@@ -51,8 +52,6 @@ struct Factor {
   FactorKind kind = FactorKind::kPassThrough;
   Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
   bool blocked = false;
-  bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges data (see above)
-  bool positional = false;  // kPassThrough: the op's partition makes positions local (see above)
   Caution caution = Caution::kKeep;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
@@ -76,6 +75,8 @@ class ShardingRule {
     return std::span<const FactorId>(dim_factors_).subspan(begin, dim_ends_[flat] - begin);
   }
   bool has_factor(size_t tensor, FactorId factor) const;
+  const Range* range(size_t operand, size_t dim) const;  // null: the dim is read at the result's index
+  bool has_ranges() const { return !ranges_.empty(); }
   std::string text() const;  // Shardy's form, as above
   // The rule of conservative propagation: factors are dropped or blocked by their Caution.
   ShardingRule cautious() const;
@@ -89,6 +90,7 @@ class ShardingRule {
   std::vector<FactorId> dim_factors_;  // factors of all dims of all tensors, one after another
   std::vector<uint16_t> dim_ends_;     // end of each dim in dim_factors_
   std::vector<uint16_t> tensor_ends_;  // end of each tensor in dim_ends_
+  std::vector<std::pair<size_t, Range>> ranges_;  // by flat dim, as in dim_ends_
   size_t operand_count_ = 0;
   bool has_independent_pairs_ = false;
 };
@@ -103,13 +105,13 @@ class RuleBuilder {
   FactorId reduction(int64_t size, Reducer reducer, bool blocked = false);
   FactorId need_replication(int64_t size, bool blocked = false);
   FactorId permutation(int64_t size, bool blocked = false);
-  RuleBuilder& exchanged(FactorId factor);
-  RuleBuilder& positional(FactorId factor);
   RuleBuilder& caution(FactorId factor, Caution caution);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
   RuleBuilder& result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
+  // How the op reads a dim of an operand. The identity is dropped.
+  RuleBuilder& range(size_t operand, size_t dim, const Range& range);
   size_t result_tensor(size_t result) const;
   size_t tensor_count() const { return shapes_.size(); }
   // One pass-through factor per dim of the first result, on every tensor of that shape; scalars get none.
@@ -122,6 +124,7 @@ class RuleBuilder {
   std::vector<Factor> factors_;
   std::vector<Dims> shapes_;
   std::vector<std::vector<std::vector<FactorId>>> dims_;
+  std::vector<std::pair<std::pair<size_t, size_t>, Range>> ranges_;  // by operand and dim
   size_t operand_count_;
   bool has_independent_pairs_ = false;
 };

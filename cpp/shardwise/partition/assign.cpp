@@ -7,6 +7,7 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/op_choice.h"
+#include "shardwise/partition/partition_context.h"
 
 namespace shardwise {
 namespace {
@@ -18,6 +19,23 @@ std::string short_name(std::string_view name) { return std::string(name.substr(n
 
 std::string operand_cause(const OpView& op, size_t i) {
   return "operand " + std::to_string(i) + " of " + short_name(op.name());
+}
+
+// Why the range of a sharded dim needs the dim whole, if that is the reason; else nothing.
+std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, const Placement& home,
+                        const Placement& need) {
+  for (size_t d = 0; d < home.dims.size(); ++d) {
+    const Range* range = rule.range(i, d);
+    if (range == nullptr || home.dims[d].axes.empty() || !need.dims[d].axes.empty()) continue;
+    if (!range->is_static()) return str(": the start along dim ", d, " is known only at run time");
+    const FactorId factor = rule.dim(i, d)[0];
+    for (size_t e = 0; e < rule.ndim(rule.result_tensor(0)); ++e) {
+      if (rule.dim(rule.result_tensor(0), e)[0] != factor) continue;
+      const Interval read = range->reads({0, op.result_type().shape[e]}, op.operand_type(i).shape[d]);
+      return str(": the range [", read.begin, ", ", read.end, ") crosses shards along dim ", d);
+    }
+  }
+  return {};
 }
 
 class Assignment {
@@ -83,15 +101,36 @@ class Assignment {
     std::string cause;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
-      operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
+      operands.push_back(values_.get(op.operand(i), need, cause_of_operand(op, rule, i, need)));
       if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
     }
-    if (!compute.reduced.empty()) cause = "reduction in " + short_name(op.name());
+    if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
     const OpId made = copy_.op(op.id(), builder_.region(), operands);
+    if (compute.has_own_partition()) {
+      Attrs attrs = op.attrs();
+      attrs.set(kMethodAttr, std::string(compute.method->name));
+      target_.op(made).attrs = target_.context().intern(attrs);
+    }
     for (size_t i = 0; i < op.result_count(); ++i) {
       values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
                   result_placement(placements_, op, rule, compute, i), cause);
     }
+  }
+
+  std::string cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {
+    const Placement* home = rule.has_ranges() ? placements_.find(values_.home(op.operand(i), need)) : nullptr;
+    if (home == nullptr) return operand_cause(op, i);
+    return operand_cause(op, i) + range_cause(op, rule, i, *home, *placements_.find(need));
+  }
+
+  static std::string reduction_cause(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute) {
+    if (compute.method != nullptr) {
+      for (const FactorId id : compute.method->factors(op, rule)) {
+        const AxisList& axes = compute.factors[id];
+        if (!axes.empty() && overlaps(axes, compute.reduced)) return method_cause(*compute.method, op);
+      }
+    }
+    return "reduction in " + short_name(op.name());
   }
 
   // ---- regions ----
@@ -123,7 +162,8 @@ class Assignment {
     const bool is_condition = is_loop && index == 0;
     const Builder outside = builder_;
     builder_ = Builder(target_, target_.add_region());
-    const auto trips = is_loop ? static_cast<double>(trip_count(op).value_or(kAssumedTrips)) : 1;
+    const auto counted = counted_loop(op);
+    const auto trips = static_cast<double>(counted ? counted->trips : kAssumedTrips);
     values_.enter(is_loop ? std::max(trips, 2.0) : 1);
     for (size_t i = 0; i < region.arguments.size(); ++i) {
       const ValueId argument = region.arguments[i];

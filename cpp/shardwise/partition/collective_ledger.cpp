@@ -96,9 +96,9 @@ struct Executions {
   Executions in(const OpView& op) const {
     if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? "at most" : bound};
     if (op.def().regions != Regions::kLoop) return *this;
-    const std::optional<int64_t> trips = trip_count(op);
+    const auto loop = counted_loop(op);
     int64_t product = 0;
-    if (!trips || __builtin_mul_overflow(count, *trips, &product)) return {count, "per trip"};
+    if (!loop || __builtin_mul_overflow(count, loop->trips, &product)) return {count, "per trip"};
     return {product, bound};
   }
 };

@@ -52,7 +52,9 @@ bool operands_lose_factors(const ShardingRule& rule, const std::vector<size_t>& 
   return false;
 }
 
-bool leaves_pending(const Factor& factor) { return factor.kind == FactorKind::kReduction && !factor.exchanged; }
+bool leaves_pending(const Factor& factor) {
+  return factor.kind == FactorKind::kReduction && factor.reducer != Reducer::kNone;
+}
 
 bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId id) {
   switch (rule.factors()[id].kind) {
@@ -60,21 +62,46 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     case FactorKind::kPassThrough:
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
       return in_its_results(rule, pairs, id);
-    case FactorKind::kPermutation: return rule.factors()[id].exchanged;
+    case FactorKind::kPermutation: return rule.has_ranges();  // as far as they stay local
     case FactorKind::kNeedReplication: break;
   }
   return false;
 }
 
+// The dims of a tensor that have only this factor.
+template <class Visit>
+void for_dims_of(const ShardingRule& rule, size_t tensor, FactorId factor, Visit&& visit) {
+  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
+    if (rule.dim(tensor, d).size() == 1 && rule.dim(tensor, d)[0] == factor) visit(d);
+  }
+}
+
 }  // namespace
 
+bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards) {
+  const auto blocks = [shards](int64_t size) { return Blocks{size, ceil_div(size, shards)}; };
+  bool local = true;
+  for (size_t r = 0; r < op.result_count(); ++r) {
+    for_dims_of(rule, rule.result_tensor(r), factor, [&](size_t result_dim) {
+      const Blocks result = blocks(op.result_type(r).shape[result_dim]);
+      for (size_t i = 0; i < op.operand_count(); ++i) {
+        for_dims_of(rule, i, factor, [&](size_t dim) {
+          const Range* range = rule.range(i, dim);
+          const Range identity;
+          local = local &&
+                  (range == nullptr ? identity : *range).stays_local(blocks(op.operand_type(i).shape[dim]), result);
+        });
+      }
+    });
+  }
+  return local;
+}
+
 std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t tensor) const {
+  if (method != nullptr) return tensors[tensor];
   std::vector<AxisList> dims(rule.ndim(tensor));
   for (size_t d = 0; d < dims.size(); ++d) {
-    for (const FactorId id : rule.dim(tensor, d)) {
-      append_merged(dims[d], factors[id]);
-      if (tensor >= rule.operand_count() && id == scatter_factor) append_merged(dims[d], scattered_axes);
-    }
+    for (const FactorId id : rule.dim(tensor, d)) append_merged(dims[d], factors[id]);
   }
   return dims;
 }
@@ -87,9 +114,17 @@ double ComputeSharding::local_work(const ShardingRule& rule) const {
   return work;
 }
 
-ComputeShardings::ComputeShardings(const ShardingRule& rule)
-    : rule_(rule), pairs_(pairs_of_factors(rule)), usable_(rule.factors().size()), compound_(rule.factors().size()) {
+ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
+    : op_(op),
+      rule_(rule),
+      pairs_(pairs_of_factors(rule)),
+      usable_(rule.factors().size()),
+      compound_(rule.factors().size()) {
   for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, pairs_, static_cast<FactorId>(f));
+  for (const Method& method : op.def().methods) {
+    methods_.push_back(method.factors(op, rule));
+    for (const FactorId id : methods_.back()) usable_[id] = false;
+  }
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
       if (rule.dim(t, d).size() < 2) continue;
@@ -99,11 +134,7 @@ ComputeShardings::ComputeShardings(const ShardingRule& rule)
 }
 
 void ComputeShardings::add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer) {
-  const auto keep = [&](ComputeSharding candidate) {
-    if (std::find(candidates_.begin(), candidates_.end(), candidate) == candidates_.end()) {
-      candidates_.push_back(std::move(candidate));
-    }
-  };
+  const Wish wish{projection, passed, passed_reducer};
   const size_t tensors = rule_.tensor_count();
   std::vector<size_t> order;
   for (size_t leader = 0; leader < tensors; ++leader) {
@@ -111,30 +142,62 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
     for (size_t t = 0; t < tensors; ++t) {
       if (t != leader) order.push_back(t);
     }
-    ComputeSharding chosen = choose(projection, order, passed, passed_reducer);
-    // Results that are wanted split need no gather after the exchange.
-    keep(with_scattered_axes(projection, chosen));
-    keep(std::move(chosen));
+    add(wish, order);
   }
-  for (size_t leader = 0; leader < tensors; ++leader) {
-    // Using fewer axes can save a reshard, at the price of more work per device.
-    keep(choose(projection, std::span(&leader, 1), passed, passed_reducer));
+  // Using fewer axes can save a reshard, at the price of more work per device.
+  for (size_t leader = 0; leader < tensors; ++leader) add(wish, std::span(&leader, 1));
+}
+
+void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
+  if (!methods_.empty()) {
+    const ComputeSharding chosen = choose(wish, order, true);
+    if (needs_method(chosen)) add_by_methods(chosen);
+  }
+  keep(choose(wish, order, false));
+}
+
+void ComputeShardings::keep(ComputeSharding candidate) {
+  if (std::ranges::find(candidates_, candidate) == candidates_.end()) candidates_.push_back(std::move(candidate));
+}
+
+bool ComputeShardings::needs_method(const ComputeSharding& chosen) const {
+  const auto is_sharded = [&](FactorId id) { return !chosen.factors[id].empty(); };
+  return std::ranges::any_of(methods_, [&](const auto& factors) { return std::ranges::any_of(factors, is_sharded); });
+}
+
+void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
+  std::vector<OpPlacement> found;
+  for (size_t m = 0; m < methods_.size(); ++m) {
+    const Method& method = op_.def().methods[m];
+    found.clear();
+    method.placements(op_, rule_, chosen.factors, found);
+    for (OpPlacement& placement : found) {
+      // All pending reductions of a value must have the same reducer.
+      const bool reduces = !placement.unreduced.empty();
+      if (reduces && !chosen.passed.empty() && placement.reducer != chosen.reducer) continue;
+      ComputeSharding candidate = chosen;
+      candidate.method = &method;
+      candidate.tensors = std::move(placement.tensors);
+      candidate.reduced = std::move(placement.unreduced);
+      if (chosen.passed.empty()) candidate.reducer = reduces ? placement.reducer : Reducer::kNone;
+      keep(std::move(candidate));
+    }
   }
 }
 
-ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std::span<const size_t> order,
-                                         const AxisList& passed, Reducer passed_reducer) const {
-  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()),
-                         .passed = passed,
-                         .reducer = passed_reducer,
-                         .reduced = {},
-                         .scattered_axes = {}};
-  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, passed);  // by pair
+ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const {
+  ComputeSharding chosen{
+      .factors = std::vector<AxisList>(usable_.size()), .passed = wish.passed, .reducer = wish.reducer, .reduced = {}};
+  std::vector<bool> usable = usable_;
+  for (size_t m = 0; by_methods && m < methods_.size(); ++m) {
+    for (const FactorId id : methods_[m]) usable[id] = true;
+  }
+  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, wish.passed);  // by pair
   for (const size_t tensor : order) {
-    for (size_t f = 0; f < usable_.size(); ++f) {
+    for (size_t f = 0; f < usable.size(); ++f) {
       const auto id = static_cast<FactorId>(f);
-      const FactorSharding* wanted = projection.find(tensor, id);
-      if (!usable_[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
+      const FactorSharding* wanted = wish.projection.find(tensor, id);
+      if (!usable[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
       const Factor& factor = rule_.factors()[f];
       if (leaves_pending(factor)) {
         // All pending reductions of a value must have the same reducer.
@@ -144,47 +207,19 @@ ComputeSharding ComputeShardings::choose(const FactorProjection& projection, std
       // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
       AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
       if (compound_[f]) axes = dividing_prefix(axes, factor.size);
+      const bool moves = factor.kind == FactorKind::kPermutation && usable_[f];
+      if (moves && !stays_local(op_, rule_, id, product(axes))) continue;
       used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
       chosen.factors[f] = std::move(axes);
     }
   }
   respect_compound_dims(chosen.factors);
-  for (size_t f = 0; f < usable_.size(); ++f) {
+  for (size_t f = 0; f < usable.size(); ++f) {
     if (!leaves_pending(rule_.factors()[f])) continue;
     chosen.reduced.insert(chosen.reduced.end(), chosen.factors[f].begin(), chosen.factors[f].end());
   }
   chosen.reduced = sort_and_merge(chosen.reduced);
   if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
-  return chosen;
-}
-
-ComputeSharding ComputeShardings::with_scattered_axes(const FactorProjection& projection,
-                                                      ComputeSharding chosen) const {
-  AxisList exchanged;
-  for (size_t f = 0; f < usable_.size(); ++f) {
-    const Factor& factor = rule_.factors()[f];
-    if (factor.kind != FactorKind::kReduction || !factor.exchanged || chosen.factors[f].empty()) continue;
-    // With two exchanged factors, no single dim could hold the axes of both.
-    if (!exchanged.empty()) return chosen;
-    exchanged = chosen.factors[f];
-  }
-  if (exchanged.empty()) return chosen;
-  for (size_t f = 0; f < usable_.size(); ++f) {
-    const auto id = static_cast<FactorId>(f);
-    const Factor& factor = rule_.factors()[f];
-    if (factor.kind != FactorKind::kPassThrough || compound_[f] || !in_all_results(rule_, id)) continue;
-    AxisList axes = chosen.factors[f];
-    append_merged(axes, exchanged);
-    // The shards of an uneven dim do not subdivide the shards along its first axes.
-    if (!chosen.factors[f].empty() && factor.size % product(axes) != 0) continue;
-    for (size_t t = rule_.operand_count(); t < rule_.tensor_count(); ++t) {
-      const FactorSharding* wanted = projection.find(t, id);
-      if (wanted == nullptr || wanted->axes != axes) continue;
-      chosen.scattered_axes = std::move(exchanged);
-      chosen.scatter_factor = id;
-      return chosen;
-    }
-  }
   return chosen;
 }
 

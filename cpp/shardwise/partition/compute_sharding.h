@@ -10,14 +10,15 @@
 //
 // The leader's axes go to its factors. Then the other tensors fill the remaining factors, as long as no axis is used
 // twice. Each leader alone is a candidate, too. Three kinds of factors get no axes: those that need replication,
-// permutation factors, and factors of an operand that a result does not have and no reducer combines (3x2 reshaped to
-// 2x3). In the last case, factors of the result alone get none either. Independent pairs (ShardingRule::has_independent_pairs) may
-// use the same axes. A factor of a compound dim gets only axes that divide it, and only if all factors before it in the
-// dim are fully sharded: otherwise local shards would not be tiles.
+// permutation factors whose ranges cross shards, and factors of an operand that a result does not have and no reducer
+// combines (3x2 reshaped to 2x3). In the last case, factors of the result alone get none either. Independent pairs
+// (ShardingRule::has_independent_pairs) may use the same axes. A factor of a compound dim gets only axes that divide it,
+// and only if all factors before it in the dim are fully sharded: otherwise local shards would not be tiles.
 //
-// If an op exchanges the partial results of a reduction itself, its results may be split instead of whole:
+// Factors that only a method can keep sharded (OpDef::methods) make two candidates: by each method, and without axes.
+// A method decides where the results are:
 //
-//   argmax ([i, j])->([i])   operand [{}, {"x"}]   result [{"x"}]    j: "x", which lands on i
+//   argmax ([i, j])->([i])   operand [{}, {"x"}]   j: "x"   by partial results: result [{}], or split: [{"x"}]
 #pragma once
 
 #include <vector>
@@ -29,14 +30,16 @@
 namespace shardwise {
 
 struct ComputeSharding {
-  std::vector<AxisList> factors;     // by FactorId
-  AxisList passed;                   // axes over which operands come, and results go, unreduced
-  Reducer reducer = Reducer::kNone;  // of `reduced` and `passed`
-  AxisList reduced;                  // axes of reduction factors
-  AxisList scattered_axes;           // axes of an exchanged reduction factor, in results also those of …
-  FactorId scatter_factor = 0;       // … this factor, behind its own
+  std::vector<AxisList> factors;                    // by FactorId
+  AxisList passed;                                  // axes over which operands come, and results go, unreduced
+  Reducer reducer = Reducer::kNone;                 // of `reduced` and `passed`
+  AxisList reduced;                                 // axes over which the op leaves its results unreduced
+  const Method* method = nullptr;                   // instead of the rule
+  std::vector<std::vector<AxisList>> tensors = {};  // of a method: the axes of all dims
   friend bool operator==(const ComputeSharding&, const ComputeSharding&) = default;
 
+  // The op is not computed by its rule. A method without a partition only places it differently.
+  bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
   // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
   // The work of one device: the sum of local sizes over all factors.
@@ -45,25 +48,36 @@ struct ComputeSharding {
 
 class ComputeShardings {
  public:
-  explicit ComputeShardings(const ShardingRule& rule);
+  ComputeShardings(const OpView& op, const ShardingRule& rule);
 
   // Adds the candidates that the projected shardings lead to, without duplicates.
   void add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer);
   const std::vector<ComputeSharding>& candidates() const { return candidates_; }
 
  private:
-  ComputeSharding choose(const FactorProjection& projection, std::span<const size_t> order, const AxisList& passed,
-                         Reducer passed_reducer) const;
-  // With the axes of its one exchanged reduction factor where a result wants them; unchanged where none does.
-  ComputeSharding with_scattered_axes(const FactorProjection& projection, ComputeSharding chosen) const;
+  struct Wish {
+    const FactorProjection& projection;
+    AxisList passed;
+    Reducer reducer;
+  };
+  void add(const Wish& wish, std::span<const size_t> order);
+  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, bool by_methods) const;
+  bool needs_method(const ComputeSharding& chosen) const;
+  void add_by_methods(const ComputeSharding& chosen);
+  void keep(ComputeSharding candidate);
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 
+  OpView op_;
   const ShardingRule& rule_;
-  std::vector<size_t> pairs_;   // by factor, of a rule of pairs: each pair has all axes for itself
-  std::vector<bool> usable_;    // by factor
-  std::vector<bool> compound_;  // by factor: part of a dim with several
+  std::vector<size_t> pairs_;                   // by factor, of a rule of pairs: each pair has all axes for itself
+  std::vector<bool> usable_;                    // by factor, by the rule
+  std::vector<std::vector<FactorId>> methods_;  // the factors of each method
+  std::vector<bool> compound_;                  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
 };
+
+// Whether shards of a factor along so many devices read only their own blocks, by the ranges of the dims with it.
+bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards);
 
 // A pending reduction that an op can pass on.
 struct Pending {

@@ -11,6 +11,7 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/shared/padding.h"
+#include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/localize_collectives.h"
 #include "shardwise/partition/partition_context.h"
 #include "shardwise/partition/program_placements.h"
@@ -22,7 +23,7 @@ namespace {
 void check_left_unreduced(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f].kind != FactorKind::kReduction || rule.factors()[f].exchanged) continue;
+    if (rule.factors()[f].kind != FactorKind::kReduction) continue;
     const auto factor = static_cast<FactorId>(f);
     for (size_t i = 0; i < context.op().operand_count(); ++i) {
       const LocalLayout& operand = context.operand_layout(i);
@@ -53,13 +54,21 @@ std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim)
              axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
 }
 
-// A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike. Behind the
-// axes of its own factor, a dim of a result may have those of a reduction that the op exchanges for itself.
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
+  const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
+  if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
+  if (stays_local(context.op(), context.rule(), factor, layout.shards)) return;
+  fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
+                      dim_text(context, tensor, dim), "run assign on the program before");
+}
+
+// A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike, and a dim
+// with a range must stay local.
 void check_sharded_alike(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
-  constexpr size_t kNone = std::numeric_limits<size_t>::max();
   std::vector<std::pair<size_t, size_t>> first(rule.factors().size(), {kNone, 0});  // tensor and dim, by factor
-  const bool exchanges = std::ranges::any_of(rule.factors(), &Factor::exchanged);
   for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
     for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
       const auto factors = rule.dim(tensor, dim);
@@ -68,17 +77,63 @@ void check_sharded_alike(const PartitionContext& context) {
       if (known_tensor == kNone) {
         known_tensor = tensor;
         known_dim = dim;
+        check_local(context, factors[0], tensor, dim);
         continue;
       }
       const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
       const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
-      const bool may_land = exchanges && tensor >= context.op().operand_count() && axes.size() >= known.size();
-      if (may_land ? std::ranges::equal(known, std::span(axes).first(known.size())) : known == axes) continue;
+      if (known == axes) continue;
       fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
                           str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
                           "run assign on the program before");
     }
   }
+}
+
+// The axes of each factor: those of the first dim that has no other factor.
+std::vector<AxisList> factor_axes(const PartitionContext& context) {
+  const ShardingRule& rule = context.rule();
+  std::vector<std::optional<AxisList>> found(rule.factors().size());
+  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
+    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
+      const auto factors = rule.dim(tensor, dim);
+      if (factors.size() == 1 && !found[factors[0]])
+        found[factors[0]] = layout_of_tensor(context, tensor).dims[dim].axes;
+    }
+  }
+  std::vector<AxisList> axes;
+  for (const auto& list : found) axes.push_back(list.value_or(AxisList{}));
+  return axes;
+}
+
+bool is_placed(const PartitionContext& context, const OpPlacement& placement) {
+  for (size_t tensor = 0; tensor < placement.tensors.size(); ++tensor) {
+    const LocalLayout& layout = layout_of_tensor(context, tensor);
+    if (!std::ranges::equal(layout.dims, placement.tensors[tensor], {}, &DimLayout::axes)) return false;
+  }
+  return placement.unreduced.empty() || (context.result_layout(0).reducer == placement.reducer &&
+                                         difference(placement.unreduced, context.result_layout(0).unreduced).empty());
+}
+
+// The method that `assign` chose. In a text that claims to have been assigned, the first that fits.
+const Method* chosen_method(const PartitionContext& context) {
+  const OpView op = context.op();
+  if (op.def().methods.empty()) return nullptr;
+  const std::vector<AxisList> axes = factor_axes(context);
+  const auto* name = op.attrs().find<std::string>(kMethodAttr);
+  bool is_needed = name != nullptr;
+  std::vector<OpPlacement> placements;
+  for (const Method& method : op.def().methods) {
+    for (const FactorId id : method.factors(op, context.rule())) is_needed = is_needed || !axes[id].empty();
+    if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
+    placements.clear();
+    method.placements(op, context.rule(), axes, placements);
+    if (std::ranges::any_of(placements, [&](const OpPlacement& found) { return is_placed(context, found); }))
+      return &method;
+  }
+  if (!is_needed) return nullptr;
+  fail<ShardingError>(op.name(), "its operands and results must be sharded as one of its methods needs them",
+                      name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
 class Localization {
@@ -162,8 +217,10 @@ class Localization {
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
-      check_left_unreduced(partition);
-      check_sharded_alike(partition);
+      const Method* method = chosen_method(partition);
+      partition.set_method(method);
+      if (method == nullptr) check_left_unreduced(partition);
+      if (method == nullptr) check_sharded_alike(partition);
     } catch (Error& error) {
       error.at(context().location_text(op.loc()));
       throw;

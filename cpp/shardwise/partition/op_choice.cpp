@@ -18,7 +18,7 @@ struct OpChooser::Price {
 };
 
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
-  ComputeShardings shardings(rule);
+  ComputeShardings shardings(op, rule);
   project(op, rule, false);
   shardings.add(projection_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true);
@@ -85,8 +85,10 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
   Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(rule), .reshards = 0};
+  std::vector<PlacementId> tensors;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
+    tensors.push_back(need);
     double bytes = values_.bytes(op.operand(i), need);
     if (reduces_early && pending.operands[i]) {
       const double count = sharers(op.operand(i), op, pending.reducer);
@@ -98,9 +100,11 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
   for (size_t i = 0; i < op.result_count(); ++i) {
     const PlacementId made = result_placement(placements_, op, rule, compute, i);
     const PlacementId declared = placements_.declared(op.result(i));
+    tensors.push_back(made);
     price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
     price.reshards += made == declared ? 0 : 1;
   }
+  if (compute.has_own_partition()) price.bytes += dry_runs_.bytes(op, rule, *compute.method, std::move(tensors));
   return price;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the compute sharding of one op by the bytes that each candidate moves (assign.h has the rules):
+// Chooses the compute sharding of one op by the bytes that each candidate moves, inside methods too (assign.h has the
+// rules):
 //
 //   OpChooser chooser(module, values, placements, planner);
 //   const OpChoice choice = chooser.choose(dot, rule);
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "shardwise/partition/compute_sharding.h"
+#include "shardwise/partition/dry_run.h"
 #include "shardwise/partition/placed_values.h"
 
 namespace shardwise {
@@ -24,7 +26,7 @@ class OpChooser {
  public:
   // `values` are the operands of the op at hand. The module's use lists are built, so it is not const.
   OpChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner)
-      : source_(source), values_(values), placements_(placements), planner_(planner) {}
+      : source_(source), values_(values), placements_(placements), planner_(planner), dry_runs_(source) {}
 
   OpChoice choose(const OpView& op, const ShardingRule& rule);
 
@@ -40,6 +42,7 @@ class OpChooser {
   PlacedValues& values_;
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
+  DryRuns dry_runs_;
   FactorProjection projection_;
   std::vector<const Placement*> tensors_;
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
@@ -58,7 +59,7 @@ ValueId LocalEmitter::masked(ValueId value, int64_t dim, const DimLayout& layout
 }
 
 std::vector<LocalValue> LocalPartitionContext::run() {
-  op_.def().partition(*this);
+  (method_ != nullptr ? method_->partition : op_.def().partition)(*this);
   for (const LocalValue& result : results_) {
     if (!result.value) {
       fail<InternalError>(op_.name(), "the partition of an op must set every result");
@@ -87,12 +88,18 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
   return value;
 }
 
-void LocalPartitionContext::explain(ValueId collective, std::string cause) {
+void LocalPartitionContext::explain(ValueId collective, int64_t dim) {
+  check_internal(method_ != nullptr, "only methods exchange data");
+  std::string cause = str(method_cause(*method_, op_), " along dim ", dim);
   Module& module = builder().module();
   Operation& made = module.op(module.value(collective).op);
   Attrs attrs = module.context().attrs(made.attrs);
   attrs.set(kCauseAttr, std::move(cause));
   made.attrs = module.context().intern(attrs);
+}
+
+std::string method_cause(const Method& method, const OpView& op) {
+  return str(method.name, " of ", op.name().substr(op.name().find('.') + 1));
 }
 
 void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding) {

@@ -51,12 +51,18 @@ struct LocalValue {
   GlobalPart part;
 };
 
+// "totals of reduce_window"
+std::string method_cause(const Method& method, const OpView& op);
+
 class LocalPartitionContext : public PartitionContext {
  public:
-  // `results` come with the parts that the op must produce; run() adds the values.
+  // `results` come with the parts that the op must produce; run() adds the values. The method is null if the op is
+  // computed by its rule.
   LocalPartitionContext(LocalEmitter& emitter, const OpView& op, const ShardingRule& rule,
                         std::vector<const LocalValue*> operands, std::vector<LocalValue> results)
       : emitter_(emitter), op_(op), rule_(rule), operands_(std::move(operands)), results_(std::move(results)) {}
+
+  void set_method(const Method* method) { method_ = method; }
 
   std::vector<LocalValue> run();
 
@@ -64,7 +70,7 @@ class LocalPartitionContext : public PartitionContext {
   const ShardingRule& rule() const override { return rule_; }
   Builder& builder() override { return emitter_.builder(); }
   const Mesh& mesh() const override { return *emitter_.mesh(); }
-  void explain(ValueId collective, std::string cause) override;
+  void explain(ValueId collective, int64_t dim) override;
   const LocalLayout& operand_layout(size_t i) const override { return *operands_[i]->layout; }
   const LocalLayout& result_layout(size_t i) const override { return *results_[i].layout; }
   const Padding& operand_padding(size_t i) const override { return operands_[i]->part.padding; }
@@ -80,6 +86,7 @@ class LocalPartitionContext : public PartitionContext {
   LocalEmitter& emitter_;
   OpView op_;
   const ShardingRule& rule_;
+  const Method* method_ = nullptr;
   std::vector<const LocalValue*> operands_;
   std::vector<LocalValue> results_;
   std::unordered_map<size_t, ValueId> masked_;

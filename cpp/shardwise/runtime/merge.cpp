@@ -51,8 +51,7 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
                                        const std::vector<bool>& varies, const std::vector<Homes>& homes) {
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
-    // Ops that refer to positions along the factor depend on where a shard begins, so their shards cannot be joined.
-    if (rule.factors()[f].kind != FactorKind::kPassThrough || rule.factors()[f].positional) continue;
+    if (rule.factors()[f].kind != FactorKind::kPassThrough) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;
@@ -115,6 +114,24 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
   return Shards(rest, std::move(*view));
 }
 
+// Whether there is a kernel for the shards joined along these digits; sets it, and the types of the results.
+bool prepare(const OpView& op, Merge& merge) {
+  if (merge.digits.empty()) return false;
+  std::vector<TensorType> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
+  merge.results.clear();
+  for (size_t i = 0; i < op.result_count(); ++i) merge.results.push_back(op.result_type(i));
+  for (const Merge::Digit& digit : merge.digits) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (digit.operand_dims[i]) operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
+    }
+    for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
+  }
+  std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
+  if (kernel) merge.kernel = std::move(*kernel);
+  return kernel.has_value();
+}
+
 }  // namespace
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
@@ -131,20 +148,16 @@ std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const st
     for (size_t i = 0; i < varies.size(); ++i) varies[i] = (varying[op.operand(i).index] & bit) != 0;
     if (auto digit = best_digit(op, rule, digits, g, varies, homes)) merge.digits.push_back(std::move(*digit));
   }
-  if (merge.digits.empty()) return std::nullopt;
-  std::vector<TensorType> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
-  for (size_t i = 0; i < op.result_count(); ++i) merge.results.push_back(op.result_type(i));
+  if (prepare(op, merge)) return merge;
+  // The kernel does not suit shards that are joined along some factor: it knows positions along it.
+  std::optional<Merge> best;
   for (const Merge::Digit& digit : merge.digits) {
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (digit.operand_dims[i]) operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
-    }
-    for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
+    Merge more;
+    if (best) more.digits = best->digits;
+    more.digits.push_back(digit);
+    if (merge.digits.size() > 1 && prepare(op, more)) best = std::move(more);
   }
-  std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
-  if (!kernel) return std::nullopt;
-  merge.kernel = std::move(*kernel);
-  return merge;
+  return best;
 }
 
 std::optional<std::vector<Shards>> merged_operands(const Merge& merge, const std::vector<const Shards*>& operands,

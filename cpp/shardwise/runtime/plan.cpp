@@ -19,16 +19,16 @@ namespace {
 // Above, the time for a chain is that of its elements.
 constexpr int64_t kFewLanes = 512;
 
-void prepare_kernel(const Module& module, Step& step) {
-  const OpView op(module, step.op);
+void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
+  const OpView op(module, id);
   try {
     check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
     std::vector<TensorType> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
-    for (size_t i = 0; i < op.result_count(); ++i) step.results.push_back(op.result_type(i));
-    std::optional<Kernel> kernel = op.def().prepare(op, {operands, step.results});
+    for (size_t i = 0; i < op.result_count(); ++i) call.results.push_back(op.result_type(i));
+    std::optional<Kernel> kernel = op.def().prepare(op, {operands, call.results});
     check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
-    step.kernel = std::move(*kernel);
+    call.kernel = std::move(*kernel);
   } catch (Error& error) {
     error.at(module.context().location_text(op.loc()));
     throw;
@@ -63,7 +63,7 @@ class BlockMaker {
     for (ValueId result : region.results) block.results.push_back(index_of(result));
     drop_unneeded(block);
     for (Step& step : block.steps) {
-      if (step.kind == Step::Kind::kKernel) prepare_kernel(module_, step);
+      if (auto* call = std::get_if<KernelCall>(&step.work)) prepare_kernel(module_, step.op, *call);
     }
     return block;
   }
@@ -84,11 +84,12 @@ class BlockMaker {
     block.steps = std::move(kept);
   }
 
-  bool has_effect(const Step& step) const {
-    return module_.op(step.op).def->has_side_effect(OpView(module_, step.op)) ||
-           std::ranges::any_of(step.blocks, [&](const Block& block) {
-             return std::ranges::any_of(block.steps, [&](const Step& inner) { return has_effect(inner); });
-           });
+  bool has_effect(Step& step) const {
+    bool found = module_.op(step.op).def->has_side_effect(OpView(module_, step.op));
+    step.for_each_block([&](Block& block) {
+      found = found || std::ranges::any_of(block.steps, [&](Step& inner) { return has_effect(inner); });
+    });
+    return found;
   }
 
   Step make_step(OpId id) {
@@ -100,23 +101,22 @@ class BlockMaker {
     const auto call = variation_.collectives.find(id);
     std::vector<ValueId> inputs(op.operands().begin(), op.operands().end());
     if (group != groups_.end()) {
-      step.kind = Step::Kind::kFused;
-      step.fused_ops = static_cast<int64_t>(group->second.ops.size());
-      step.program = std::move(group->second.program);
       inputs = std::move(group->second.inputs);
+      step.work = FusedChain{.program = std::move(group->second.program),
+                             .ops = static_cast<int64_t>(group->second.ops.size()),
+                             .lanes = few_lanes(op.result(), inputs)};
     } else if (call != variation_.collectives.end()) {
-      step.kind = Step::Kind::kCollective;
-      step.collective = call->second;
+      step.work = call->second;
     } else {
       const OpCost cost = op.def().cost(op);
-      step.work = cost.flops + cost.bytes;
-      if (!options_.faithful) step.merge = find_merge(op, variation_.digits, variation_.varying, homes_);
+      KernelCall kernel{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
+      if (!options_.faithful) kernel.merge = find_merge(op, variation_.digits, variation_.varying, homes_);
+      step.work = std::move(kernel);
     }
     find_home(op, step, inputs);
     for (ValueId input : inputs) step.inputs.push_back(index_of(input));
     add_outputs(op, step);
     if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
-    if (step.kind == Step::Kind::kFused) step.lanes = few_lanes(op.result(), inputs);
     return step;
   }
 
@@ -130,7 +130,7 @@ class BlockMaker {
   }
 
   Step make_loop(const OpView& op) {
-    Step step{.kind = Step::Kind::kLoop, .op = op.id()};
+    Step step{.op = op.id()};
     for (size_t i = 0; i < op.result_count(); ++i) {
       const ValueId init = op.operand(i);
       step.inputs.push_back(index_of(init));
@@ -141,7 +141,9 @@ class BlockMaker {
       }
     }
     add_outputs(op, step);
-    add_blocks(op, step);
+    Block condition = make_block(op.regions()[0]);
+    step.work = Loop{.condition = std::move(condition), .body = make_block(op.regions()[1])};
+    add_captures(step);
     for (size_t i = 0; i < op.result_count(); ++i) {
       homes_[op.result(i).index] = homes_[module_.region(op.regions()[1]).results[i].index];
     }
@@ -149,9 +151,12 @@ class BlockMaker {
   }
 
   Step make_branches(const OpView& op) {
-    Step step{.kind = Step::Kind::kBranch, .op = op.id(), .inputs = {index_of(op.operand(0))}};
+    Step step{.op = op.id(), .inputs = {index_of(op.operand(0))}};
     add_outputs(op, step);
-    add_blocks(op, step);
+    Branches branches;
+    for (const RegionId region : op.regions()) branches.blocks.push_back(make_block(region));
+    step.work = std::move(branches);
+    add_captures(step);
     for (size_t i = 0; i < op.result_count(); ++i) {
       homes_[op.result(i).index] = homes_[module_.region(op.regions()[0]).results[i].index];
     }
@@ -163,21 +168,20 @@ class BlockMaker {
   }
 
   // The captures of the blocks become inputs of the step.
-  void add_blocks(const OpView& op, Step& step) {
-    for (RegionId region : op.regions()) step.blocks.push_back(make_block(region));
+  static void add_captures(Step& step) {
     std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
     const auto read = [&](std::span<const uint32_t> values) {
       for (uint32_t value : values) {
         if (known.insert(value).second) step.inputs.push_back(value);
       }
     };
-    for (const Block& block : step.blocks) {
+    step.for_each_block([&](const Block& block) {
       for (const Step& inner : block.steps) {
         read(inner.inputs);
         known.insert(inner.outputs.begin(), inner.outputs.end());
       }
       read(block.results);
-    }
+    });
   }
 
   uint32_t index_of(ValueId value) const {
@@ -204,14 +208,15 @@ class BlockMaker {
 
   // A merged call leaves its shards adjacent along the factor. A chain keeps the order of its first full-size input.
   void find_home(const OpView& op, const Step& step, const std::vector<ValueId>& inputs) {
-    if (step.merge) {
+    const auto* call = std::get_if<KernelCall>(&step.work);
+    if (call != nullptr && call->merge) {
       for (size_t i = 0; i < op.result_count(); ++i) {
         Homes home(variation_.digits.size(), 0);
-        for (const Merge::Digit& digit : step.merge->digits)
+        for (const Merge::Digit& digit : call->merge->digits)
           home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
         homes_[op.result(i).index] = std::move(home);
       }
-    } else if (step.kind == Step::Kind::kFused) {
+    } else if (std::holds_alternative<FusedChain>(step.work)) {
       const auto whole = std::find_if(inputs.begin(), inputs.end(), [&](ValueId input) {
         return varying(input) == varying(op.result()) && module_.type(input).shape == op.result_type().shape;
       });

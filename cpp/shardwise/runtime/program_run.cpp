@@ -11,6 +11,7 @@
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/kernel_context.h"
+#include "shardwise/runtime/poison.h"
 
 namespace shardwise {
 namespace {
@@ -59,26 +60,6 @@ int64_t bytes_of(const Shards& shards) {
   return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
 }
 
-// How many rows of a dim's block are real at position `index` along `axes`.
-int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
-  return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
-}
-
-NdArray with_poisoned_padding(const NdArray& shard, const std::vector<DimLayout>& dims, const DeviceSet& devices,
-                              AxisSpan axes, int64_t index) {
-  NdArray copy = pooled_empty(shard.dtype(), shard.shape());
-  copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
-  NdArray to = copy;
-  NdArray from = shard;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t rows = real_rows(dims[d], devices, axes, index);
-    to = to.sliced(static_cast<int64_t>(d), 0, rows);
-    from = from.sliced(static_cast<int64_t>(d), 0, rows);
-  }
-  to.copy_from(from);
-  return copy;
-}
-
 }  // namespace
 
 ProgramRun::ProgramRun(const Module& module, const Plan& plan, const RunOptions& options, const DeviceSet& devices,
@@ -106,8 +87,13 @@ void ProgramRun::run_block(const Block& block) {
   free(block.dead);
   for (const Step& step : block.steps) {
     if (options_.between_ops) options_.between_ops();
-    if (step.has_blocks()) {  // an error in it is of the step inside
-      step.kind == Step::Kind::kLoop ? run_loop(step) : run_branch(step);
+    // An error in a loop or branch is of the step inside.
+    if (const auto* loop = std::get_if<Loop>(&step.work)) {
+      run_loop(step, *loop);
+      continue;
+    }
+    if (const auto* branches = std::get_if<Branches>(&step.work)) {
+      run_branch(step, *branches);
       continue;
     }
     try {
@@ -124,27 +110,25 @@ void ProgramRun::run_block(const Block& block) {
   move(block.moves);
 }
 
-void ProgramRun::run_loop(const Step& step) {
-  const Block& condition = step.blocks[0];
-  const Block& body = step.blocks[1];
-  const uint32_t goes_on = condition.results[0];
-  const bool is_empty = condition.steps.empty() && body.steps.empty();
-  move(step.enter);
+void ProgramRun::run_loop(const Step& step, const Loop& loop) {
+  const uint32_t goes_on = loop.condition.results[0];
+  const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
+  move(loop.enter);
   while (true) {
-    run_block(condition);
+    run_block(loop.condition);
     if (predicate(step, goes_on) == 0) break;
     if (is_empty && options_.between_ops) options_.between_ops();
-    run_block(body);
+    run_block(loop.body);
   }
   free(step.dead);
 }
 
-void ProgramRun::run_branch(const Step& step) {
-  const int64_t count = std::ssize(step.blocks);
+void ProgramRun::run_branch(const Step& step, const Branches& branches) {
+  const int64_t count = std::ssize(branches.blocks);
   int64_t branch = predicate(step, step.inputs[0]);
   if (slots_[step.inputs[0]].dtype() == DType::kBool) branch = branch != 0 ? 0 : 1;  // if: the first one is for true
   if (branch < 0 || branch >= count) branch = count - 1;
-  run_block(step.blocks[static_cast<size_t>(branch)]);
+  run_block(branches.blocks[static_cast<size_t>(branch)]);
   free(step.dead);
 }
 
@@ -195,13 +179,9 @@ void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& er
 
 void ProgramRun::run_step(const Step& step) {
   const auto begin = options_.trace != nullptr ? std::chrono::steady_clock::now() : start_;
-  switch (step.kind) {
-    case Step::Kind::kKernel: run_kernel(step); break;
-    case Step::Kind::kFused: run_fused(step); break;
-    case Step::Kind::kCollective: run_collective(step); break;
-    case Step::Kind::kLoop:
-    case Step::Kind::kBranch: break;  // run_block
-  }
+  if (const auto* call = std::get_if<KernelCall>(&step.work)) run_kernel(step, *call);
+  if (const auto* chain = std::get_if<FusedChain>(&step.work)) run_fused(step, *chain);
+  if (const auto* collective = std::get_if<CollectiveCall>(&step.work)) run_collective(step, *collective);
   if (options_.poison) {
     for (uint32_t slot : step.outputs) poison_padding(slot);
   }
@@ -209,37 +189,39 @@ void ProgramRun::run_step(const Step& step) {
   free(step.dead);
 }
 
-void ProgramRun::run_kernel(const Step& step) {
+void ProgramRun::run_kernel(const Step& step, const KernelCall& call) {
   // Merging was possible by types; now the shards must also be adjacent in memory.
-  if (step.merge && run_merged(step)) return;
+  if (call.merge && run_merged(step, call)) return;
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(step.axes));
-  std::vector<Shards> results = call_kernel(step, {step.kernel, step.results}, std::move(operands), step.axes);
+  std::vector<Shards> results =
+      call_kernel(step, {call.kernel, call.results, call.work}, std::move(operands), step.axes);
   for (size_t i = 0; i < results.size(); ++i) slots_[step.outputs[i]] = std::move(results[i]);
 }
 
-bool ProgramRun::run_merged(const Step& step) {
+bool ProgramRun::run_merged(const Step& step, const KernelCall& call) {
+  const Merge& merge = *call.merge;
   std::vector<const Shards*> operands;
   for (uint32_t slot : step.inputs) operands.push_back(&slots_[slot]);
   std::vector<size_t> order;
-  auto merged = merged_operands(*step.merge, operands, order);
+  auto merged = merged_operands(merge, operands, order);
   if (!merged) return false;
   AxisList rest = step.axes;
   std::erase_if(rest, [&](const AxisRef& axis) {
-    return std::any_of(step.merge->digits.begin(), step.merge->digits.end(),
+    return std::any_of(merge.digits.begin(), merge.digits.end(),
                        [&](const Merge::Digit& digit) { return digit.axis == axis; });
   });
   for (Shards& operand : *merged) operand = operand.along(rest);
   const std::vector<Shards> results =
-      call_kernel(step, {step.merge->kernel, step.merge->results}, std::move(*merged), rest);
+      call_kernel(step, {merge.kernel, merge.results, call.work}, std::move(*merged), rest);
   for (size_t i = 0; i < results.size(); ++i) {
-    slots_[step.outputs[i]] = unmerged_result(*step.merge, order, i, results[i], step.axes);
+    slots_[step.outputs[i]] = unmerged_result(merge, order, i, results[i], step.axes);
   }
   return true;
 }
 
-std::vector<Shards> ProgramRun::call_kernel(const Step& step, KernelCall call, std::vector<Shards> shards,
+std::vector<Shards> ProgramRun::call_kernel(const Step& step, const ShardCall& call, std::vector<Shards> shards,
                                             const AxisList& axes) {
   for (uint32_t slot : step.inputs) {  // so that a kernel may take the memory
     if (is_dead(step, slot)) slots_[slot] = Shards();
@@ -256,7 +238,7 @@ std::vector<Shards> ProgramRun::call_kernel(const Step& step, KernelCall call, s
     }
   };
   const int64_t count = product(axes);
-  const double work = step.work * static_cast<double>(product(step.axes));
+  const double work = call.work * static_cast<double>(product(step.axes));
   int64_t first = 0;
   bool in_parallel = count > 1 && count >= thread_count() && work >= kParallelWork;
   if (in_parallel && op.def().traits.movement) {  // the first shard shows whether the kernel only makes a view
@@ -281,14 +263,14 @@ Shards ProgramRun::read(const Step& step, size_t input) {
 }
 
 // Contiguous arrays, such as a loop's counter, without a look at shapes and strides, which would take longer.
-bool ProgramRun::run_few_lanes(const Step& step) {
+bool ProgramRun::run_few_lanes(const Step& step, const FusedChain& chain) {
   few_lanes_.clear();
   for (uint32_t slot : step.inputs) {
     const Shards& input = slots_[slot];
     if (!input.is_stacked() || input.axes() != step.axes || !input.stacked().is_contiguous()) return false;
     few_lanes_.push_back(input.stacked().data());
   }
-  const DType dtype = step.program.output_dtype(0);
+  const DType dtype = chain.program.output_dtype(0);
   const auto is_free = [&](const Shards& shards) {
     return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
   };
@@ -300,18 +282,18 @@ bool ProgramRun::run_few_lanes(const Step& step) {
   }
   if (!is_free(result)) result = Shards(step.axes, pooled_empty(dtype, stack_shape(step)));
   const std::array<void*, 1> output{result.stacked().data()};
-  if (!step.runner) {
-    TileRunner(step.program, step.lanes).run(few_lanes_, output, step.lanes);
+  if (!chain.runner) {
+    TileRunner(chain.program, chain.lanes).run(few_lanes_, output, chain.lanes);
     return true;
   }
-  std::unique_ptr<TileRunner>& runner = runners_[*step.runner];
-  if (runner == nullptr) runner = std::make_unique<TileRunner>(step.program, step.lanes);
-  runner->run(few_lanes_, output, step.lanes);
+  std::unique_ptr<TileRunner>& runner = runners_[*chain.runner];
+  if (runner == nullptr) runner = std::make_unique<TileRunner>(chain.program, chain.lanes);
+  runner->run(few_lanes_, output, chain.lanes);
   return true;
 }
 
-void ProgramRun::run_fused(const Step& step) {
-  if (step.lanes > 0 && run_few_lanes(step)) return;
+void ProgramRun::run_fused(const Step& step, const FusedChain& chain) {
+  if (chain.lanes > 0 && run_few_lanes(step, chain)) return;
   std::vector<Shards> inputs;
   inputs.reserve(step.inputs.size());
   bool is_stacked = true;
@@ -319,7 +301,7 @@ void ProgramRun::run_fused(const Step& step) {
     inputs.push_back(read(step, i));
     is_stacked = is_stacked && inputs.back().is_stacked();
   }
-  slots_[step.outputs[0]] = is_stacked ? fused_stack(step, inputs) : fused_list(step, inputs);
+  slots_[step.outputs[0]] = is_stacked ? fused_stack(step, chain, inputs) : fused_list(step, chain, inputs);
 }
 
 Dims ProgramRun::stack_shape(const Step& step) const {
@@ -330,7 +312,7 @@ Dims ProgramRun::stack_shape(const Step& step) const {
   return shape;
 }
 
-Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
+Shards ProgramRun::fused_stack(const Step& step, const FusedChain& chain, std::vector<Shards>& inputs) {
   const TensorType& type = OpView(module_, step.op).result_type();
   Dims shape = stack_shape(step);
   std::vector<NdArray> arrays;
@@ -347,11 +329,11 @@ Shards ProgramRun::fused_stack(const Step& step, std::vector<Shards>& inputs) {
     const auto like = std::find_if(arrays.begin(), arrays.end(), [&](const NdArray& a) { return has_shape(a, shape); });
     result = like == arrays.end() ? pooled_empty(type.dtype, std::move(shape)) : empty_in_order_of(*like, type.dtype);
   }
-  if (result.size() != 0) run_tiles(step.program, arrays, std::array{result}, pool_for());
+  if (result.size() != 0) run_tiles(chain.program, arrays, std::array{result}, pool_for());
   return {step.axes, std::move(result)};
 }
 
-Shards ProgramRun::fused_list(const Step& step, const std::vector<Shards>& inputs) {
+Shards ProgramRun::fused_list(const Step& step, const FusedChain& chain, const std::vector<Shards>& inputs) {
   const OpView op(module_, step.op);
   const Dims& shape = op.result_type().shape;
   StepResults results(op.name(), {&op.result_type(), 1}, step.axes, options_.poison);
@@ -361,10 +343,10 @@ Shards ProgramRun::fused_list(const Step& step, const std::vector<Shards>& input
     for (int64_t k = begin; k < end; ++k) {
       for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = stretched(inputs[i][k], shape);
       const NdArray result = results.allocate(0, k);
-      if (result.size() != 0) run_tiles(step.program, arrays, std::array{result}, pool_for());
+      if (result.size() != 0) run_tiles(chain.program, arrays, std::array{result}, pool_for());
     }
   };
-  const double work = static_cast<double>(op.result_type().size() * count * step.fused_ops);
+  const double work = static_cast<double>(op.result_type().size() * count * chain.ops);
   if (count >= thread_count() && work >= kParallelWork) {
     parallel_for(count, 1, run_shards);
   } else {
@@ -373,31 +355,14 @@ Shards ProgramRun::fused_list(const Step& step, const std::vector<Shards>& input
   return results.take(0);
 }
 
-void ProgramRun::run_collective(const Step& step) {
+void ProgramRun::run_collective(const Step& step, const CollectiveCall& collective) {
   const Shards none;
   const Shards& operand = step.inputs.empty() ? none : slots_[step.inputs[0]];
-  slots_[step.outputs[0]] = step.collective.run(communicator_, operand).along(step.axes);
+  slots_[step.outputs[0]] = collective.run(communicator_, operand).along(step.axes);
 }
 
 void ProgramRun::poison_padding(uint32_t slot) {
-  const ValueId value = plan_.slots[slot];
-  const GlobalPart& part = module_.part(value);
-  if (part.padding.kind != Padding::Kind::kGarbage) return;
-  const LocalLayout layout = layout_of(module_.global_type(value).shape, module_.context().placement(part.placement));
-  AxisList uneven;
-  for (const DimLayout& dim : layout.dims) {
-    if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
-  }
-  // Devices with and without padding share this array, so what is padding on one and data on the other cannot be
-  // marked.
-  const DigitSet varying = plan_.slot_varying[slot];
-  if (uneven.empty() || (plan_.digits.touched(uneven) & plan_.free & ~varying) != 0) return;
-  const Shards& shards = slots_[slot];
-  std::vector<NdArray> poisoned;
-  for (int64_t k = 0; k < shards.count(); ++k) {
-    poisoned.push_back(with_poisoned_padding(shards[k], layout.dims, devices_, shards.axes(), k));
-  }
-  slots_[slot] = Shards(shards.axes(), std::move(poisoned));
+  slots_[slot] = poisoned(std::move(slots_[slot]), slot, module_, plan_, devices_);
 }
 
 void ProgramRun::free(const std::vector<uint32_t>& dead) {
@@ -409,7 +374,8 @@ void ProgramRun::trace(const Step& step, std::chrono::steady_clock::time_point b
     return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
   };
   const OpView op(module_, step.op);
-  TraceRow row{.op = op.name(), .id = step.op, .loc = op.loc(), .fused_ops = step.fused_ops};
+  const auto* chain = std::get_if<FusedChain>(&step.work);
+  TraceRow row{.op = op.name(), .id = step.op, .loc = op.loc(), .fused_ops = chain == nullptr ? 1 : chain->ops};
   row.duration_ns = nanoseconds(std::chrono::steady_clock::now() - begin);
   row.start_ns = nanoseconds(begin - start_);
   row.shards = product(step.axes);

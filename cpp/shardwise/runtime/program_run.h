@@ -34,25 +34,27 @@ class ProgramRun {
  private:
   void run_block(const Block& block);
   void run_step(const Step& step);
-  void run_loop(const Step& step);
-  void run_branch(const Step& step);
+  void run_loop(const Step& step, const Loop& loop);
+  void run_branch(const Step& step, const Branches& branches);
   int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices
   void move(const std::vector<Move>& moves);
   [[noreturn]] void fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const;
-  void run_kernel(const Step& step);
-  bool run_merged(const Step& step);
-  void run_fused(const Step& step);
-  bool run_few_lanes(const Step& step);
-  void run_collective(const Step& step);
+  void run_kernel(const Step& step, const KernelCall& call);
+  bool run_merged(const Step& step, const KernelCall& call);
+  void run_fused(const Step& step, const FusedChain& chain);
+  bool run_few_lanes(const Step& step, const FusedChain& chain);
+  void run_collective(const Step& step, const CollectiveCall& collective);
   Dims stack_shape(const Step& step) const;  // of all shards of the result
-  Shards fused_stack(const Step& step, std::vector<Shards>& inputs);
-  Shards fused_list(const Step& step, const std::vector<Shards>& inputs);
+  Shards fused_stack(const Step& step, const FusedChain& chain, std::vector<Shards>& inputs);
+  Shards fused_list(const Step& step, const FusedChain& chain, const std::vector<Shards>& inputs);
   Shards read(const Step& step, size_t input);  // moved out when this is its last use
-  struct KernelCall {
+  struct ShardCall {                            // of the kernel for one shard, or for several that are merged
     const Kernel& kernel;
     std::span<const TensorType> results;
+    double work;  // of one shard
   };
-  std::vector<Shards> call_kernel(const Step& step, KernelCall call, std::vector<Shards> shards, const AxisList& axes);
+  std::vector<Shards> call_kernel(const Step& step, const ShardCall& call, std::vector<Shards> shards,
+                                  const AxisList& axes);
   void poison_padding(uint32_t slot);
   void free(const std::vector<uint32_t>& dead);
   void trace(const Step& step, std::chrono::steady_clock::time_point begin);

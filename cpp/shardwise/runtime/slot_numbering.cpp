@@ -25,8 +25,10 @@ class SlotNumbering {
     for (Step& step : block.steps) {
       number(step.inputs);
       number(step.outputs);
-      for (Block& inner : step.blocks) number(inner, is_in_loop || step.kind == Step::Kind::kLoop);
-      if (is_in_loop && step.lanes > 0) step.runner = plan_.runners++;
+      const bool is_inside = is_in_loop || std::holds_alternative<Loop>(step.work);
+      step.for_each_block([&](Block& inner) { number(inner, is_inside); });
+      auto* chain = std::get_if<FusedChain>(&step.work);
+      if (is_in_loop && chain != nullptr && chain->lanes > 0) chain->runner = plan_.runners++;
     }
     number(block.results);
   }
@@ -62,7 +64,7 @@ class SlotNumbering {
       for (const auto* slots : {&step.outputs, &step.inputs}) {
         for (uint32_t slot : *slots) use(slot, step.dead);
       }
-      if (step.kind == Step::Kind::kLoop) step.enter = moves_into(step);
+      if (auto* loop = std::get_if<Loop>(&step.work)) loop->enter = moves_into(step);
     }
     for (uint32_t slot : given) use(slot, block.dead);
     block.moves = moves_between(block, given, to);
@@ -70,16 +72,17 @@ class SlotNumbering {
   }
 
   void find_dead_inside(Step& step) {
-    if (step.kind == Step::Kind::kLoop) {
-      find_dead(step.blocks[0], {}, {});  // the body reads the carries after it
-      find_dead(step.blocks[1], step.outputs, step.outputs);
+    if (auto* loop = std::get_if<Loop>(&step.work)) {
+      find_dead(loop->condition, {}, {});  // the body reads the carries after it
+      find_dead(loop->body, step.outputs, step.outputs);
     }
-    if (step.kind != Step::Kind::kBranch) return;
+    auto* branches = std::get_if<Branches>(&step.work);
+    if (branches == nullptr) return;
     std::vector<uint32_t> last;  // one branch runs, once
     for (uint32_t slot : step.dead) {
       if (contains(step.inputs, slot)) last.push_back(slot);
     }
-    for (Block& branch : step.blocks) find_dead(branch, last, step.outputs);
+    for (Block& branch : branches->blocks) find_dead(branch, last, step.outputs);
   }
 
   void own(Slots slots) {

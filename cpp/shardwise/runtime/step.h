@@ -3,7 +3,9 @@
 // The parts of a plan: steps on slots, in blocks (plan.h shows one).
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "shardwise/runtime/collective_call.h"
@@ -28,27 +30,45 @@ struct Block {
   std::vector<uint32_t> dead = {};  // what it may free and does not read: freed before its first step
 };
 
+// What a step does, apart from its slots.
+struct KernelCall {
+  Kernel kernel;
+  std::vector<TensorType> results;  // of one shard
+  double work = 0;                  // flops and bytes of one shard, about
+  std::optional<Merge> merge = {};  // how the shards can share a call
+};
+
+// A chain of elementwise ops in one pass over memory.
+struct FusedChain {
+  TileProgram program;
+  int64_t ops = 1;
+  int64_t lanes = 0;                    // elements of all shards, if they are few and all inputs have as many
+  std::optional<uint32_t> runner = {};  // in a loop, with few lanes: the number of a workspace that is kept
+};
+
+struct Loop {
+  Block condition, body;
+  std::vector<Move> enter = {};  // the initial values to the carries
+};
+
+struct Branches {
+  std::vector<Block> blocks;
+};
+
 struct Step {
-  enum class Kind : uint8_t { kKernel, kFused, kCollective, kLoop, kBranch };
-  Kind kind = Kind::kKernel;
   OpId op;                            // of a fused chain: the last one
   std::vector<uint32_t> inputs = {};  // slots; of a loop or branch: the operands, then what its blocks capture
   std::vector<uint32_t> outputs = {};
   std::vector<uint32_t> dead = {};  // slots that are not read after this step
   AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
-  int64_t fused_ops = 1;
-  double work = 0;                       // flops and bytes of one shard, about
-  TileProgram program = {};              // kFused
-  int64_t lanes = 0;                     // kFused: elements of all shards, if they are few and all inputs have as many
-  std::optional<uint32_t> runner = {};   // kFused in a loop, with few lanes: the number of a workspace that is kept
-  CollectiveCall collective = {};        // kCollective
-  Kernel kernel = {};                    // kKernel
-  std::vector<TensorType> results = {};  // kKernel: of one shard
-  std::optional<Merge> merge = {};       // kKernel: how the shards can share a call
-  std::vector<Block> blocks = {};        // kLoop: condition and body; kBranch: one per branch
-  std::vector<Move> enter = {};          // kLoop: the initial values to the carries
+  std::variant<KernelCall, FusedChain, CollectiveCall, Loop, Branches> work = {};
 
-  bool has_blocks() const { return kind == Kind::kLoop || kind == Kind::kBranch; }
+  // The blocks of a loop or of branches, in the order of the op's regions.
+  template <class F>
+  void for_each_block(F&& visit) {
+    if (auto* loop = std::get_if<Loop>(&work)) visit(loop->condition), visit(loop->body);
+    if (auto* branches = std::get_if<Branches>(&work)) std::ranges::for_each(branches->blocks, visit);
+  }
 };
 
 struct Plan {

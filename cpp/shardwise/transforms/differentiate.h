@@ -10,7 +10,7 @@
 // OpDef::vjp turns the cotangents of an op's results into those of its operands; a value with several uses gets their
 // sum. Only ops between `wrt` and the outputs are visited, and new ops get the location of the op that they
 // differentiate. The result is an ordinary graph, so it can be differentiated again. An op that others make up, without
-// a gradient of its own, is expanded in place.
+// a gradient of its own, is expanded in place. Loops and branches: differentiate_regions.h.
 //
 // A value in `wrt` is an independent variable: no cotangent flows through it to the ops that define it. If one value is
 // passed for two arguments, or is also used from outside, record the function on stand-ins and substitute them
@@ -18,16 +18,27 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
 
 namespace shardwise {
 
+struct Gradients {
+  std::vector<ValueId> values;  // one per wrt value
+  // Results of ops of the region that were replaced by others, and what they are now. The ops of the region read these.
+  std::unordered_map<ValueId, ValueId> replaced;
+};
+
 // Appends the gradient to the region of `builder`, which contains outputs and wrt. A cotangent may be none: nothing
-// flows into that output. Returns one result per wrt value: zeros if no output depends on it. Throws DTypeError when a
-// wrt value is not a float.
-std::vector<ValueId> append_vjp(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
-                                std::span<const ValueId> wrt);
+// flows into that output. A wrt value that no output depends on gets zeros. Throws DTypeError when a wrt value is not a
+// float.
+Gradients append_vjp(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
+                     std::span<const ValueId> wrt);
+
+// The same with none in place of zeros. The wrt values may come from around the region.
+Gradients append_vjp_without_zeros(Builder& builder, std::span<const ValueId> outputs,
+                                   std::span<const ValueId> cotangents, std::span<const ValueId> wrt);
 
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 
 #include "shardwise/ir/rewrite/cse.h"
 #include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/transforms/decompose.h"
 
@@ -37,6 +38,18 @@ bool fold_splat(Module& module, OpId id) {
   return true;
 }
 
+// An annotation of a scalar in a combiner says nothing of any value of the program.
+void drop_combiner_annotations(Module& module) {
+  Rewrite rewrite(module);
+  walk(module, [&](OpId id) {
+    const OpId owner = module.region(module.op(id).parent).op;
+    const Traits& traits = module.op(id).def->traits;
+    if (!owner || module.op(owner).def->regions != Regions::kNone || !(traits.constraint || traits.reshard)) return;
+    rewrite.replace(module.result(id), module.operands(id)[0]);
+    rewrite.erase(id);
+  });
+}
+
 // Propagation stops at it.
 bool is_opaque(const OpDef& def) { return has_no_kernel(def) && def.rule == no_rule; }
 
@@ -49,6 +62,7 @@ int64_t fold_splats(Module& module) {
 }
 
 Module simplify(Module module, PassContext& context) {
+  drop_combiner_annotations(module);
   context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
   context.counters.add("simplify.folded", fold_splats(module));
   context.counters.add("simplify.merged", cse(module));

@@ -169,6 +169,8 @@ def fori_loop(
     """
     expect_function("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
+        if isinstance(bound, (int, np.integer)) and not -(2**63) <= int(bound) < 2**63:
+            raise DTypeError(message("fori_loop", "bounds must fit int64", f"{bound} for {name}"))
         leaf = type_of("fori_loop", bound, name)
         if leaf.shape != () or not is_integer(leaf.dtype):
             raise DTypeError(message("fori_loop", "bounds must be integer scalars", f"{leaf} for {name}"))

@@ -159,14 +159,23 @@ def _modf(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
     return with_sign_of_zero(np.where(np.isinf(x), 0.0, x - whole), np.signbit(x)), whole
 
 
-def _vecdot(inputs: tuple[Any, ...], dtype: Any) -> Any:
-    a, b = _operands(inputs, dtype)
-    if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError(message("np.vecdot", "operands must have at least 1 dim", f"{a.shape} and {b.shape}"))
-    _expect_equal("np.vecdot", a.shape[-1], b.shape[-1], a, b)
-    width = max(a.ndim, b.ndim) - 1
-    terms = [Term(x, (*range(width - x.ndim + 1, width), "k")) for x in (a, b)]
-    return contract("np.vecdot", terms, tuple(range(width)))
+def _product(name: str, a_core: str, b_core: str, out: str) -> Callable[[tuple[Any, ...], Any], Any]:
+    """A ufunc that contracts k, whose last dims are these; leading dims are broadcast."""
+
+    def product(inputs: tuple[Any, ...], dtype: Any) -> Any:
+        a, b = _operands(inputs, dtype)
+        if a.ndim < len(a_core) or b.ndim < len(b_core):
+            rule = f"operands must have at least {len(a_core)} and {len(b_core)} dims"
+            raise ShapeError(message(name, rule, f"{a.shape} and {b.shape}"))
+        _expect_equal(name, a.shape[a_core.index("k") - len(a_core)], b.shape[b_core.index("k") - len(b_core)], a, b)
+        width = max(a.ndim - len(a_core), b.ndim - len(b_core))
+        terms = [Term(x, (*range(width - x.ndim + len(core), width), *core)) for x, core in ((a, a_core), (b, b_core))]
+        return contract(name, terms, (*range(width), *out))
+
+    return product
+
+
+_vecdot = _product("np.vecdot", "k", "k", "")
 
 
 # Ufuncs whose operands are not broadcast elementwise, or that have two results.
@@ -175,8 +184,11 @@ UFUNCS: dict[Any, Callable[[tuple[Any, ...], Any], Any]] = {
     np.divmod: _divmod,
     np.modf: _modf,
 }
-if hasattr(np, "vecdot"):
+if hasattr(np, "vecdot"):  # NumPy 2.1 and 2.2 added them
     UFUNCS[np.vecdot] = _vecdot
+if hasattr(np, "matvec"):
+    UFUNCS[np.matvec] = _product("np.matvec", "mk", "k", "m")
+    UFUNCS[np.vecmat] = _product("np.vecmat", "k", "kn", "n")
 
 
 @implements("dot")

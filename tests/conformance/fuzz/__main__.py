@@ -5,7 +5,8 @@
 
 Starts from golden texts, random modules, what JAX lowers, and the texts of corpus/; each mutation goes to a process
 with a limit of memory and time, and ends as a ParseError with line and column or as a program that verifies and reads
-back. What ends otherwise is made smaller, printed, and kept in the corpus with --keep.
+back. Small programs with loops, branches and calls are also compiled and run. What ends otherwise is made smaller,
+printed, and kept in the corpus with --keep.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from shardwise import _core
 from tests.conformance.fuzz.mutations import TOKEN, mutated
 from tests.conformance.fuzz.reader import Reader
+from tests.conformance.fuzz.region_texts import REGION_TEXTS, varied
 from tests.conformance.results import table, write
 from tests.conformance.shardy.client import OracleError, ShardyOracle
 from tests.conformance.shardy.random_modules.drawing import random_module
@@ -31,7 +33,8 @@ from tests.support.paths import GOLDEN
 
 CORPUS = Path(__file__).with_name("corpus")
 DIGITS = re.compile(r"\d+")
-GOOD = ("read", "refused")
+MOSTLY = 0.8  # of the programs to run keep their form
+GOOD = ("read", "refused", "ran", "stopped")
 Text = tuple[str, str]  # kind, text
 
 
@@ -97,7 +100,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write what ended badly to the corpus")
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    groups = [programs(rng), structured(rng), corpus()]
+    groups = [programs(rng), structured(rng), corpus(), [("run", text) for text in REGION_TEXTS]]
     groups = [group for group in groups if group]
     counts: Counter[tuple[str, str]] = Counter()
     found: dict[str, tuple[str, str, str]] = {}
@@ -105,7 +108,8 @@ def main() -> None:
     with Reader() as reader:
         while time.monotonic() < deadline:
             kind, text = rng.choice(rng.choice(groups))
-            changed = mutated(text, rng, most=rng.choice((1, 1, 2, 5)))
+            change = varied if kind == "run" and rng.random() < MOSTLY else mutated
+            changed = change(text, rng, most=rng.choice((1, 1, 2, 5)))
             answer = reader.read(kind, changed)
             counts[kind, answer["outcome"]] += 1
             why = DIGITS.sub("N", f"{kind} {answer['outcome']}: {answer.get('why', '')}")[:70]

@@ -19,6 +19,7 @@ from shardwise import _core
 from shardwise.cli import main
 from tests.conformance.fuzz.mutations import mutated
 from tests.conformance.fuzz.reader import Reader
+from tests.conformance.fuzz.region_texts import COUNTED, REGION_TEXTS, varied
 from tests.conformance.shardy.random_modules.drawing import random_module
 from tests.conformance.shardy.random_modules.region_steps import REGION_STEPS
 from tests.conformance.shardy.random_modules.special_steps import SPECIAL_STEPS
@@ -26,6 +27,7 @@ from tests.conformance.shardy.random_modules.steps import STEPS
 
 CORPUS = sorted(pathlib.Path(__file__).with_name("corpus").iterdir())
 GOOD = ("read", "refused")
+GOOD_RUNS = (*GOOD, "ran", "stopped")
 TEXTS = 600
 
 
@@ -72,6 +74,22 @@ def test_mutated_texts_are_read_or_refused(reader: Reader) -> None:
         assert answer["outcome"] in GOOD, f"{answer}\n{changed}"
         counts[answer["outcome"]] += 1
     assert min(counts[outcome] for outcome in GOOD) > TEXTS // 50
+
+
+def test_mutated_loops_branches_and_calls_run_or_are_refused(reader: Reader) -> None:
+    """Also a loop that never ends is stopped, and no mutation crashes, hangs or takes all memory."""
+    rng = random.Random("regions")
+    counts: Counter[str] = Counter()
+    for text in REGION_TEXTS:
+        assert reader.read("run", text)["outcome"] == "ran"
+    for _ in range(TEXTS // 3):
+        changed = rng.choice((mutated, varied, varied, varied))(rng.choice(REGION_TEXTS), rng)
+        answer = reader.read("run", changed)
+        assert answer["outcome"] in GOOD_RUNS, f"{answer}\n{changed}"
+        counts[answer["outcome"]] += 1
+    assert min(counts["ran"], counts["refused"]) > TEXTS // 30
+    forever = COUNTED.replace("%j = stablehlo.add %i, %one", "%j = stablehlo.subtract %i, %i")
+    assert reader.read("run", forever)["outcome"] == "stopped"
 
 
 def test_the_reader_tells_what_goes_wrong(reader: Reader) -> None:

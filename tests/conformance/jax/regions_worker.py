@@ -51,6 +51,29 @@ def updates(x: Any, rows: Any) -> Any:
     return lax.fori_loop(0, 20, body, x)
 
 
+@jax.jit
+def layer(h: Any, w: Any) -> Any:
+    return jnp.tanh(jnp.clip(h @ w, -2, 2))
+
+
+def layers(h: Any, w: Any) -> Any:
+    for _ in range(3):
+        h = layer(h, w)
+    return layer(w, w), h
+
+
+def scanned_layers(h: Any, w: Any) -> Any:
+    def step(h: Any, i: Any) -> Any:
+        h = lax.cond(i < 3, lambda v: layer(v, w), lambda v: lax.while_loop(lambda u: u.sum() > 0, layer_less, v), h)
+        return h, lax.optimization_barrier(h)
+
+    return lax.scan(step, h, jnp.arange(5))
+
+
+def layer_less(u: Any) -> Any:
+    return layer(u, W) - 1
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "fori_loop": (lambda x: lax.fori_loop(0, 10, lambda i, c: c * 0.9 + i, x), (X,)),
     "while_loop": (lambda x: lax.while_loop(lambda c: jnp.sum(c) < 1000, lambda c: c * 1.5 + 1, x), (X,)),
@@ -69,6 +92,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "searchsorted": (lambda x: jnp.searchsorted(x[0], x[1]), (X,)),
     "uniform": (lambda seed: jax.random.uniform(jax.random.PRNGKey(seed), (5,)), (np.int32(3),)),
     "updates": (updates, (X, ROWS)),
+    "layers": (layers, (X, W)),
+    "gradient_of_layers": (jax.grad(lambda h, w: layers(h, w)[1].sum(), argnums=(0, 1)), (X, W)),
+    "checkpoint": (jax.grad(lambda h, w: jax.checkpoint(layer)(h, w).sum(), argnums=1), (X, W)),
+    "scanned_layers": (scanned_layers, (X + 2, W)),
 }
 
 

@@ -33,7 +33,7 @@ sdy.mesh @mesh = <["a"=4, "b"=1]>
 func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)2, "b", "a":(2)2}]>}) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 }"""
-    assert '[{"a"}]' in str(sw.parse(text).run("propagate"))
+    assert '[{"a"}]' in str(sw.parse(text).apply("propagate"))
 
 
 def test_a_function_called_in_a_manual_region_cannot_use_its_axes() -> None:
@@ -65,7 +65,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }"""  # noqa: E501
     with pytest.raises(sw.ShapeError, match="the region must see result 0"):
-        sw.parse(text).run("propagate-basic")
+        sw.parse(text).apply("propagate-basic")
 
 
 def chain(count: int) -> str:
@@ -87,7 +87,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 """  # noqa: E501
     with pytest.raises(sw.ShardingError, match="must nest at most 256 deep"):
-        sw.parse(text + chain(20_000)).run("propagate")
+        sw.parse(text + chain(20_000)).apply("propagate")
 
 
 def test_copies_of_constants_are_bounded() -> None:
@@ -105,4 +105,4 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
 }}
 {functions}"""
     with pytest.raises(sw.ShardingError, match="copies of constants must come to at most"):
-        sw.parse(text).run("propagate")
+        sw.parse(text).apply("propagate")

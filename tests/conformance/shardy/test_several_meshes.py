@@ -71,7 +71,7 @@ def test_propagation_agrees_with_shardy(name: str, level: str, shardy: ShardyOra
     # Shardy's module passes end the process when a mesh is inline.
     module, before = sw.parse(PROGRAMS[name]), ""
     if "inline" in name:
-        module, before = module.run("lift_inlined_meshes"), "sdy-lift-inlined-meshes,"
+        module, before = module.apply("lift_inlined_meshes"), "sdy-lift-inlined-meshes,"
     core = sw._core.passes.run_passes(module._core, [LEVELS[level]])
     theirs = shardings_of(shardy.run(PROGRAMS[name], before + level))
     assert not differences(ours(core, shardy), theirs)
@@ -95,7 +95,7 @@ def test_random_programs_on_several_meshes_agree_with_shardy(shardy: ShardyOracl
             with pytest.raises(sw.ParseError):
                 sw.parse(text)
             continue
-        found = differences(with_axes(ours(sw.parse(text).run("propagate")._core, shardy)), with_axes(theirs))
+        found = differences(with_axes(ours(sw.parse(text).apply("propagate")._core, shardy)), with_axes(theirs))
         assert not found, "\n".join([*found, text])
         compared += 1
     assert compared > 140
@@ -103,7 +103,7 @@ def test_random_programs_on_several_meshes_agree_with_shardy(shardy: ShardyOracl
 
 def import_step(text: str, ours_name: str, theirs_name: str, shardy: ShardyOracle) -> None:
     """Both texts after the step, meshes and all."""
-    module = sw.parse(text).run(ours_name)
+    module = sw.parse(text).apply(ours_name)
     module.verify()
     here, there = shardy.parse(module.as_text()), shardy.parse(shardy.after(text, theirs_name))
     assert sorted(here.splitlines()) == sorted(there.splitlines())  # we print meshes first
@@ -175,7 +175,7 @@ def test_collectives_lose_axes_of_size_one(shardy: ShardyOracle) -> None:
 """
     with pytest.raises(OracleError, match="can't apply all-to-all axis"):
         shardy.run(text, "sdy-remove-size-one-axes")
-    after = sw.parse(text).run("remove_size_one_axes")
+    after = sw.parse(text).apply("remove_size_one_axes")
     after.verify()
     assert 'sdy.reshard %arg0 <@mesh, [{"b"}, {}]>' in str(after)
     assert 'sdy.all_gather [{"b"}, {}] %0 out_sharding=<@mesh, [{}, {}]>' in str(after)

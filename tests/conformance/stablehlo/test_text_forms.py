@@ -162,7 +162,7 @@ NO_MAIN = "program: must have a function @main, got a module without functions; 
 
 def test_an_empty_module_says_what_is_missing_when_it_is_used() -> None:
     module = sw.parse("module {}")
-    for use in (module.propagate, module.sharding_rules, lambda: module.why("x"), lambda: module.run("localize")):
+    for use in (module.propagate, module.sharding_rules, lambda: module.why("x"), lambda: module.apply("localize")):
         with pytest.raises(sw.UnsupportedError) as caught:
             use()
         assert re.sub(r" \(at \S+\)$", "", str(caught.value)) == NO_MAIN
@@ -187,9 +187,9 @@ def test_a_function_without_visibility_is_public() -> None:
     kept = "func.func @g() { return }"
     text = f"module {{ {kept} func.func @main() {{ func.call @g() : () -> () return }} }}"
     inlined = "module {\n  func.func @g() {\n    return\n  }\n  func.func @main() {\n    return\n  }\n}\n"
-    assert str(sw.parse(text).run("inline-calls")) == inlined
+    assert str(sw.parse(text).apply("inline-calls")) == inlined
     private = text.replace("@g() {", "private @g() {")
-    assert "@g" not in str(sw.parse(private).run("inline-calls"))
+    assert "@g" not in str(sw.parse(private).apply("inline-calls"))
 
 
 # ---- the stage of a program ----------------------------------------------------------------------------------------
@@ -278,9 +278,9 @@ def test_a_program_that_only_claims_to_be_assigned_is_not_localized(old: str, ne
   }
 }
 """
-    assert "stablehlo.add %arg0, %arg1 : tensor<8xf32>" in str(sw.parse(text).run("localize"))
+    assert "stablehlo.add %arg0, %arg1 : tensor<8xf32>" in str(sw.parse(text).apply("localize"))
     with pytest.raises(sw.ShardingError) as caught:
-        sw.parse(text.replace(old, new), "t.mlir").run("localize")
+        sw.parse(text.replace(old, new), "t.mlir").apply("localize")
     assert str(caught.value) == f"stablehlo.add: its {message}"
 
 

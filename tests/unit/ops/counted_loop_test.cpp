@@ -29,7 +29,8 @@ std::optional<int64_t> trips(const Loop& loop) {
           ") -> tensor<i1>\nstablehlo.return %p : tensor<i1>\n} do {\n%n = stablehlo.", loop.op, " %i, %step : ", type,
           "\nstablehlo.return %n : ", type, "\n}\nreturn %r : ", type, "\n}");
   const Module module = parse(text, std::make_shared<Context>());
-  return trip_count(OpView(module, module.region(module.main().body).ops.back()));
+  const auto counted = counted_loop(OpView(module, module.region(module.main().body).ops.back()));
+  return counted ? std::optional(counted->trips) : std::nullopt;
 }
 
 TEST(CountedLoop, CountsUpAndDown) {
@@ -54,6 +55,63 @@ TEST(CountedLoop, KnowsNothingOfOtherLoops) {
   EXPECT_EQ(trips({.op = "multiply"}), std::nullopt);
   EXPECT_EQ(trips({.limit = "127", .step = "2", .dtype = "i8"}), std::nullopt);        // wraps behind 126
   EXPECT_EQ(trips({.limit = "18446744073709551615", .dtype = "ui64"}), std::nullopt);  // more than an int64
+}
+
+// A scan over 5 rows, as JAX writes it: negative indices wrap, and the limit and the array are carries.
+constexpr std::string_view kScan = R"(func.func @main(%xs: tensor<5x3xf32>, %x: tensor<3xf32>) -> tensor<5x3xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<5x3xf32>
+  %r:5 = stablehlo.while(%i = %zero, %n = %five, %a = %xs, %c = %x, %ys = %zeros)
+      : tensor<i32>, tensor<i32>, tensor<5x3xf32>, tensor<3xf32>, tensor<5x3xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %last = stablehlo.constant dense<4> : tensor<i32>
+    %at = stablehlo.subtract %last, %i : tensor<i32>
+    %q = stablehlo.compare LT, %at, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %w = stablehlo.add %at, %five : tensor<i32>
+    %k = stablehlo.select %q, %w, %at : tensor<i1>, tensor<i32>
+    %row = stablehlo.dynamic_slice %a, %k, %zero, sizes = [1, 3] : (tensor<5x3xf32>, tensor<i32>, tensor<i32>) -> tensor<1x3xf32>
+    %flat = stablehlo.reshape %row : (tensor<1x3xf32>) -> tensor<3xf32>
+    %d = stablehlo.add %c, %flat : tensor<3xf32>
+    %out = stablehlo.reshape %d : (tensor<3xf32>) -> tensor<1x3xf32>
+    %next = stablehlo.dynamic_update_slice %ys, %out, %INDEX, %zero
+        : (tensor<5x3xf32>, tensor<1x3xf32>, tensor<i32>, tensor<i32>) -> tensor<5x3xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %n, %a, %d, %next : tensor<i32>, tensor<i32>, tensor<5x3xf32>, tensor<3xf32>, tensor<5x3xf32>
+  }
+  return %r#4 : tensor<5x3xf32>
+})";
+
+Module scan(const std::string& index) {
+  register_ops();
+  std::string text(kScan);
+  text.replace(text.find("INDEX"), 5, index);
+  return parse(text, std::make_shared<Context>());
+}
+
+TEST(CountedLoop, FindsInvariantsInductionsAndStackedOutputs) {
+  const Module module = scan("k");
+  const auto counted = counted_loop(OpView(module, module.region(module.main().body).ops.back()));
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->trips, 5);
+  EXPECT_EQ(counted->is_invariant, (std::vector<bool>{false, true, true, false, false}));
+  EXPECT_EQ(counted->inductions[0], (LinearInteger{.offset = 0, .stride = 1}));
+  EXPECT_EQ(counted->inductions[1], (LinearInteger{.offset = 5, .stride = 0}));
+  EXPECT_FALSE(counted->inductions[3]);
+  ASSERT_EQ(counted->outputs.size(), 1);
+  EXPECT_EQ(counted->outputs[0].carry, 4);
+  EXPECT_EQ(counted->outputs[0].row, (LinearInteger{.offset = 4, .stride = -1}));
+}
+
+TEST(CountedLoop, AnOutputWritesEveryRow) {
+  const Module module = scan("zero");
+  const auto counted = counted_loop(OpView(module, module.region(module.main().body).ops.back()));
+  ASSERT_TRUE(counted);
+  EXPECT_TRUE(counted->outputs.empty());
 }
 
 }  // namespace

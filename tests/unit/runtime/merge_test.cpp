@@ -76,7 +76,7 @@ TEST_F(Merged, NotWhereAttributesNameTheLocalShape) {
   const ValueId part = build_slice(builder, a, Dims{0, 1}, Dims{4, 3}, Dims{1, 1});
   const auto executable = program_.finish({{part, {8, 2}, {x(), {}}}});
   const Plan plan = make_plan(program_.module(), *mesh_, {});
-  EXPECT_FALSE(plan.main.steps.back().merge.has_value());
+  EXPECT_FALSE(std::get<KernelCall>(plan.main.steps.back().work).merge.has_value());
   Random random(32);
   const NdArray whole = random_array(random, DType::kF32, {8, 6});
   const auto results = run_virtual(*executable, std::vector{given(*executable, 0, whole)});
@@ -90,7 +90,7 @@ TEST_F(Merged, ContractingShardsStayApart) {
   const ValueId partial = build_dot(builder, lhs, rhs, {{}, {}, {1}, {0}}, DType::kF32);
   program_.module().region(program_.module().main().body).results.push_back(partial);
   const Plan plan = make_plan(program_.module(), *mesh_, {});
-  EXPECT_FALSE(plan.main.steps.back().merge.has_value());
+  EXPECT_FALSE(std::get<KernelCall>(plan.main.steps.back().work).merge.has_value());
   EXPECT_EQ(product(plan.main.steps.back().axes), 4);
 }
 

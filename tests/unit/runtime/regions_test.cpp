@@ -132,7 +132,7 @@ TEST(Regions, CarriesThatBecomeVarying) {
   // All carries vary along y alone, so that four shards serve eight devices.
   const Plan plan = make_plan(program.module(), *mesh, {});
   for (const Step& step : plan.main.steps) {
-    if (step.kind != Step::Kind::kLoop) continue;
+    if (!std::holds_alternative<Loop>(step.work)) continue;
     ASSERT_EQ(step.outputs.size(), 4U);
     EXPECT_TRUE(plan.slot_axes[step.outputs[0]].empty());
     for (size_t i = 1; i < 4; ++i) EXPECT_EQ(plan.slot_axes[step.outputs[i]], AxisList{full_axis(*mesh, 1)});

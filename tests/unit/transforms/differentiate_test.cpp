@@ -16,7 +16,7 @@ void append_gradients(Module& module, const std::vector<ValueId>& wrt) {
   Builder builder(module, module.main().body);
   const ValueId output = module.region(module.main().body).results[0];
   const ValueId one = build_scalar(builder, Scalar::of_float(module.type(output).dtype, 1));
-  std::vector<ValueId> gradients = append_vjp(builder, std::span(&output, 1), std::span(&one, 1), wrt);
+  std::vector<ValueId> gradients = append_vjp(builder, std::span(&output, 1), std::span(&one, 1), wrt).values;
   module.main().result_shardings.assign(gradients.size(), {});
   module.region(module.main().body).results = std::move(gradients);
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
@@ -15,15 +15,38 @@
 namespace shardwise {
 namespace {
 
+// The ops of one region by hash, with open addressing: a node per op would cost more than all comparisons.
+class OpTable {
+ public:
+  explicit OpTable(size_t ops) : slots_(std::bit_ceil(2 * ops + 1)) {}
+
+  // The op of that hash that `is_equal` accepts; if there is none, `op` joins the table and is returned.
+  template <class F>
+  OpId find_or_add(size_t hash, OpId op, F&& is_equal) {
+    const size_t mask = slots_.size() - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+      Slot& slot = slots_[at];
+      if (!slot.op) slot = {.op = op, .hash = static_cast<uint32_t>(hash >> 32)};
+      if (slot.op == op || (slot.hash == static_cast<uint32_t>(hash >> 32) && is_equal(slot.op))) return slot.op;
+    }
+  }
+
+ private:
+  struct Slot {
+    OpId op;
+    uint32_t hash = 0;  // its upper half
+  };
+  std::vector<Slot> slots_;  // at most half of them are taken
+};
+
 class EqualOps {
  public:
   explicit EqualOps(Module& module) : module_(module), replacement_(module.value_count()), same_regions_(module) {}
 
   // Equal ops are looked for in the same region only: a value of a body is not visible outside.
   int64_t merge_region(RegionId region) {
-    std::unordered_multimap<size_t, OpId> known;
     std::vector<OpId>& ops = module_.region(region).ops;
-    known.reserve(ops.size());
+    OpTable known(ops.size());
     int64_t merged = 0;
     size_t kept = 0;
     for (const OpId id : ops) {
@@ -58,19 +81,15 @@ class EqualOps {
     return op.result_count != 0 && !has_reshard && !has_effect(module_, id, UnusedConstraints::kKeep);
   }
 
-  bool merge(OpId id, std::unordered_multimap<size_t, OpId>& known) {
+  bool merge(OpId id, OpTable& known) {
     const AttrsId attrs = attrs_of(id);
-    const size_t hash = hash_of(id, attrs);
-    const auto [begin, end] = known.equal_range(hash);
-    for (auto it = begin; it != end; ++it) {
-      if (!equal_ops(it->second, id, attrs)) continue;
-      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
-        replacement_[module_.result(id, i).index] = module_.result(it->second, i);
-      }
-      return true;
+    const OpId equal =
+        known.find_or_add(hash_of(id, attrs), id, [&](OpId other) { return equal_ops(other, id, attrs); });
+    if (equal == id) return false;
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+      replacement_[module_.result(id, i).index] = module_.result(equal, i);
     }
-    known.emplace(hash, id);
-    return false;
+    return true;
   }
 
   // The cause of a collective does not count.

@@ -259,6 +259,7 @@ constexpr OpDef call() {
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call); inlined before anything else.");
   def.traits.side_effect = true;
+  def.traits.tokens = true;
   return def;
 }
 
@@ -307,6 +308,12 @@ static_assert(all_complete(kControlOps));
 std::span<const OpDef> control_ops() { return kControlOps; }
 
 bool is_composite(const OpDef& def) { return def.decompose == decompose_composite; }
+
+bool is_optimization_barrier(const OpDef& def) { return def.prepare == static_cast<PrepareFn>(prepare_barrier); }
+
+ValueId create_optimization_barrier(Builder& builder, ValueId value) {
+  return builder.create("stablehlo.optimization_barrier", {value});
+}
 
 bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
 

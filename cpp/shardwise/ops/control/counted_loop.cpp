@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/shared/scalars.h"
+#include "shardwise/ops/slicing/dynamic_slicing.h"
 
 namespace shardwise {
 namespace {
@@ -33,6 +35,30 @@ std::optional<size_t> argument_index(const Region& region, ValueId value) {
   return static_cast<size_t>(found - region.arguments.begin());
 }
 
+// The constant that a value of the loop's regions holds: also one that a carry holds in all trips.
+class LoopConstants {
+ public:
+  explicit LoopConstants(const OpView& loop) : loop_(loop), module_(loop.module()) {}
+
+  std::optional<Wide> operator()(ValueId value) const {
+    if (const auto scalar = constant_of(module_, value)) return scalar;
+    for (const RegionId region : loop_.regions()) {
+      const auto carry = argument_index(module_.region(region), value);
+      if (carry && is_invariant(*carry)) return constant_of(module_, loop_.operand(*carry));
+    }
+    return std::nullopt;
+  }
+
+  bool is_invariant(size_t carry) const {
+    const Region& body = module_.region(loop_.regions()[1]);
+    return body.results[carry] == body.arguments[carry];
+  }
+
+ private:
+  OpView loop_;
+  const Module& module_;
+};
+
 struct Condition {
   size_t counter = 0;  // the carry
   std::string_view direction;
@@ -47,27 +73,31 @@ std::string_view mirrored(std::string_view direction) {
   return direction;
 }
 
-std::optional<Condition> read_condition(const Module& module, const Region& region) {
+std::optional<Condition> read_condition(const OpView& loop, const LoopConstants& constant_of) {
+  const Module& module = loop.module();
+  const Region& region = module.region(loop.regions()[0]);
   const auto compare = defining_op(module, region.results[0], "stablehlo.compare");
   if (!compare) return std::nullopt;
   const std::string_view direction = compare->attrs().get<EnumAttr>("comparison_direction").value;
   for (const size_t side : {0, 1}) {
     const auto counter = argument_index(region, compare->operand(side));
-    const auto limit = constant_of(module, compare->operand(1 - side));
-    if (counter && limit) return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
+    const auto limit = constant_of(compare->operand(1 - side));
+    if (counter && limit && !constant_of.is_invariant(*counter)) return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
   }
   return std::nullopt;
 }
 
 // By how much the carry grows in a trip.
-std::optional<Wide> read_step(const Module& module, const Region& body, size_t carry) {
+std::optional<Wide> read_step(const OpView& loop, const LoopConstants& constant_of, size_t carry) {
+  const Module& module = loop.module();
+  const Region& body = module.region(loop.regions()[1]);
   const ValueId next = body.results[carry], counter = body.arguments[carry];
   if (const auto add = defining_op(module, next, "stablehlo.add")) {
-    if (add->operand(0) == counter) return constant_of(module, add->operand(1));
-    if (add->operand(1) == counter) return constant_of(module, add->operand(0));
+    if (add->operand(0) == counter) return constant_of(add->operand(1));
+    if (add->operand(1) == counter) return constant_of(add->operand(0));
   }
   if (const auto subtract = defining_op(module, next, "stablehlo.subtract")) {
-    const auto step = constant_of(module, subtract->operand(1));
+    const auto step = constant_of(subtract->operand(1));
     if (subtract->operand(0) == counter && step) return -*step;
   }
   return std::nullopt;
@@ -83,15 +113,24 @@ bool fits(Wide value, DType dtype) {
 
 Wide divide_up(Wide a, Wide b) { return (a + b - 1) / b; }  // of positive numbers
 
-}  // namespace
+bool fits_int64(Wide value) {
+  return value >= std::numeric_limits<int64_t>::min() && value <= std::numeric_limits<int64_t>::max();
+}
 
-std::optional<int64_t> trip_count(const OpView& loop) {
-  const Module& module = loop.module();
-  if (loop.def().regions != Regions::kLoop) return std::nullopt;
-  const auto condition = read_condition(module, module.region(loop.regions()[0]));
+// The values of all trips are numbers of the dtype.
+std::optional<LinearInteger> linear(Wide offset, Wide stride, int64_t trips, DType dtype) {
+  const Wide last = offset + (trips - 1) * stride;
+  const bool is_known = fits_int64(offset) && fits_int64(stride) && fits_int64(last);
+  if (!is_known || !is_integer(dtype) || !fits(offset, dtype) || !fits(last, dtype)) return std::nullopt;
+  return LinearInteger{static_cast<int64_t>(offset), static_cast<int64_t>(stride)};
+}
+
+std::optional<int64_t> count_trips(const OpView& loop, const LoopConstants& constant_of, size_t& counter) {
+  const auto condition = read_condition(loop, constant_of);
   if (!condition) return std::nullopt;
-  const auto start = constant_of(module, loop.operand(condition->counter));
-  const auto step = read_step(module, module.region(loop.regions()[1]), condition->counter);
+  counter = condition->counter;
+  const auto start = constant_of(loop.operand(counter));
+  const auto step = read_step(loop, constant_of, counter);
   if (!start || !step || *step == 0) return std::nullopt;
 
   // As a loop that counts up while start < limit.
@@ -100,9 +139,125 @@ std::optional<int64_t> trip_count(const OpView& loop) {
   if (direction != (is_up ? "LT" : "GT") && direction != (is_up ? "LE" : "GE")) return std::nullopt;
   const Wide distance = (is_up ? condition->limit - *start : *start - condition->limit) + (direction[1] == 'E' ? 1 : 0);
   const Wide trips = distance <= 0 ? 0 : divide_up(distance, is_up ? *step : -*step);
-  if (trips > std::numeric_limits<int64_t>::max()) return std::nullopt;
-  if (!fits(*start + trips * *step, loop.operand_type(condition->counter).dtype)) return std::nullopt;
+  if (!fits_int64(trips) || !fits(*start + trips * *step, loop.operand_type(counter).dtype)) return std::nullopt;
   return static_cast<int64_t>(trips);
+}
+
+// How often an op or a region inside the region reads the value.
+size_t count_reads(const Module& module, RegionId region, ValueId value) {
+  auto reads = static_cast<size_t>(std::ranges::count(module.region(region).results, value));
+  walk(module, region, [&](OpId op) {
+    reads += static_cast<size_t>(std::ranges::count(module.operands(op), value));
+    for (const RegionId inner : module.regions(op)) {
+      reads += static_cast<size_t>(std::ranges::count(module.region(inner).results, value));
+    }
+  });
+  return reads;
+}
+
+void find_outputs(const OpView& loop, CountedLoop& counted) {
+  const Module& module = loop.module();
+  const Region& body = module.region(loop.regions()[1]);
+  LinearIntegers linear_integers(loop, counted);
+  for (size_t carry = 0; carry < body.results.size(); ++carry) {
+    const auto write = defining_op(module, body.results[carry], "stablehlo.dynamic_update_slice");
+    if (!write || write->operand(0) != body.arguments[carry]) continue;
+    if (!linear_integers.visits_distinct_rows(write->id()) || write->operand_type(0).shape[0] != counted.trips) continue;
+    const bool is_read = count_reads(module, loop.regions()[1], body.arguments[carry]) != 1 ||
+                         count_reads(module, loop.regions()[1], body.results[carry]) != 1;
+    if (is_read) continue;
+    counted.outputs.push_back({.carry = carry, .write = write->id(), .row = *linear_integers(write->operand(2))});
+  }
+}
+
+}  // namespace
+
+std::optional<CountedLoop> counted_loop(const OpView& loop) {
+  if (loop.def().regions != Regions::kLoop) return std::nullopt;
+  const LoopConstants constant_of(loop);
+  CountedLoop counted;
+  const auto trips = count_trips(loop, constant_of, counted.counter);
+  if (!trips) return std::nullopt;
+  counted.trips = *trips;
+  for (size_t carry = 0; carry < loop.operand_count(); ++carry) {
+    counted.is_invariant.push_back(constant_of.is_invariant(carry));
+    const auto start = constant_of(loop.operand(carry));
+    const auto step = counted.is_invariant.back() ? Wide{0} : read_step(loop, constant_of, carry);
+    counted.inductions.push_back(
+        start && step ? linear(*start, *step, *trips, loop.operand_type(carry).dtype) : std::nullopt);
+  }
+  find_outputs(loop, counted);
+  return counted;
+}
+
+// ---- LinearIntegers ------------------------------------------------------------------------------------------------
+
+bool LinearIntegers::visits_distinct_rows(OpId slice) {
+  const Module& module = loop_.module();
+  const OpView op(module, slice);
+  const bool is_write = is_dynamic_update_slice(op.def());
+  if (!is_write && !is_dynamic_slice(op.def())) return false;
+  const Dims& whole = op.operand_type(0).shape;
+  const Dims& part = is_write ? op.operand_type(1).shape : op.result_type().shape;
+  if (whole.empty() || part[0] != 1 || !std::equal(whole.begin() + 1, whole.end(), part.begin() + 1)) return false;
+  const auto row = (*this)(op.operand(is_write ? 2 : 1));
+  if (!row || (row->stride == 0 && counted_.trips > 1)) return false;
+  const Wide last = row->offset + Wide{counted_.trips - 1} * row->stride;
+  return row->offset >= 0 && row->offset < whole[0] && last >= 0 && last < whole[0];
+}
+
+std::optional<LinearInteger> LinearIntegers::evaluate(ValueId value, int depth) {
+  constexpr int kMaxDepth = 32;
+  if (depth > kMaxDepth || loop_.module().type(value).ndim() != 0) return std::nullopt;
+  if (const auto found = known_.find(value); found != known_.end()) return found->second;
+  const auto result = compute(value, depth + 1);
+  known_[value] = result;
+  return result;
+}
+
+std::optional<LinearInteger> LinearIntegers::compute(ValueId value, int depth) {
+  const Module& module = loop_.module();
+  const DType dtype = module.type(value).dtype;
+  if (const auto carry = argument_index(module.region(loop_.regions()[1]), value)) return counted_.inductions[*carry];
+  if (const auto constant = constant_of(module, value)) return linear(*constant, 0, counted_.trips, dtype);
+  if (!module.value(value).op) return std::nullopt;
+  const OpView op(module, module.value(value).op);
+  const std::string_view name = op.name();
+  if (name == "stablehlo.select") return compute_select(op, depth);
+  if (name == "stablehlo.convert" || name == "stablehlo.reshape") {
+    const auto operand = evaluate(op.operand(0), depth);
+    return operand ? linear(operand->offset, operand->stride, counted_.trips, dtype) : std::nullopt;
+  }
+  const bool is_sum = name == "stablehlo.add" || name == "stablehlo.subtract";
+  if (!is_sum && name != "stablehlo.multiply") return std::nullopt;
+  const auto a = evaluate(op.operand(0), depth), b = evaluate(op.operand(1), depth);
+  if (!a || !b || (!is_sum && a->stride != 0 && b->stride != 0)) return std::nullopt;
+  if (!is_sum) {
+    return linear(Wide{a->offset} * b->offset, Wide{a->offset} * b->stride + Wide{a->stride} * b->offset,
+                  counted_.trips, dtype);
+  }
+  const Wide sign = name == "stablehlo.add" ? 1 : -1;
+  return linear(a->offset + sign * b->offset, a->stride + sign * b->stride, counted_.trips, dtype);
+}
+
+// Where the predicate, a comparison of linear integers, is the same in all trips.
+std::optional<LinearInteger> LinearIntegers::compute_select(const OpView& select, int depth) {
+  const auto compare = defining_op(loop_.module(), select.operand(0), "stablehlo.compare");
+  if (!compare) return std::nullopt;
+  const auto a = evaluate(compare->operand(0), depth), b = evaluate(compare->operand(1), depth);
+  if (!a || !b) return std::nullopt;
+  const std::string_view direction = compare->attrs().get<EnumAttr>("comparison_direction").value;
+  const auto holds = [&](int64_t trip) -> std::optional<bool> {
+    const Wide difference = Wide{a->offset} - b->offset + trip * (Wide{a->stride} - b->stride);
+    if (direction == "LT") return difference < 0;
+    if (direction == "LE") return difference <= 0;
+    if (direction == "GT") return difference > 0;
+    if (direction == "GE") return difference >= 0;
+    return std::nullopt;
+  };
+  const auto first = holds(0), last = holds(counted_.trips - 1);
+  if (!first || first != last) return std::nullopt;
+  return evaluate(select.operand(*first ? 1 : 2), depth);
 }
 
 }  // namespace shardwise

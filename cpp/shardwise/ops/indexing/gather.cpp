@@ -90,6 +90,15 @@ void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size
 
 }  // namespace
 
+std::vector<FactorId> gathered_factors(const OpView&, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  for (size_t dim = 0; dim < rule.ndim(0); ++dim) {
+    const FactorId factor = rule.dim(0, dim)[0];
+    if (rule.factors()[factor].kind == FactorKind::kReduction) factors.push_back(factor);
+  }
+  return factors;
+}
+
 ShardingRule rule_gather(const OpView& op) {
   RuleBuilder rule(op);
   const Indexing indexing = gather_indexing(op);

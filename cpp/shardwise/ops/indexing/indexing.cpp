@@ -52,11 +52,21 @@ StructAttr write(const IndexingDims& dims, const FieldNames& names) {
   return attribute;
 }
 
+constexpr Method kGatherMethods[] = {{.name = "owned rows",
+                                      .factors = gathered_factors,
+                                      .placements = placements_by_rule,
+                                      .partition = partition_gather}};
+constexpr Method kScatterMethods[] = {{.name = "owned rows",
+                                       .factors = scattered_factors,
+                                       .placements = placements_by_rule,
+                                       .partition = partition_scatter}};
+
 constexpr OpDef kGather{
     .name = "stablehlo.gather",
     .infer = infer_gather,
     .rule = rule_gather,
     .partition = partition_gather,
+    .methods = kGatherMethods,
     .prepare = prepare_gather,
     .vjp = vjp_gather,
     .batch = batch_gather,
@@ -70,6 +80,7 @@ constexpr OpDef kScatter{
     .infer = infer_scatter,
     .rule = rule_scatter,
     .partition = partition_scatter,
+    .methods = kScatterMethods,
     .prepare = prepare_scatter,
     .vjp = vjp_scatter,
     .batch = batch_scatter,

@@ -85,12 +85,16 @@ ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueI
 void infer_gather(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_gather(const OpView& op);
 void partition_gather(PartitionContext& context);
+// Dims of which an index reads one row: its owner reads it.
+std::vector<FactorId> gathered_factors(const OpView& op, const ShardingRule& rule);
 std::optional<Kernel> prepare_gather(const OpView& op, const KernelTypes& types);
 void vjp_gather(VjpContext& context);
 void batch_gather(BatchContext& context);
 void infer_scatter(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_scatter(const OpView& op);
 void partition_scatter(PartitionContext& context);
+// Dims of which an index writes one row: its owner writes it.
+std::vector<FactorId> scattered_factors(const OpView& op, const ShardingRule& rule);
 std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types);
 void vjp_scatter(VjpContext& context);
 void batch_scatter(BatchContext& context);

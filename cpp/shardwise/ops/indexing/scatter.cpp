@@ -171,7 +171,6 @@ ShardingRule rule_scatter(const OpView& op) {
   }
   for (const int64_t dim : dims.collapsed) {
     const FactorId factor = rule.factor(indexing.operand[static_cast<size_t>(dim)]);
-    rule.positional(factor);
     builder.map_inputs(dim, factor);
   }
   if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
@@ -179,6 +178,14 @@ ShardingRule rule_scatter(const OpView& op) {
     builder.map_indices(dims.index_vector_dim, rule.need_replication(size));
   }
   return rule.build();
+}
+
+std::vector<FactorId> scattered_factors(const OpView& op, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  for (const int64_t dim : scatter_dims(op.attrs()).collapsed) {
+    factors.push_back(rule.dim(0, static_cast<size_t>(dim))[0]);
+  }
+  return factors;
 }
 
 // ---- partition -----------------------------------------------------------------------------------------------------
@@ -272,6 +279,7 @@ void partition_scatter(PartitionContext& context) {
   attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
   attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
   attrs.erase("unique_indices");
+  attrs.erase(kMethodAttr);
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   const OpId local =
       builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});

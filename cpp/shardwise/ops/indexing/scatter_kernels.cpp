@@ -213,9 +213,14 @@ void scatter_by_region(KernelContext& context, const ScatterPlan& plan, size_t i
 
 }  // namespace
 
+// A merged dim must not be indexed: positions count from the beginning of one shard.
 std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types) {
   const Combiner combiner = scatter_combiner(op);
   Indexing indexing = scatter_indexing(op.attrs(), types);
+  for (const int64_t dim : indexing.dims.collapsed) {
+    const auto d = static_cast<size_t>(dim);
+    if (indexing.operand[d] != op.operand_type(0).shape[d]) return std::nullopt;
+  }
   const size_t inputs = types.results.size();
   if (!combiner.known()) {
     return [indexing = std::move(indexing), inputs,

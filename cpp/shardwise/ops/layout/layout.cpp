@@ -247,16 +247,9 @@ ShardingRule rule_reverse(const OpView& op) {
     const bool moves = contains_dim(reversed, static_cast<int64_t>(dim));
     const FactorId factor = moves ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    if (moves) rule.range(0, dim, {.scale = -1, .offset = shape[dim] - 1});
   }
   return rule.build();
-}
-
-void partition_reverse(PartitionContext& context) {
-  for (int64_t dim : dims_attr(context.op(), "dimensions")) {
-    check_internal(context.operand_layout(0).dims[static_cast<size_t>(dim)].axes.empty(),
-                   "a reversed dim must be whole on every device");
-  }
-  partition_movement(context);
 }
 
 void vjp_reverse(VjpContext& context) {
@@ -325,7 +318,7 @@ constexpr OpDef kReverse{
     .name = "stablehlo.reverse",
     .infer = infer_reverse,
     .rule = rule_reverse,
-    .partition = partition_reverse,
+    .partition = partition_movement,
     .prepare = prepare_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,

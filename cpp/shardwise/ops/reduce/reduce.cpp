@@ -52,8 +52,6 @@ ShardingRule rule_reduce(const OpView& op) {
     const bool reduced = contains_dim(dims, static_cast<int64_t>(dim));
     const FactorId factor =
         reduced ? rule.reduction(shape[dim], reducer.value_or(Reducer::kNone)) : rule.factor(shape[dim]);
-    // No collective combines by an arbitrary region, so partition_exchanged_reduce sends the partial results itself.
-    if (reduced && !reducer) rule.exchanged(factor);
     for (size_t i = 0; i < inputs; ++i) {
       rule.map(i, dim, factor);
       if (!reduced) rule.map(rule.result_tensor(i), result_dim, factor);
@@ -67,7 +65,7 @@ void partition_reduce(PartitionContext& context) {
   const OpView op = context.op();
   const Dims dims = reduced_dims(op);
   const std::optional<Reducer> reducer = op_reducer(op);
-  if (!reducer) return partition_exchanged_reduce(context);
+  if (!reducer) return combine_partial_results(context);
   const Scalar neutral = neutral_element(*reducer, op.operand_type(0).dtype);
   ValueId operand = context.operand(0);
   for (int64_t dim : dims)
@@ -75,6 +73,43 @@ void partition_reduce(PartitionContext& context) {
   const ValueId init = counted_once(context, 1, context.result_layout(0).unreduced, *reducer);
   const ValueId local = build_reduce(context.builder(), operand, init, *reducer, dims);
   context.set_result(0, local, result_padding(context.result_layout(0)));
+}
+
+// ---- methods -------------------------------------------------------------------------------------------------------
+
+// No collective combines by an arbitrary region.
+std::vector<FactorId> factors_without_collective(const OpView& op, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  if (op_reducer(op)) return factors;
+  for (const int64_t dim : reduced_dims(op)) factors.push_back(rule.dim(0, static_cast<size_t>(dim))[0]);
+  return factors;
+}
+
+// The results are whole along the reduced axes, or split over them behind the axes of one kept dim.
+void placements_of_partial_results(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                   std::vector<OpPlacement>& found) {
+  OpPlacement whole = placement_by_rule(rule, axes);
+  whole.unreduced.clear();
+  AxisList combined;
+  size_t reduced = 0;
+  for (const FactorId id : factors_without_collective(op, rule)) {
+    reduced += axes[id].empty() ? 0 : 1;
+    append_merged(combined, axes[id]);
+  }
+  found.push_back(whole);
+  // With two reduced factors, no single dim could hold the axes of both.
+  const size_t result = rule.result_tensor(0);
+  for (size_t dim = 0; reduced == 1 && dim < rule.ndim(result); ++dim) {
+    OpPlacement split = whole;
+    AxisList& own = split.tensors[result][dim];
+    const bool is_split = !own.empty();
+    append_merged(own, combined);
+    // The shards of an uneven dim do not subdivide the shards along its first axes.
+    const int64_t size = op.result_type().shape[dim];
+    if (size == 1 || (is_split && size % product(own) != 0)) continue;
+    for (size_t i = 1; i < op.result_count(); ++i) split.tensors[result + i][dim] = own;
+    found.push_back(std::move(split));
+  }
 }
 
 // ---- vjp -----------------------------------------------------------------------------------------------------------
@@ -152,11 +187,17 @@ void batch_reduce(BatchContext& context) {
 
 // A sum distributes over a pending sum, a maximum over a pending maximum. The caller compares the reducer of the
 // pending operand with that of the rule.
+constexpr Method kReduceMethods[] = {{.name = "partial results",
+                                      .factors = factors_without_collective,
+                                      .placements = placements_of_partial_results,
+                                      .partition = combine_partial_results}};
+
 constexpr OpDef kReduce{
     .name = "stablehlo.reduce",
     .infer = infer_reduce,
     .rule = rule_reduce,
     .partition = partition_reduce,
+    .methods = kReduceMethods,
     .prepare = prepare_reduce,
     .vjp = vjp_reduce,
     .batch = batch_reduce,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
@@ -30,9 +29,9 @@ struct Split {
   int64_t padding = 0;  // of the dim, if they do
 };
 
-class ExchangedReduce {
+class PartialResults {
  public:
-  explicit ExchangedReduce(PartitionContext& context)
+  explicit PartialResults(PartitionContext& context)
       : context_(context),
         builder_(context.builder()),
         op_(context.op()),
@@ -159,7 +158,7 @@ class ExchangedReduce {
   }
 
   ValueId explained(ValueId collective, int64_t dim) {
-    context_.explain(collective, str("partial results of reduce along dim ", dim));
+    context_.explain(collective, dim);
     return collective;
   }
 
@@ -224,6 +223,6 @@ class ExchangedReduce {
 
 }  // namespace
 
-void partition_exchanged_reduce(PartitionContext& context) { ExchangedReduce(context).run(); }
+void combine_partial_results(PartitionContext& context) { PartialResults(context).run(); }
 
 }  // namespace shardwise

@@ -20,6 +20,6 @@
 
 namespace shardwise {
 
-void partition_exchanged_reduce(PartitionContext& context);
+void combine_partial_results(PartitionContext& context);
 
 }  // namespace shardwise

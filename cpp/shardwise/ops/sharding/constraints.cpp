@@ -47,6 +47,9 @@ void batch_annotation(BatchContext& context) {
   context.set_result(0, create_annotation(context.builder(), op.name(), context.batched(0), sharding));
 }
 
+// In a combiner region, as in Shardy's texts.
+uint32_t tile_identity(TileBuilder&, const OpView&, std::span<const uint32_t> inputs) { return inputs[0]; }
+
 constexpr OpDef annotation(std::string_view name, Traits traits, std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer_identity,
@@ -54,6 +57,7 @@ constexpr OpDef annotation(std::string_view name, Traits traits, std::string_vie
                .prepare = prepare_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,
+               .tile = tile_identity,
                .format = "operands sharding($sharding) attr-dict `:` result-type",
                .doc = doc,
                .traits = traits};

@@ -46,6 +46,11 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
 
 void partition_by_rule(PartitionContext& context) {
   const OpView op = context.op();
+  partition_by_rule(context, op.module().op(op.id()).attrs);
+}
+
+void partition_by_rule(PartitionContext& context, AttrsId local_attrs) {
+  const OpView op = context.op();
   Builder& builder = context.builder();
   std::vector<ValueId> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(masked_for_reductions(context, i));
@@ -54,7 +59,7 @@ void partition_by_rule(PartitionContext& context) {
   GraphCopy copy(op.module(), builder.module());
   std::vector<RegionId> regions;
   for (const RegionId region : op.regions()) regions.push_back(copy.region(region));
-  const OpId local = builder.create_op(op.def(), operands, op.module().op(op.id()).attrs, types, regions);
+  const OpId local = builder.create_op(op.def(), operands, local_attrs, types, regions);
   for (size_t i = 0; i < types.size(); ++i) {
     const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
     context.set_result(i, result, result_padding(context.result_layout(i)));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/padding.h"
 
+#include <algorithm>
+
 namespace shardwise {
 
 Padding result_padding(const LocalLayout& layout) {
@@ -8,9 +10,17 @@ Padding result_padding(const LocalLayout& layout) {
 }
 
 Padding moved_padding(const PartitionContext& context) {
-  const Padding padding = result_padding(context.result_layout(0));
+  const LocalLayout& layout = context.result_layout(0);
+  const Padding padding = result_padding(layout);
   const Padding& given = context.operand_padding(0);
-  return padding.kind != Padding::Kind::kNone && given.kind == Padding::Kind::kFill ? given : padding;
+  if (padding.kind == Padding::Kind::kNone || given.kind != Padding::Kind::kFill) return padding;
+  // Rows behind the end of a dim that the operand does not have, such as the size-1 dim of a reshape, are copies of data.
+  const ShardingRule& rule = context.rule();
+  for (size_t d = 0; d < layout.dims.size(); ++d) {
+    const auto is_missing = [&](FactorId factor) { return !rule.has_factor(0, factor); };
+    if (layout.dims[d].uneven() && std::ranges::any_of(rule.dim(rule.result_tensor(0), d), is_missing)) return padding;
+  }
+  return given;
 }
 
 }  // namespace shardwise

@@ -46,7 +46,8 @@ constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
   return def;
 }
 
-// An op that runs regions or a function: propagated along its edges; it has no kernel.
+// An op that runs regions or a function: propagated along its edges; it has no kernel. Its gradient is not an OpDef::vjp
+// either (transforms/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
   return OpDef{.name = name,
@@ -58,7 +59,6 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions,
                .regions = regions,
                .flow = flow,
                .verify = verify,
-               .no_vjp_reason = "gradients do not pass through its regions yet",
                .format = format,
                .doc = doc};
 }

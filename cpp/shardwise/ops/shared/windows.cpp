@@ -101,8 +101,17 @@ int64_t Window::padded_size(size_t dim, int64_t size) const {
 }
 
 int64_t Window::result_size(size_t dim, int64_t size) const {
-  const int64_t padded = padded_size(dim, size), spanned = (sizes[dim] - 1) * dilations[dim] + 1;
-  return padded < spanned ? 0 : (padded - spanned) / strides[dim] + 1;
+  const int64_t padded = padded_size(dim, size);
+  return padded < spanned(dim) ? 0 : (padded - spanned(dim)) / strides[dim] + 1;
+}
+
+Range Window::range(size_t dim) const {
+  return {.scale = strides[dim],
+          .offset = -low[dim],
+          .window = sizes[dim],
+          .dilation = dilations[dim],
+          .holes = base_dilations[dim],
+          .outside = Outside::kNeutral};
 }
 
 bool Window::is_trivial(size_t dim) const { return sizes[dim] == 1 && strides[dim] == 1 && !is_padded(dim); }

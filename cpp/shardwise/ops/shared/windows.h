@@ -19,6 +19,8 @@ struct Window {
   static Window of(const Attrs& attrs, int64_t ndim);
   int64_t padded_size(size_t dim, int64_t size) const;  // of a dim of `size` elements, with padding and holes
   int64_t result_size(size_t dim, int64_t size) const;  // how many windows there are over it
+  int64_t spanned(size_t dim) const { return (sizes[dim] - 1) * dilations[dim] + 1; }  // by one window
+  Range range(size_t dim) const;                                                       // read by window i
   bool is_trivial(size_t dim) const;
   bool is_padded(size_t dim) const { return low[dim] != 0 || high[dim] != 0 || base_dilations[dim] != 1; }
   // How dim `dim` of `size` elements is a cumulative op; a single element never is.

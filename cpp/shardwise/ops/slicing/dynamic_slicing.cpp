@@ -42,6 +42,71 @@ std::vector<ValueId> start_values(auto& context, size_t first) {
   return starts;
 }
 
+// ---- shards that own some of the rows ------------------------------------------------------------------------------
+
+// Whether the slice is smaller than dim `dim` of the operand.
+bool is_part(const OpView& op, size_t dim) {
+  const Dims& whole = op.operand_type(0).shape;
+  const bool reads = op.operand_count() == whole.size() + 1;  // an update is one more operand
+  return (reads ? op.result_type() : op.operand_type(1)).shape[dim] != whole[dim];
+}
+
+std::vector<FactorId> factors_in_part(const OpView& op, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  for (size_t dim = 0; dim < rule.ndim(0); ++dim) {
+    if (is_part(op, dim)) factors.push_back(rule.dim(0, dim)[0]);
+  }
+  return factors;
+}
+
+Reducer owners_reducer(DType dtype) { return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum; }
+
+// The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
+ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
+  const DType dtype = builder.module().type(start).dtype;
+  const Scalar highest = neutral_element(Reducer::kMin, dtype);
+  const bool binds =
+      is_unsigned_integer(dtype) ? static_cast<uint64_t>(bound) < highest.natural : bound < highest.integer;
+  const ValueId high = build_scalar(builder, binds ? scalar_of(dtype, bound) : highest);
+  const ValueId low = build_scalar(builder, scalar_of(dtype, 0));
+  return build_convert(builder, builder.create("stablehlo.clamp", {low, start, high}), DType::kI64);
+}
+
+// As many rows of this shard as the slice has, nearest to it. The slice is relative to them, with a margin of its own
+// size on each side:
+//
+//   rows 4 to 7 of 16 on x = 4, slice [6, 9)      the window is [5, 8), the slice starts at 1 behind the margin of 3
+struct OwnedWindow {
+  std::vector<ValueId> starts, inner_starts;
+  Dims sizes, margin, part;
+
+  // `first_start` is the first of the start operands; `slice` the local shape of the slice.
+  OwnedWindow(PartitionContext& context, size_t first_start, Dims slice) : part(std::move(slice)) {
+    Builder& builder = context.builder();
+    const OpView op = context.op();
+    const auto number = [&](int64_t value) { return build_scalar(builder, scalar_of(DType::kI64, value)); };
+    for (size_t dim = 0; dim < part.size(); ++dim) {
+      const DimLayout& layout = context.operand_layout(0).dims[dim];
+      const bool is_owned = is_part(op, dim) && !layout.axes.empty();
+      const ValueId start = is_part(op, dim)
+                                ? clamped_start(builder, context.operand(first_start + dim), layout.size - part[dim])
+                                : number(0);
+      sizes.push_back(is_owned ? std::min(part[dim], layout.block) : part[dim]);
+      margin.push_back(is_owned ? part[dim] : 0);
+      if (!is_owned) {
+        starts.push_back(start);
+        inner_starts.push_back(number(0));
+        continue;
+      }
+      const ValueId offset = build_convert(builder, context.shard_offset(layout), DType::kI64);
+      const ValueId local = builder.create("stablehlo.subtract", {start, offset});
+      starts.push_back(builder.create("stablehlo.clamp", {number(0), local, number(layout.block - sizes.back())}));
+      const ValueId shift = builder.create("stablehlo.subtract", {local, starts.back()});
+      inner_starts.push_back(builder.create("stablehlo.add", {shift, number(part[dim])}));
+    }
+  }
+};
+
 // ---- dynamic_slice -------------------------------------------------------------------------------------------------
 
 void infer_dynamic_slice(const InferContext& op, std::vector<TypeId>& results) {
@@ -61,6 +126,7 @@ ShardingRule rule_dynamic_slice(const OpView& op) {
   for (size_t dim = 0; dim < from.size(); ++dim) {
     const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.need_replication(from[dim], true);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    if (from[dim] != to[dim]) rule.range(0, dim, {.start = static_cast<int32_t>(1 + dim)});
   }
   return rule.build();
 }
@@ -69,6 +135,34 @@ void partition_dynamic_slice(PartitionContext& context) {
   const Dims sizes = context.builder().context().type(context.local_result_type(0)).shape;
   const ValueId slice = build_dynamic_slice(context.builder(), context.operand(0), start_values(context, 1), sizes);
   context.set_result(0, slice, moved_padding(context));
+}
+
+// The results of the owners of the rows: others contribute zeros.
+void placements_of_owned_rows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                              std::vector<OpPlacement>& found) {
+  OpPlacement placement = placement_by_rule(rule, axes);
+  for (size_t dim = 0; dim < rule.ndim(0); ++dim) {
+    if (!is_part(op, dim)) continue;
+    AxisList& own = placement.tensors[rule.result_tensor(0)][dim];
+    placement.unreduced.insert(placement.unreduced.end(), own.begin(), own.end());
+    own.clear();
+  }
+  placement.unreduced = sort_and_merge(placement.unreduced);
+  placement.reducer = owners_reducer(op.result_type().dtype);
+  found.push_back(std::move(placement));
+}
+
+// Rows that other devices have are in the margin of what this device reads, which is neutral.
+void partition_by_owned_rows(PartitionContext& context) {
+  Builder& builder = context.builder();
+  const DType dtype = context.op().result_type().dtype;
+  const OwnedWindow window(context, 1, builder.context().type(context.local_result_type(0)).shape);
+  const ValueId rows = build_dynamic_slice(builder, context.operand(0), window.starts, window.sizes);
+  // -0, so that adding the other devices' values preserves a zero's sign.
+  const ValueId neutral = build_scalar(builder, exact_neutral(owners_reducer(dtype), dtype));
+  const ValueId wide = build_pad(builder, rows, neutral, window.margin, window.margin, Dims(window.margin.size(), 0));
+  const ValueId slice = build_dynamic_slice(builder, wide, window.inner_starts, window.part);
+  context.set_result(0, slice, result_padding(context.result_layout(0)));
 }
 
 void vjp_dynamic_slice(VjpContext& context) {
@@ -98,7 +192,7 @@ void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& res
   results.push_back(result_or_declared(op, operand));
 }
 
-// The position of an update relative to a shard depends on the shard, unless the starts are constants.
+// Shardy's factors: an update at constant starts is a dim of its own.
 ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
   const Module& module = op.module();
@@ -111,23 +205,12 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
   const Dims& part = op.operand_type(1).shape;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const FactorId factor = rule.factor(whole[dim]);
-    const bool is_whole = whole[dim] == part[dim];
-    const FactorId update = is_whole ? factor : rule.factor(part[dim], apart);
-    if (!is_whole) rule.positional(factor);
+    const FactorId update = whole[dim] == part[dim] ? factor : rule.factor(part[dim], apart);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
+    if (update == factor) continue;
+    rule.range(1, dim, {.start = static_cast<int32_t>(2 + dim), .sign = -1, .outside = Outside::kAbsent});
   }
   return rule.build();
-}
-
-// The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
-ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
-  const DType dtype = builder.module().type(start).dtype;
-  const Scalar highest = neutral_element(Reducer::kMin, dtype);
-  const bool binds =
-      is_unsigned_integer(dtype) ? static_cast<uint64_t>(bound) < highest.natural : bound < highest.integer;
-  const ValueId high = build_scalar(builder, binds ? scalar_of(dtype, bound) : highest);
-  const ValueId low = build_scalar(builder, scalar_of(dtype, 0));
-  return build_convert(builder, builder.create("stablehlo.clamp", {low, start, high}), DType::kI64);
 }
 
 Padding updated_padding(const PartitionContext& context) {
@@ -137,33 +220,27 @@ Padding updated_padding(const PartitionContext& context) {
 }
 
 void partition_dynamic_update_slice(PartitionContext& context) {
+  const ValueId local =
+      build_dynamic_update_slice(context.builder(), context.operand(0), context.operand(1), start_values(context, 2));
+  context.set_result(0, local, updated_padding(context));
+}
+
+// Each device updates the rows that the window has in its shard. Rows of the update that other devices have land in the
+// margin, which is cut off. Only as many rows as the update has are touched, so a loop updates its carry in place.
+void partition_by_owned_update(PartitionContext& context) {
   Builder& builder = context.builder();
   const OpView op = context.op();
-  const Dims whole = op.operand_type(0).shape, part = op.operand_type(1).shape;
-  const LocalLayout& layout = context.operand_layout(0);
-  // A margin as wide as the update takes up the rows of other devices: the local op would clamp the start instead.
-  Dims margin(whole.size(), 0), limit = layout.local_shape();
-  bool moves = false;
-  for (size_t dim = 0; dim < whole.size(); ++dim) {
-    if (whole[dim] == part[dim] || layout.dims[dim].axes.empty()) continue;
-    margin[dim] = part[dim];
-    limit[dim] += part[dim];
-    moves = true;
-  }
-  std::vector<ValueId> starts = start_values(context, 2);
-  for (size_t dim = 0; moves && dim < starts.size(); ++dim) {
-    starts[dim] = clamped_start(builder, starts[dim], whole[dim] - part[dim]);
-    if (whole[dim] == part[dim] || layout.dims[dim].axes.empty()) continue;
-    const ValueId offset = build_convert(builder, context.shard_offset(layout.dims[dim]), DType::kI64);
-    const ValueId local = builder.create("stablehlo.subtract", {starts[dim], offset});
-    const ValueId shift = build_scalar(builder, scalar_of(DType::kI64, margin[dim]));
-    starts[dim] = builder.create("stablehlo.add", {local, shift});
-  }
+  const OwnedWindow window(context, 2, context.operand_layout(1).local_shape());
+  const ValueId old = build_dynamic_slice(builder, context.operand(0), window.starts, window.sizes);
   const ValueId zero = build_scalar(builder, scalar_of(op.operand_type(0).dtype, 0));
-  const Dims nothing(whole.size(), 0), one(whole.size(), 1);
-  const ValueId wide = build_pad(builder, context.operand(0), zero, margin, margin, nothing);
-  const ValueId updated = build_dynamic_update_slice(builder, wide, context.operand(1), starts);
-  context.set_result(0, build_slice(builder, updated, margin, limit, one), updated_padding(context));
+  const Dims nothing(window.margin.size(), 0), one(window.margin.size(), 1);
+  const ValueId wide = build_pad(builder, old, zero, window.margin, window.margin, nothing);
+  const ValueId updated = build_dynamic_update_slice(builder, wide, context.operand(1), window.inner_starts);
+  Dims limit = window.margin;
+  for (size_t dim = 0; dim < limit.size(); ++dim) limit[dim] += window.sizes[dim];
+  const ValueId rows = build_slice(builder, updated, window.margin, limit, one);
+  const ValueId local = build_dynamic_update_slice(builder, context.operand(0), rows, window.starts);
+  context.set_result(0, local, updated_padding(context));
 }
 
 void vjp_dynamic_update_slice(VjpContext& context) {
@@ -180,11 +257,17 @@ void vjp_dynamic_update_slice(VjpContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
+constexpr Method kDynamicSliceMethods[] = {{.name = "owned rows",
+                                            .factors = factors_in_part,
+                                            .placements = placements_of_owned_rows,
+                                            .partition = partition_by_owned_rows}};
+
 constexpr OpDef kDynamicSlice{
     .name = "stablehlo.dynamic_slice",
     .infer = infer_dynamic_slice,
     .rule = rule_dynamic_slice,
     .partition = partition_dynamic_slice,
+    .methods = kDynamicSliceMethods,
     .prepare = prepare_dynamic_slice,
     .vjp = vjp_dynamic_slice,
     .batch = batch_dynamic_slice,
@@ -197,11 +280,17 @@ constexpr OpDef kDynamicSlice{
 };
 static_assert(kDynamicSlice.complete());
 
+constexpr Method kDynamicUpdateSliceMethods[] = {{.name = "owned rows",
+                                                  .factors = factors_in_part,
+                                                  .placements = placements_by_rule,
+                                                  .partition = partition_by_owned_update}};
+
 constexpr OpDef kDynamicUpdateSlice{
     .name = "stablehlo.dynamic_update_slice",
     .infer = infer_dynamic_update_slice,
     .rule = rule_dynamic_update_slice,
     .partition = partition_dynamic_update_slice,
+    .methods = kDynamicUpdateSliceMethods,
     .prepare = prepare_dynamic_update_slice,
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
@@ -216,5 +305,9 @@ constexpr OpDef kDynamicSlicingOps[] = {kDynamicSlice, kDynamicUpdateSlice};
 }  // namespace
 
 std::span<const OpDef> dynamic_slicing_ops() { return kDynamicSlicingOps; }
+
+bool is_dynamic_slice(const OpDef& def) { return def.vjp == vjp_dynamic_slice; }
+
+bool is_dynamic_update_slice(const OpDef& def) { return def.vjp == vjp_dynamic_update_slice; }
 
 }  // namespace shardwise

@@ -18,10 +18,6 @@ namespace {
 
 const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
 
-void check_whole(const LocalLayout& layout, size_t dim) {
-  check_internal(layout.dims[dim].axes.empty(), "a dim that is cut or joined must be whole on every device");
-}
-
 // ---- slice ---------------------------------------------------------------------------------------------------------
 
 void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
@@ -45,6 +41,11 @@ void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
+// A single row is read without a stride.
+int64_t scale_of_slice(const OpView& op, size_t dim) {
+  return op.result_type().shape[dim] > 1 ? dims_attr(op, "strides")[dim] : 1;
+}
+
 ShardingRule rule_slice(const OpView& op) {
   RuleBuilder rule(op);
   const Dims& from = op.operand_type(0).shape;
@@ -54,24 +55,21 @@ ShardingRule rule_slice(const OpView& op) {
     // A sliced dim moves elements between devices, which conservative propagation avoids.
     if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    rule.range(0, dim, {.scale = scale_of_slice(op, dim), .offset = dims_attr(op, "start_indices")[dim]});
   }
   return rule.build();
 }
 
 void partition_slice(PartitionContext& context) {
   const OpView op = context.op();
-  Dims start = dims_attr(op, "start_indices"), limit = dims_attr(op, "limit_indices"),
-       strides = dims_attr(op, "strides");
-  const LocalLayout& layout = context.operand_layout(0);
+  const Dims& start = dims_attr(op, "start_indices");
+  Dims limit = dims_attr(op, "limit_indices");
+  const Dims& strides = dims_attr(op, "strides");
+  // A sharded dim ends behind the last row of the result's block.
+  const LocalLayout& result = context.result_layout(0);
   for (size_t dim = 0; dim < start.size(); ++dim) {
-    // A full dim passes through, so the local slice is the device's whole block.
-    if (op.operand_type(0).shape[dim] == op.result_type().shape[dim]) {
-      start[dim] = 0;
-      limit[dim] = layout.dims[dim].block;
-      strides[dim] = 1;
-    } else {
-      check_whole(layout, dim);
-    }
+    if (result.dims[dim].axes.empty()) continue;
+    limit[dim] = start[dim] + (result.dims[dim].block - 1) * scale_of_slice(op, dim) + 1;
   }
   const ValueId local = build_slice(context.builder(), context.operand(0), start, limit, strides);
   context.set_result(0, local, moved_padding(context));
@@ -109,6 +107,9 @@ struct PadSpec {
   Dims low, high, interior;
   bool changes(size_t dim, int64_t size) const {
     return low[dim] != 0 || high[dim] != 0 || (interior[dim] != 0 && size > 1);
+  }
+  Range range(size_t dim, int64_t size) const {  // read by the result
+    return {.offset = -low[dim], .holes = size > 1 ? interior[dim] + 1 : 1, .outside = Outside::kScalar};
   }
 };
 
@@ -157,6 +158,7 @@ ShardingRule rule_pad(const OpView& op) {
     const FactorId factor = changes ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
     if (shape[dim] != op.result_type().shape[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    if (changes) rule.range(0, dim, spec.range(dim, shape[dim]));
   }
   return rule.build();
 }
@@ -164,12 +166,14 @@ ShardingRule rule_pad(const OpView& op) {
 void partition_pad(PartitionContext& context) {
   const OpView op = context.op();
   PadSpec spec = pad_spec(op);
-  for (size_t dim = 0; dim < spec.low.size(); ++dim) {
-    if (spec.changes(dim, op.operand_type(0).shape[dim])) {
-      check_whole(context.operand_layout(0), dim);
-    } else {
-      spec.interior[dim] = 0;  // has no effect on a dim of size 1, but would on a larger block
-    }
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    spec.interior[dim] = spec.range(dim, shape[dim]).holes - 1;  // on a dim of size 1, it would fill a larger block
+    const DimLayout& to = context.result_layout(0).dims[dim];
+    if (to.axes.empty() || !spec.changes(dim, shape[dim])) continue;
+    // A sharded dim ends with the result's block.
+    const int64_t block = context.operand_layout(0).dims[dim].block;
+    spec.high[dim] = to.block - (spec.low[dim] + (block - 1) * (spec.interior[dim] + 1) + 1);
   }
   const ValueId local =
       build_pad(context.builder(), context.operand(0), context.operand(1), spec.low, spec.high, spec.interior);
@@ -251,13 +255,16 @@ ShardingRule rule_concatenate(const OpView& op) {
     if (dim == joined) rule.caution(factor, Caution::kDrop);
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
   }
+  int64_t begin = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    rule.range(i, joined, {.offset = -begin, .outside = Outside::kAbsent});
+    begin += op.operand_type(i).shape[joined];
+  }
   return rule.build();
 }
 
 void partition_concatenate(PartitionContext& context) {
   const OpView op = context.op();
-  const int64_t dim = op.attrs().get_int("dimension");
-  check_whole(context.result_layout(0), static_cast<size_t>(dim));
   std::vector<ValueId> operands;
   Padding padding = moved_padding(context);
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -267,7 +274,7 @@ void partition_concatenate(PartitionContext& context) {
       padding = {Padding::Kind::kGarbage, {}};
     }
   }
-  context.set_result(0, build_concatenate(context.builder(), operands, dim), padding);
+  context.set_result(0, build_concatenate(context.builder(), operands, op.attrs().get_int("dimension")), padding);
 }
 
 void vjp_concatenate(VjpContext& context) {

@@ -8,7 +8,8 @@
 //   %2 = stablehlo.concatenate %x, %y, dim = 0 : …
 //          ([i, j], [i, j])->([i, j]) need_replication={i}
 //
-// A slice is a view. Dims that change are whole on every device when these ops run; the others stay sharded.
+// A slice is a view. A dim that changes stays sharded if each shard reads its own rows alone (x[::2] of 64 rows on 8
+// devices); otherwise it is whole on every device when these ops run.
 #pragma once
 
 #include <span>

@@ -114,7 +114,13 @@ std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes&
   };
 }
 
-std::optional<Kernel> prepare_dynamic_update_slice(const OpView&, const KernelTypes& types) {
+// A merged dim must be updated whole: elsewhere, starts count from the beginning of one shard.
+std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types) {
+  const Dims& whole = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < whole.size(); ++dim) {
+    const bool is_part = whole[dim] != op.operand_type(1).shape[dim];
+    if (is_part && types.operands[0].shape[dim] != whole[dim]) return std::nullopt;
+  }
   if (equal(types.operands[0].shape, types.operands[1].shape)) {
     return [](KernelContext& context) { context.set_result(0, context.operand(1)); };
   }

@@ -2,7 +2,6 @@
 #include "shardwise/ops/window/cumulative_partition.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
@@ -48,7 +47,7 @@ class TotalsScan {
 
  private:
   ValueId explained(ValueId collective) {
-    context_.explain(collective, str("totals of reduce_window along dim ", dim_));
+    context_.explain(collective, static_cast<int64_t>(dim_));
     return collective;
   }
 
@@ -138,9 +137,10 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
 
 }  // namespace
 
-void partition_cumulative(PartitionContext& context, const Window& window) {
+void partition_by_totals(PartitionContext& context) {
   Builder& builder = context.builder();
   const OpView op = context.op();
+  const Window window = Window::of(op);
   const Reducer reducer = required_reducer(op);
   const Scalar neutral = neutral_element(reducer, op.operand_type(0).dtype);
   const LocalLayout& layout = context.result_layout(0);

@@ -18,11 +18,10 @@
 #pragma once
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 
-// Partitions a reduce_window in which each sharded dim has the prefix form or passes through.
-void partition_cumulative(PartitionContext& context, const Window& window);
+// Of a reduce_window in which each sharded dim has the prefix form or passes through.
+void partition_by_totals(PartitionContext& context);
 
 }  // namespace shardwise

@@ -33,29 +33,61 @@ void infer_reduce_window(const InferContext& op, std::vector<TypeId>& results) {
 ShardingRule rule_reduce_window(const OpView& op) {
   RuleBuilder rule(op);
   const Window window = Window::of(op);
-  const Dims& from = op.operand_type(0).shape;
   const Dims& to = op.result_type().shape;
-  const bool known = op_reducer(op).has_value();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
     // A base dilation alone does not count, because Shardy ignores it.
     const bool moves =
         window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
     if (moves) rule.caution(factor, Caution::kBlock);
-    // partition_cumulative exchanges the totals of the shards, so the dim may stay sharded.
-    if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
-    for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor).range(i, dim, window.range(dim));
+    }
   }
   return rule.build();
 }
 
+// A sharded dim ends behind the last window of the block.
 void partition_reduce_window(PartitionContext& context) {
-  const Window window = Window::of(context.op());
-  const LocalLayout& layout = context.result_layout(0);
-  for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
-    if (!window.is_trivial(dim) && !layout.dims[dim].axes.empty()) return partition_cumulative(context, window);
+  Window window = Window::of(context.op());
+  const LocalLayout& from = context.operand_layout(0);
+  const LocalLayout& to = context.result_layout(0);
+  bool moves = false;
+  for (size_t dim = 0; dim < to.dims.size(); ++dim) {
+    if (window.is_trivial(dim) || to.dims[dim].axes.empty()) continue;
+    const int64_t read = (to.dims[dim].block - 1) * window.strides[dim] + window.spanned(dim);
+    window.high[dim] += read - window.padded_size(dim, from.dims[dim].block);
+    moves = true;
   }
-  partition_by_rule(context);
+  if (!moves) return partition_by_rule(context);
+  partition_by_rule(context, context.builder().context().intern(window_attrs(window)));
+}
+
+// A shard combines its own rows, and the totals of the shards before it.
+std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  const Window window = Window::of(op);
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size() && op_reducer(op); ++dim) {
+    if (window.prefix(dim, shape[dim]) != Prefix::kNone) factors.push_back(rule.dim(0, dim)[0]);
+  }
+  return factors;
+}
+
+// The axes of a cumulative dim shard another dim while the op runs.
+void placements_along_other_dims(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                 std::vector<OpPlacement>& found) {
+  for (const FactorId moved : cumulative_factors(op, rule)) {
+    for (size_t f = 0; f < axes.size(); ++f) {
+      const Factor& factor = rule.factors()[f];
+      if (factor.kind != FactorKind::kPassThrough || factor.size == 1 || !axes[f].empty()) continue;
+      std::vector<AxisList> exchanged(axes.begin(), axes.end());
+      std::swap(exchanged[f], exchanged[moved]);
+      bool is_done = true;
+      for (const FactorId other : cumulative_factors(op, rule)) is_done = is_done && exchanged[other].empty();
+      if (is_done) found.push_back(placement_by_rule(rule, exchanged));
+    }
+  }
 }
 
 OpCost cost_reduce_window(const OpView& op) {
@@ -120,11 +152,23 @@ void batch_reduce_window(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
+constexpr Method kReduceWindowMethods[] = {
+    {.name = "totals",
+     .factors = cumulative_factors,
+     .placements = placements_by_rule,
+     .partition = partition_by_totals},
+    {.name = "another dim",
+     .factors = cumulative_factors,
+     .placements = placements_along_other_dims,
+     .partition = nullptr},
+};
+
 constexpr OpDef kReduceWindow{
     .name = "stablehlo.reduce_window",
     .infer = infer_reduce_window,
     .rule = rule_reduce_window,
     .partition = partition_reduce_window,
+    .methods = kReduceWindowMethods,
     .prepare = prepare_reduce_window,
     .cost = cost_reduce_window,
     .vjp = vjp_reduce_window,

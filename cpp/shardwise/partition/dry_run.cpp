@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/dry_run.h"
+
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/shared/padding.h"
+#include "shardwise/partition/collective_ledger.h"
+#include "shardwise/partition/partition_context.h"
+
+namespace shardwise {
+
+double DryRuns::bytes(const OpView& op, const ShardingRule& rule, const Method& method,
+                      std::vector<PlacementId> placements) {
+  Key key{&rule, &method, {}};
+  for (const PlacementId placement : placements) std::get<2>(key).push_back(placement.index);
+  const auto [found, is_new] = known_.try_emplace(std::move(key), 0);
+  if (is_new) found->second = run(op, rule, method, placements);
+  return found->second;
+}
+
+double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
+                    const std::vector<PlacementId>& placements) const {
+  Module scratch = empty_copy(source_);
+  Context& context = scratch.context();
+  Builder builder(scratch, scratch.main().body);
+  std::vector<LocalLayout> layouts;
+  std::vector<LocalValue> values(placements.size());
+  for (size_t t = 0; t < placements.size(); ++t) {
+    const bool is_operand = t < op.operand_count();
+    const ValueId global = is_operand ? op.operand(t) : op.result(t - op.operand_count());
+    layouts.push_back(layout_of(op.module().type(global).shape, context.placement(placements[t])));
+    values[t].part = {op.module().value(global).type, placements[t], result_padding(layouts[t])};
+    if (!is_operand) continue;
+    const TypeId type = context.tensor(op.module().type(global).dtype, layouts[t].local_shape());
+    values[t].value = scratch.add_argument(builder.region(), type);
+  }
+  for (size_t t = 0; t < values.size(); ++t) values[t].layout = &layouts[t];
+  std::vector<const LocalValue*> operands;
+  for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
+  const std::vector<LocalValue> results(values.begin() + static_cast<std::ptrdiff_t>(op.operand_count()), values.end());
+  LocalEmitter emitter(builder, context.placement(placements[0]).mesh);
+  LocalPartitionContext partition(emitter, op, rule, std::move(operands), results);
+  partition.set_method(&method);
+  partition.run();
+  double bytes = 0;
+  for (const LedgerRow& row : collective_ledger(scratch)) bytes += row.bytes;
+  return bytes;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/activity.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
+
+namespace shardwise {
+
+Activity::Activity(const Module& module, std::span<const ValueId> wrt)
+    : module_(module), active_(module.value_count()) {
+  for (const ValueId value : wrt) active_[value.index] = true;
+}
+
+void Activity::mark(ValueId value) {
+  if (is_float(module_.type(value).dtype)) active_[value.index] = true;
+}
+
+void Activity::visit(OpId op) {
+  switch (module_.op(op).def->regions) {
+    case Regions::kLoop: return visit_loop(op);
+    case Regions::kBranches: return visit_branches(op);
+    case Regions::kInline: return visit_inline(op);
+    case Regions::kNone:
+    case Regions::kManual: break;
+  }
+  check_no_capture(op);
+  if (std::ranges::none_of(module_.operands(op), *this)) return;
+  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
+}
+
+void Activity::visit_ops(RegionId region) {
+  for (const OpId op : module_.region(region).ops) visit(op);
+}
+
+// A carry that is active in one trip is active in the next one.
+void Activity::visit_loop(OpId op) {
+  const RegionId body = module_.regions(op)[1];
+  const std::vector<ValueId>& arguments = module_.region(body).arguments;
+  const std::vector<ValueId>& results = module_.region(body).results;
+  for (size_t i = 0; i < arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), arguments[i]);
+  for (bool changed = true; changed;) {
+    visit_ops(body);
+    changed = false;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!(*this)(results[i]) || (*this)(arguments[i])) continue;
+      mark(arguments[i]);
+      changed = true;
+    }
+  }
+  for (uint32_t i = 0; i < arguments.size(); ++i) mark_if((*this)(arguments[i]), module_.result(op, i));
+}
+
+void Activity::visit_branches(OpId op) {
+  for (const RegionId branch : module_.regions(op)) {
+    visit_ops(branch);
+    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
+      mark_if((*this)(module_.region(branch).results[i]), module_.result(op, i));
+    }
+  }
+}
+
+void Activity::visit_inline(OpId op) {
+  const Region& body = module_.region(module_.regions(op)[0]);
+  for (size_t i = 0; i < body.arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), body.arguments[i]);
+  visit_ops(module_.regions(op)[0]);
+  for (uint32_t i = 0; i < body.results.size(); ++i) mark_if((*this)(body.results[i]), module_.result(op, i));
+}
+
+// The regions of other ops have one kernel with the op.
+void Activity::check_no_capture(OpId op) const {
+  for (const RegionId region : module_.regions(op)) {
+    visit_region_reads(module_, region, [&](ValueId value) {
+      if (!(*this)(value)) return;
+      fail<ShapeError>(module_.op(op).def->name, "a value that is differentiated must reach the region as an operand",
+                       "a captured value", "pass it as an argument");
+    });
+  }
+}
+
+}  // namespace shardwise

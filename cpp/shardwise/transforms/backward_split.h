@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Splits a region that holds a function and its gradient into two parts that run at different times:
+//
+//   %1 = dot %x, %w              forward:  %1, %2                       saved: %2
+//   %2 = tanh %1                 backward: %3, %4, %5, %6
+//   %3 = multiply %2, %2
+//   %4 = subtract 1, %3
+//   %5 = multiply %ct, %4
+//   %6 = dot %5, %w
+//
+// The backward part is what depends on a cotangent, or on a barrier that the gradient made, and is needed for the wanted
+// values. It reads values of the forward part: some are saved, and cheap ops (elementwise, movement, constants) are
+// computed again from these and from what is available anyway. The saved values are a minimum cut: no other choice costs
+// less. Of two equal choices, the one with fewer ops computed again is taken.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+struct BackwardSplit {
+  std::vector<OpId> forward;    // all ops that do not depend on a cotangent, in order
+  std::vector<OpId> backward;   // in order, with the ops that are computed again
+  std::vector<ValueId> saved;   // in order
+};
+
+struct BackwardRegion {
+  RegionId region;
+  std::vector<ValueId> cotangents;  // arguments of the region
+  std::vector<ValueId> wanted;      // what the backward part computes
+  uint32_t first_made = 0;          // ops from here on belong to the gradient
+  std::function<bool(ValueId)> is_available;  // of an argument of the region
+  std::function<int64_t(ValueId)> cost;       // of saving a value
+};
+
+BackwardSplit split_backward(const Module& module, const BackwardRegion& joint);
+
+}  // namespace shardwise

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/reverse_walk.h"
+
+namespace shardwise {
+namespace {
+
+// Whether the gradient of a checkpoint may keep the results of an op.
+class SavePolicy {
+ public:
+  SavePolicy(const Module& module, OpId checkpoint) : module_(module), attrs_(module.attrs(checkpoint)) {
+    if (const auto* names = attrs_.find<AttrArray>(kSavedNamesAttr)) names_ = *names;
+  }
+
+  bool saves(OpId op) const {
+    const std::string& policy = attrs_.get<std::string>(kCheckpointAttr);
+    if (policy == "dots") {
+      const Traits& traits = module_.op(op).def->traits;
+      return traits.linear == Linear::kEach && !traits.elementwise;
+    }
+    const std::string name = module_.context().name_of(module_.op(op).loc);
+    return policy == "names" && !name.empty() && std::ranges::find(names_, Attribute(name)) != names_.end();
+  }
+
+ private:
+  const Module& module_;
+  const Attrs attrs_;
+  AttrArray names_;
+};
+
+}  // namespace
+
+bool is_checkpoint(const Module& module, OpId op) {
+  return module.op(op).def->regions == Regions::kInline &&
+         module.attrs(op).find<std::string>(kCheckpointAttr) != nullptr;
+}
+
+std::vector<ValueId> append_inlined(Builder& builder, OpId op, RegionId body) {
+  Module& module = builder.module();
+  GraphCopy copy(module, module);
+  const Region called = module.region(body);
+  for (size_t i = 0; i < called.arguments.size(); ++i) copy.map(called.arguments[i], module.operands(op)[i]);
+  copy.ops(body, builder.region());
+  std::vector<ValueId> results;
+  for (const ValueId result : called.results) results.push_back(copy(result));
+  return results;
+}
+
+// The region runs in place of the op. Behind the cotangents it runs again, on operands that a barrier hides.
+void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
+  Module& module = walk.module();
+  Builder& builder = walk.builder();
+  const Region body = module.region(module.regions(id)[0]);
+  const std::vector<ValueId> operands(module.operands(id).begin(), module.operands(id).end());
+  const SavePolicy policy(module, id);
+
+  const size_t known = module.region(builder.region()).ops.size();
+  const std::vector<ValueId> first = append_inlined(builder, id, module.regions(id)[0]);
+  const std::vector<OpId>& ops = module.region(builder.region()).ops;
+  const std::vector<OpId> first_ops(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
+  walk.put_in_place_of(id, known, first);
+
+  Builder again(module, module.add_region(), builder.loc());
+  GraphCopy copy(module, module);
+  std::vector<ValueId> hidden, wrt;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    hidden.push_back(create_optimization_barrier(builder, operands[i]));
+    copy.map(body.arguments[i], hidden.back());
+    if (walk.is_active(operands[i])) wrt.push_back(hidden.back());
+  }
+  const std::vector<OpId> again_ops = copy.ops(module.regions(id)[0], again.region());
+  std::vector<ValueId> outputs, cotangents;
+  for (uint32_t i = 0; i < body.results.size(); ++i) {
+    outputs.push_back(copy(body.results[i]));
+    cotangents.push_back(walk.cotangent_of_result(module.result(id, i)));
+  }
+  const Gradients gradients = append_vjp_without_zeros(again, outputs, cotangents, wrt);
+
+  Redirection saved(module);
+  for (size_t i = 0; i < first_ops.size(); ++i) {
+    if (!policy.saves(first_ops[i])) continue;
+    for (uint32_t r = 0; r < module.op(first_ops[i]).result_count; ++r) {
+      saved.add(module.result(again_ops[i], r), module.result(first_ops[i], r));
+    }
+  }
+  const std::vector<OpId> moved = module.region(again.region()).ops;
+  module.region(again.region()).ops.clear();
+  for (const OpId op : moved) {
+    saved.apply(op);
+    module.op(op).parent = builder.region();
+    module.region(builder.region()).ops.push_back(op);
+  }
+  size_t next = 0;
+  for (const ValueId operand : operands) {
+    if (!walk.is_active(operand)) continue;
+    if (const ValueId gradient = gradients.values[next++]) walk.accumulate(operand, saved(gradient));
+  }
+}
+
+}  // namespace shardwise

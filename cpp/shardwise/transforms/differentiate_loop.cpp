@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <unordered_set>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/transforms/backward_split.h"
+#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/joint_body.h"
+
+namespace shardwise {
+namespace {
+
+DType index_dtype(int64_t trips) {
+  return trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
+}
+
+// ---- rows of stacks ------------------------------------------------------------------------------------------------
+
+TypeId stack_type(const Module& module, ValueId row, int64_t trips) {
+  const TensorType type = module.type(row);
+  Dims shape = type.shape;
+  shape.insert(shape.begin(), trips);
+  return module.context().tensor(type.dtype, shape);
+}
+
+Dims one_row(const Module& module, ValueId row) {
+  Dims shape = module.type(row).shape;
+  shape.insert(shape.begin(), 1);
+  return shape;
+}
+
+std::vector<ValueId> starts_of_row(Builder& builder, ValueId stack, ValueId index) {
+  const size_t ndim = static_cast<size_t>(builder.module().type(stack).ndim());
+  std::vector<ValueId> starts{index};
+  if (ndim > 1) starts.resize(ndim, build_scalar(builder, scalar_of(builder.module().type(index).dtype, 0)));
+  return starts;
+}
+
+ValueId write_row(Builder& builder, ValueId stack, ValueId row, ValueId index) {
+  const ValueId update = build_reshape(builder, row, one_row(builder.module(), row));
+  return build_dynamic_update_slice(builder, stack, update, starts_of_row(builder, stack, index));
+}
+
+ValueId read_row(Builder& builder, ValueId stack, ValueId index) {
+  Dims sizes = builder.module().type(stack).shape;
+  sizes[0] = 1;
+  const ValueId row = build_dynamic_slice(builder, stack, starts_of_row(builder, stack, index), sizes);
+  return build_reshape(builder, row, DimSpan(sizes).subspan(1));
+}
+
+ValueId linear_value(Builder& builder, ValueId trip, LinearInteger integer) {
+  const DType dtype = builder.module().type(trip).dtype;
+  if (integer.stride != 1) {
+    trip = builder.create("stablehlo.multiply", {trip, build_scalar(builder, scalar_of(dtype, integer.stride))});
+  }
+  if (integer.offset == 0) return trip;
+  return builder.create("stablehlo.add", {trip, build_scalar(builder, scalar_of(dtype, integer.offset))});
+}
+
+// A while op whose first carry counts from 0 to `trips`.
+OpId create_counted_while(Builder& builder, const OpDef& def, const std::vector<ValueId>& operands, RegionId body,
+                          int64_t trips) {
+  Module& module = builder.module();
+  Builder condition(module, module.add_region(), builder.loc());
+  std::vector<ValueId> arguments;
+  for (const ValueId operand : operands) {
+    arguments.push_back(module.add_argument(condition.region(), module.value(operand).type, builder.loc()));
+  }
+  const DType dtype = module.type(operands[0]).dtype;
+  const ValueId limit = build_scalar(condition, scalar_of(dtype, trips));
+  module.region(condition.region()).results = {build_compare(condition, "LT", arguments[0], limit)};
+  const RegionId regions[] = {condition.region(), body};
+  return builder.create_op(def, operands, {}, {}, regions);
+}
+
+// ---- the forward loop ----------------------------------------------------------------------------------------------
+
+struct SavedStack {
+  ValueId value;      // of the joint region
+  ValueId stack;      // its rows
+  LinearInteger row;  // the index of the one of a trip
+};
+
+// The values that the backward loop reads.
+struct SavedValues {
+  std::vector<SavedStack> stacks;
+  std::vector<std::pair<ValueId, ValueId>> invariants;  // and what holds them around the loop
+};
+
+class ForwardLoop {
+ public:
+  ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, JointBody& joint)
+      : module_(walk.module()), walk_(walk), loop_(loop), counted_(counted), joint_(joint) {
+    find_varying();
+    for (const StackedOutput& output : counted.outputs) {
+      const OpView write(module_, module_.value(joint.results[output.carry]).op);
+      known_stacks_[row_behind(write.operand(1))] = output;
+    }
+  }
+
+  // The cost of a row that the loop stacks anyway is next to nothing.
+  int64_t cost_of_saving(ValueId value) const {
+    if (known_stacks_.contains(value)) return 1;
+    const TensorType& type = module_.type(value);
+    const int64_t elements = std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
+    const int64_t bytes = std::max<int64_t>(elements, 1) * item_size(type.dtype);
+    return varying_.contains(value) ? bytes * counted_.trips + 1 : bytes + 1;
+  }
+
+  // Puts a loop that saves these values in place of the loop. The joint region becomes its body.
+  SavedValues save(const BackwardSplit& split) {
+    SavedValues saved;
+    if (split.saved.empty()) return saved;
+    const size_t known = module_.region(walk_.builder().region()).ops.size();
+    saved.invariants = hoist(split);
+    std::vector<ValueId> stacked;
+    for (const ValueId value : split.saved) {
+      if (varying_.contains(value) && !known_stacks_.contains(value)) stacked.push_back(value);
+    }
+    const std::vector<ValueId> results = create_loop(split, stacked);
+    for (const ValueId value : split.saved) {
+      if (const auto found = known_stacks_.find(value); found != known_stacks_.end()) {
+        saved.stacks.push_back({.value = value, .stack = results[found->second.carry], .row = found->second.row});
+      }
+    }
+    for (size_t i = 0; i < stacked.size(); ++i) {
+      const ValueId stack = results[results.size() - stacked.size() + i];
+      saved.stacks.push_back({.value = stacked[i], .stack = stack, .row = {.offset = 0, .stride = 1}});
+    }
+    walk_.put_in_place_of(loop_.id(), known, std::span(results).first(loop_.result_count()));
+    return saved;
+  }
+
+ private:
+  // The value whose only reshape is this row of a stack.
+  ValueId row_behind(ValueId row) const {
+    const OpId op = module_.value(row).op;
+    if (!op || module_.op(op).operand_count != 1 || module_.op(op).def->name != "stablehlo.reshape") return row;
+    const ValueId value = module_.operands(op)[0];
+    Dims shape = module_.type(value).shape;
+    shape.insert(shape.begin(), 1);
+    return shape == module_.type(row).shape ? value : row;
+  }
+
+  void find_varying() {
+    const Region& joint = module_.region(joint_.region);
+    varying_.insert(joint.arguments.begin(), joint.arguments.end());
+    for (const OpId op : joint.ops) {
+      bool is_varying = module_.op(op).def->traits.side_effect;
+      visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
+      if (!is_varying) continue;
+      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) varying_.insert(module_.result(op, i));
+    }
+  }
+
+  // Saved values that are the same in all trips are computed in front of the loop.
+  std::vector<std::pair<ValueId, ValueId>> hoist(const BackwardSplit& split) {
+    std::unordered_set<ValueId> needed;
+    std::vector<ValueId> invariants;
+    for (const ValueId value : split.saved) {
+      if (!varying_.contains(value)) invariants.push_back(value);
+    }
+    needed.insert(invariants.begin(), invariants.end());
+    std::vector<OpId> ops;
+    for (auto op = split.forward.rbegin(); op != split.forward.rend(); ++op) {
+      bool is_needed = false;
+      for (uint32_t i = 0; i < module_.op(*op).result_count; ++i) {
+        is_needed = is_needed || needed.contains(module_.result(*op, i));
+      }
+      if (!is_needed) continue;
+      ops.push_back(*op);
+      visit_reads(module_, *op, [&](ValueId value) { needed.insert(value); });
+    }
+    GraphCopy copy(module_, module_);
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) copy.op(*op, walk_.builder().region());
+    Redirection in_body(module_);
+    std::vector<std::pair<ValueId, ValueId>> hoisted;
+    for (const ValueId value : invariants) {
+      hoisted.emplace_back(value, copy(value));
+      in_body.add(value, copy(value));
+    }
+    for (const OpId op : split.forward) in_body.apply(op);
+    for (ValueId& result : joint_.results) result = in_body(result);
+    return hoisted;
+  }
+
+  // Returns the results of the loop by carry, then the stacks.
+  std::vector<ValueId> create_loop(const BackwardSplit& split, const std::vector<ValueId>& stacked) {
+    Builder& builder = walk_.builder();
+    Region& body = module_.region(joint_.region);
+    body.ops = split.forward;
+    std::vector<ValueId> operands, results;
+    std::vector<size_t> position;  // by carry
+    for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      position.push_back(operands.size());
+      if (counted_.is_invariant[i]) continue;
+      operands.push_back(loop_.operand(i));
+      results.push_back(joint_.results[i]);
+    }
+    body.arguments.resize(operands.size());  // the first ones
+
+    Builder in_body(module_, joint_.region, loop_.loc());
+    const ValueId trip = stacked.empty() ? ValueId{} : trip_number(in_body, operands, results);
+    for (const ValueId value : stacked) {
+      const TypeId type = stack_type(module_, value, counted_.trips);
+      const ValueId stack = module_.add_argument(joint_.region, type, loop_.loc());
+      results.push_back(write_row(in_body, stack, value, trip));
+      operands.push_back(build_zeros(builder, TensorType(module_.context().type(type))));
+    }
+    module_.region(joint_.region).results = results;
+    const RegionId regions[] = {copy_condition(operands, position), joint_.region};
+    const OpId made = builder.create_op(loop_.def(), operands, module_.op(loop_.id()).attrs, {}, regions);
+
+    std::vector<ValueId> by;
+    for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      by.push_back(counted_.is_invariant[i] ? loop_.operand(i)
+                                            : module_.result(made, static_cast<uint32_t>(position[i])));
+    }
+    for (size_t i = 0; i < stacked.size(); ++i) {
+      by.push_back(module_.result(made, static_cast<uint32_t>(operands.size() - stacked.size() + i)));
+    }
+    return by;
+  }
+
+  // A carry that is 0, 1, 2, …; a new one if there is none.
+  ValueId trip_number(Builder& in_body, std::vector<ValueId>& operands, std::vector<ValueId>& results) {
+    for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      const DType dtype = loop_.operand_type(i).dtype;
+      const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
+      if (is_index && counted_.inductions[i] == LinearInteger{.offset = 0, .stride = 1}) return joint_.arguments[i];
+    }
+    const DType dtype = index_dtype(counted_.trips);
+    operands.push_back(build_scalar(walk_.builder(), scalar_of(dtype, 0)));
+    const ValueId trip = module_.add_argument(joint_.region, module_.context().tensor(dtype, {}), loop_.loc());
+    const ValueId one = build_scalar(in_body, scalar_of(dtype, 1));
+    results.push_back(in_body.create("stablehlo.add", {trip, one}));
+    return trip;
+  }
+
+  RegionId copy_condition(const std::vector<ValueId>& operands, const std::vector<size_t>& position) {
+    const Region original = module_.region(loop_.regions()[0]);
+    const RegionId condition = module_.add_region();
+    std::vector<ValueId> arguments;
+    for (const ValueId operand : operands) {
+      arguments.push_back(module_.add_argument(condition, module_.value(operand).type, loop_.loc()));
+    }
+    GraphCopy copy(module_, module_);
+    for (size_t i = 0; i < original.arguments.size(); ++i) {
+      copy.map(original.arguments[i], counted_.is_invariant[i] ? loop_.operand(i) : arguments[position[i]]);
+    }
+    copy.ops(loop_.regions()[0], condition);
+    module_.region(condition).results = {copy(original.results[0])};
+    return condition;
+  }
+
+  Module& module_;
+  ReverseWalk& walk_;
+  OpView loop_;
+  const CountedLoop& counted_;
+  JointBody& joint_;
+  std::unordered_set<ValueId> varying_;               // values of the joint region that differ between trips
+  std::unordered_map<ValueId, StackedOutput> known_stacks_;  // by row
+};
+
+// ---- the backward loop ---------------------------------------------------------------------------------------------
+
+class BackwardLoop {
+ public:
+  BackwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, const JointBody& joint)
+      : module_(walk.module()),
+        walk_(walk),
+        loop_(loop),
+        counted_(counted),
+        joint_(joint),
+        dtype_(index_dtype(counted.trips)) {}
+
+  void append(const std::vector<OpId>& ops, const SavedValues& saved) {
+    Builder& builder = walk_.builder();
+    std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, 0))};
+    for (const CotangentCarry& carry : joint_.cotangents) {
+      operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
+    }
+    const OpId made =
+        create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
+    for (uint32_t i = 0; i < joint_.cotangents.size(); ++i) {
+      walk_.accumulate(joint_.cotangents[i].of, module_.result(made, i + 1));
+    }
+  }
+
+ private:
+  RegionId build_body(const std::vector<OpId>& ops, const SavedValues& saved) {
+    const RegionId body = module_.add_region();
+    Builder builder(module_, body, loop_.loc());
+    const ValueId counter = module_.add_argument(body, module_.context().tensor(dtype_, {}), loop_.loc());
+    GraphCopy copy(module_, module_);
+    for (const CotangentCarry& carry : joint_.cotangents) {
+      copy.map(carry.argument, module_.add_argument(body, module_.value(carry.argument).type, loop_.loc()));
+    }
+    for (const OutputCotangent& output : joint_.outputs) copy.map(output.argument, output.value);
+    for (const auto& [value, outside] : saved.invariants) copy.map(value, outside);
+    const ValueId last = build_scalar(builder, scalar_of(dtype_, counted_.trips - 1));
+    const ValueId trip = builder.create("stablehlo.subtract", {last, counter});
+    map_inductions(builder, trip, ops, copy);
+    for (const SavedStack& saved_stack : saved.stacks) {
+      const ValueId index = linear_value(builder, trip, saved_stack.row);
+      copy.map(saved_stack.value, read_row(builder, saved_stack.stack, index));
+    }
+    for (const OpId op : ops) copy.op(op, body);
+
+    const ValueId one = build_scalar(builder, scalar_of(dtype_, 1));
+    std::vector<ValueId> results{builder.create("stablehlo.add", {counter, one})};
+    for (const CotangentCarry& carry : joint_.cotangents) results.push_back(copy(carry.next));
+    module_.region(body).results = std::move(results);
+    return body;
+  }
+
+  // Carries that grow by a constant, such as the counter of the forward loop, follow from the trip.
+  void map_inductions(Builder& builder, ValueId trip, const std::vector<OpId>& ops, GraphCopy& copy) {
+    std::unordered_set<ValueId> read;
+    for (const CotangentCarry& carry : joint_.cotangents) read.insert(carry.next);
+    for (const OpId op : ops) visit_reads(module_, op, [&](ValueId value) { read.insert(value); });
+    for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      if (counted_.is_invariant[i] || !counted_.inductions[i] || !read.contains(joint_.arguments[i])) continue;
+      const ValueId converted = build_convert(builder, trip, loop_.operand_type(i).dtype);
+      copy.map(joint_.arguments[i], linear_value(builder, converted, *counted_.inductions[i]));
+    }
+  }
+
+  Module& module_;
+  ReverseWalk& walk_;
+  OpView loop_;
+  const CountedLoop& counted_;
+  const JointBody& joint_;
+  DType dtype_;
+};
+
+[[noreturn]] void refuse_uncounted(const OpView& loop) {
+  fail<UnsupportedError>(loop.name(), "reverse-mode differentiation needs a loop with a constant number of trips",
+                         "a loop that runs until its condition fails",
+                         "use sw.scan or sw.fori_loop with constant bounds");
+}
+
+}  // namespace
+
+void differentiate_loop(ReverseWalk& walk, OpId id) {
+  const OpView loop(walk.module(), id);
+  const auto counted = counted_loop(loop);
+  if (!counted) refuse_uncounted(loop);
+  for (size_t i = 0; i < loop.operand_count(); ++i) {
+    const ValueId cotangent = walk.cotangent_of_result(loop.result(i));
+    if (cotangent && (counted->is_invariant[i] || counted->trips == 0)) walk.accumulate(loop.operand(i), cotangent);
+  }
+  if (counted->trips == 0) return;
+
+  JointBody joint = build_joint_body(walk, loop, *counted);
+  if (joint.cotangents.empty()) return;
+  ForwardLoop forward(walk, loop, *counted, joint);
+  BackwardRegion region{.region = joint.region,
+                        .cotangents = {},
+                        .wanted = {},
+                        .first_made = joint.first_made,
+                        .is_available = {},
+                        .cost = [&](ValueId value) { return forward.cost_of_saving(value); }};
+  region.is_available = [&](ValueId value) {
+    const auto carry = std::ranges::find(joint.arguments, value);
+    return carry != joint.arguments.end() && counted->inductions[static_cast<size_t>(carry - joint.arguments.begin())];
+  };
+  for (const CotangentCarry& carry : joint.cotangents) {
+    region.cotangents.push_back(carry.argument);
+    region.wanted.push_back(carry.next);
+  }
+  for (const OutputCotangent& output : joint.outputs) region.cotangents.push_back(output.argument);
+  const BackwardSplit split = split_backward(walk.module(), region);
+  BackwardLoop backward(walk, loop, *counted, joint);
+  backward.append(split.backward, forward.save(split));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gradients of ops with regions, in a reverse walk:
+//
+//   %h:2 = while(%i = 0, %c = %h0)                    %h:3 = while(%i = 0, %c = %h0, %saved = zeros)
+//   cond { %i < 10 }                                  cond { %i < 10 }
+//   do { %1 = tanh %c; return %i + 1, %1 }            do { …; %2 = dynamic_update_slice %saved, %1, %i; return … }
+//
+//                                                     %g:2 = while(%b = 0, %ct = %ct_of_h)
+//                                                     cond { %b < 10 }
+//                                                     do { %t = 9 - %b; %1 = dynamic_slice %h#2, %t; %2 = %ct * (1 - %1²);
+//                                                          return %b + 1, %2 }
+//
+// The values that the gradient of a body reads (backward_split.h) become results of the op: one row for each trip of a
+// loop, and zeros in the branches that do not make them. Loop invariants are read from around the loop. A cotangent of
+// a row that the body reads is added to that row alone.
+#pragma once
+
+#include <vector>
+
+#include "shardwise/ir/builder.h"
+
+namespace shardwise {
+
+class ReverseWalk;
+
+// UnsupportedError for a loop whose number of trips is unknown.
+void differentiate_loop(ReverseWalk& walk, OpId loop);
+void differentiate_branches(ReverseWalk& walk, OpId branches);
+
+// A named computation that sw.checkpoint recorded. Its gradient computes the region again, behind an
+// optimization_barrier, but for the values that it is told to save:
+//
+//   shardwise.checkpoint = "nothing" | "dots" | "names"          with shardwise.names = ["h", …]
+inline constexpr std::string_view kCheckpointAttr = "shardwise.checkpoint";
+inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
+bool is_checkpoint(const Module& module, OpId op);
+void differentiate_checkpoint(ReverseWalk& walk, OpId checkpoint);
+
+// Appends the ops of a region, with the operands of `op` in place of its arguments. Returns its results.
+std::vector<ValueId> append_inlined(Builder& builder, OpId op, RegionId body);
+
+}  // namespace shardwise

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/joint_body.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/slicing/dynamic_slicing.h"
+#include "shardwise/transforms/differentiate.h"
+
+namespace shardwise {
+namespace {
+
+// Backward analysis: the carries, and the values from around the loop, that the differentiated results depend on.
+class WantedCotangents {
+ public:
+  WantedCotangents(const ReverseWalk& walk, const OpView& loop) : walk_(walk), loop_(loop) {
+    const Region& body = region();
+    for (size_t i = 0; i < loop.result_count(); ++i) {
+      is_wanted_.push_back(bool{walk.cotangent_of_result(loop.result(i))} && walk.is_active(body.arguments[i]));
+    }
+    while (spread()) continue;
+  }
+
+  bool is_wanted(size_t carry) const { return is_wanted_[carry]; }
+  // In the order in which the body reads them.
+  std::vector<ValueId> captured() const {
+    std::vector<ValueId> values;
+    std::unordered_set<ValueId> known;
+    const auto add = [&](ValueId value) {
+      const ValueId outside = seen_from_outside(value);
+      if (outside && reached_.contains(value) && known.insert(outside).second) values.push_back(outside);
+    };
+    visit_region_reads(loop_.module(), loop_.regions()[1], add);
+    return values;
+  }
+
+ private:
+  const Region& region() const { return loop_.module().region(loop_.regions()[1]); }
+
+  // None for a value that the body makes, or a carry that changes.
+  ValueId seen_from_outside(ValueId value) const {
+    const auto argument = std::ranges::find(region().arguments, value);
+    if (argument == region().arguments.end()) {
+      return is_inside(region_of(loop_.module(), value)) ? ValueId{} : value;
+    }
+    const auto carry = static_cast<size_t>(argument - region().arguments.begin());
+    return region().results[carry] == value ? loop_.operand(carry) : ValueId{};
+  }
+
+  bool is_inside(RegionId at) const {
+    const Module& module = loop_.module();
+    while (at && at != loop_.regions()[1]) at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
+    return bool{at};
+  }
+
+  void reach(ValueId value) {
+    if (walk_.is_active(value)) reached_.insert(value);
+  }
+
+  // One trip back. Returns whether a carry is newly wanted.
+  bool spread() {
+    const Module& module = loop_.module();
+    for (size_t i = 0; i < is_wanted_.size(); ++i) {
+      if (is_wanted_[i]) reach(region().results[i]);
+    }
+    const std::vector<OpId>& ops = region().ops;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      bool is_reached = false;
+      for (uint32_t i = 0; i < module.op(*op).result_count; ++i) {
+        is_reached = is_reached || reached_.contains(module.result(*op, i));
+      }
+      if (is_reached) visit_reads(module, *op, [&](ValueId value) { reach(value); });
+    }
+    bool changed = false;
+    for (size_t i = 0; i < is_wanted_.size(); ++i) {
+      if (is_wanted_[i] || !reached_.contains(region().arguments[i])) continue;
+      is_wanted_[i] = changed = true;
+    }
+    return changed;
+  }
+
+  const ReverseWalk& walk_;
+  OpView loop_;
+  std::vector<bool> is_wanted_;  // by carry
+  std::unordered_set<ValueId> reached_;
+};
+
+// A value from around the loop whose cotangent is summed over the trips: whole, or only the rows that the body reads.
+struct Captured {
+  ValueId value = {};
+  bool is_read_whole = false;
+  std::vector<OpId> rows = {};         // the dynamic_slices
+  bool is_each_row_read_once = false;  // and nothing else of it
+};
+
+class JointBodyBuilder {
+ public:
+  JointBodyBuilder(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted)
+      : walk_(walk),
+        module_(walk.module()),
+        loop_(loop),
+        counted_(counted),
+        wanted_(walk, loop),
+        builder_(module_, module_.add_region(), loop.loc()) {}
+
+  JointBody run() {
+    joint_.region = builder_.region();
+    copy_body();
+    seed_carries();
+    seed_outputs();
+    for (const ValueId value : wanted_.captured()) add_captured(value);
+    const Gradients gradients = append_vjp_without_zeros(builder_, outputs_, cotangents_, wrt_);
+    Redirection replaced(module_);
+    for (const auto& [from, to] : gradients.replaced) replaced.add(from, to);
+    for (ValueId& result : joint_.results) result = replaced(result);
+    size_t next = 0;
+    for (CotangentCarry& carry : joint_.cotangents) carry.next = or_zeros(gradients.values[next++], carry.argument);
+    for (const Captured& captured : captured_) sum_captured(captured, gradients.values, next);
+    return std::move(joint_);
+  }
+
+ private:
+  ValueId add_argument(TypeId type) { return module_.add_argument(joint_.region, type, loop_.loc()); }
+  TypeId type_of(ValueId value) const { return module_.value(value).type; }
+  ValueId or_zeros(ValueId value, ValueId like) {
+    return value ? value : build_zeros(builder_, TensorType(module_.type(like)));
+  }
+
+  void copy_body() {
+    const Region body = module_.region(loop_.regions()[1]);
+    GraphCopy copy(module_, module_);
+    for (size_t i = 0; i < body.arguments.size(); ++i) {
+      const ValueId operand = loop_.operand(i);
+      joint_.arguments.push_back(counted_.is_invariant[i] ? operand : add_argument_like(body.arguments[i]));
+      copy.map(body.arguments[i], joint_.arguments.back());
+    }
+    copy.ops(loop_.regions()[1], joint_.region);
+    for (const ValueId result : body.results) joint_.results.push_back(copy(result));
+    joint_.first_made = static_cast<uint32_t>(module_.op_count());
+  }
+
+  ValueId add_argument_like(ValueId argument) {
+    return module_.add_argument(joint_.region, type_of(argument), module_.value(argument).loc);
+  }
+
+  bool is_output(size_t carry) const {
+    return std::ranges::find(counted_.outputs, carry, &StackedOutput::carry) != counted_.outputs.end();
+  }
+
+  void seed(ValueId output, ValueId cotangent) {
+    outputs_.push_back(output);
+    cotangents_.push_back(cotangent);
+  }
+
+  void seed_carries() {
+    for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      if (!wanted_.is_wanted(i) || counted_.is_invariant[i] || is_output(i)) continue;
+      const ValueId argument = add_argument(type_of(loop_.operand(i)));
+      joint_.cotangents.push_back({.of = loop_.operand(i),
+                                   .init = walk_.cotangent_of_result(loop_.result(i)),
+                                   .argument = argument,
+                                   .next = {}});
+      seed(joint_.results[i], argument);
+      wrt_.push_back(joint_.arguments[i]);
+    }
+  }
+
+  // The cotangent of a row that the body writes is that row of the result's cotangent. All rows are written, so nothing
+  // flows into the operand.
+  void seed_outputs() {
+    for (const StackedOutput& output : counted_.outputs) {
+      const ValueId cotangent = walk_.cotangent_of_result(loop_.result(output.carry));
+      if (!cotangent || !wanted_.is_wanted(output.carry)) continue;
+      const ValueId argument = add_argument(type_of(cotangent));
+      const OpView write(module_, module_.value(joint_.results[output.carry]).op);
+      const ValueId update = write.operand(1);
+      const std::vector<ValueId> starts(write.operands().begin() + 2, write.operands().end());
+      const Dims sizes = module_.type(update).shape;
+      seed(update, build_dynamic_slice(builder_, argument, starts, sizes));
+      joint_.outputs.push_back({.argument = argument, .value = cotangent});
+    }
+  }
+
+  // A row that the body reads is a variable of its own, so that its cotangent is added to that row alone.
+  void add_captured(ValueId value) {
+    Captured captured{.value = value};
+    size_t reads = 0;
+    for (size_t i = 0; i < joint_.results.size(); ++i) {
+      reads += joint_.results[i] == value && !counted_.is_invariant[i] ? 1 : 0;
+    }
+    visit_region_reads(module_, joint_.region, [&](ValueId read) { reads += read == value ? 1 : 0; });
+    const std::vector<OpId>& originals = module_.region(loop_.regions()[1]).ops;
+    LinearIntegers linear_integers(loop_, counted_);
+    for (size_t i = 0; i < originals.size(); ++i) {
+      const OpId op = module_.region(joint_.region).ops[i];
+      if (!is_dynamic_slice(*module_.op(op).def) || module_.operands(op)[0] != value) continue;
+      captured.rows.push_back(op);
+      captured.is_each_row_read_once = linear_integers.visits_distinct_rows(originals[i]);
+    }
+    captured.is_read_whole = reads != captured.rows.size();
+    captured.is_each_row_read_once = captured.is_each_row_read_once && reads == 1;
+    if (captured.is_read_whole) wrt_.push_back(value);
+    for (const OpId row : captured.rows) wrt_.push_back(module_.result(row));
+    captured_.push_back(std::move(captured));
+  }
+
+  // `next`: where its gradients begin among all.
+  void sum_captured(const Captured& captured, const std::vector<ValueId>& gradients, size_t& next) {
+    const ValueId whole = captured.is_read_whole ? gradients[next++] : ValueId{};
+    const std::span<const ValueId> rows = std::span(gradients).subspan(next, captured.rows.size());
+    next += rows.size();
+    if (!whole && std::ranges::none_of(rows, [](ValueId row) { return bool{row}; })) return;
+    const ValueId argument = add_argument(type_of(captured.value));
+    ValueId sum = whole ? builder_.create("stablehlo.add", {argument, whole}) : argument;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i]) sum = add_row(sum, rows[i], captured.rows[i], captured.is_each_row_read_once);
+    }
+    joint_.cotangents.push_back({.of = captured.value, .init = {}, .argument = argument, .next = sum});
+  }
+
+  ValueId add_row(ValueId sum, ValueId row, OpId slice, bool is_first) {
+    const std::vector<ValueId> starts(module_.operands(slice).begin() + 1, module_.operands(slice).end());
+    const Dims sizes = module_.type(row).shape;
+    if (!is_first) {
+      const ValueId before = build_dynamic_slice(builder_, sum, starts, sizes);
+      row = builder_.create("stablehlo.add", {before, row});
+    }
+    return build_dynamic_update_slice(builder_, sum, row, starts);
+  }
+
+  ReverseWalk& walk_;
+  Module& module_;
+  OpView loop_;
+  const CountedLoop& counted_;
+  WantedCotangents wanted_;
+  Builder builder_;
+  JointBody joint_;
+  std::vector<Captured> captured_;
+  std::vector<ValueId> outputs_, cotangents_, wrt_;
+};
+
+}  // namespace
+
+JointBody build_joint_body(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted) {
+  return JointBodyBuilder(walk, loop, counted).run();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/reverse_walk.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/transforms/differentiate_regions.h"
+
+namespace shardwise {
+namespace {
+
+void check_float(const Module& module, ValueId value) {
+  if (is_float(module.type(value).dtype)) return;
+  fail<DTypeError>("grad", "what is differentiated with respect to must be floating point", module.type(value).text(),
+                   "convert it to a float first, or leave it out of argnums");
+}
+
+}  // namespace
+
+ReverseWalk::ReverseWalk(Builder& builder, std::span<const ValueId> wrt)
+    : builder_(builder),
+      module_(builder.module()),
+      ops_(module_.region(builder.region()).ops),
+      is_wrt_(module_.value_count()),
+      cotangents_(module_.value_count()),
+      activity_(module_, wrt),
+      replaced_(module_) {
+  for (const ValueId value : wrt) {
+    check_float(module_, value);
+    is_wrt_[value.index] = true;
+  }
+  for (const OpId op : ops_) located(module_, op, [&] { activity_.visit(op); });
+}
+
+void ReverseWalk::seed(ValueId output, ValueId cotangent) {
+  if (!is_active(output)) return;
+  const TypeId wanted = module_.value(output).type;
+  if (module_.value(cotangent).type != wanted) {
+    fail<ShapeError>("vjp", "a cotangent must have the type of its output",
+                     str(module_.type(cotangent).text(), " for ", module_.type(output).text()));
+  }
+  accumulate(output, cotangent);
+}
+
+void ReverseWalk::run() {
+  const LocId loc = builder_.loc();
+  for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
+    if (!flows_into(*it)) continue;
+    builder_.set_loc(module_.op(*it).loc);
+    located(module_, *it, [&] { pull_back(*it); });
+  }
+  builder_.set_loc(loc);
+  commit();
+}
+
+ValueId ReverseWalk::cotangent_or_zeros(ValueId value) {
+  const ValueId known = cotangent(value);
+  return known ? known : build_zeros(builder_, module_.type(value));
+}
+
+void ReverseWalk::accumulate(ValueId value, ValueId cotangent) {
+  if (!is_active(value)) return;
+  ValueId& sum = cotangents_[value.index];
+  sum = sum ? builder_.create("stablehlo.add", {sum, cotangent}) : cotangent;
+}
+
+bool ReverseWalk::flows_into(OpId op) const {
+  bool has_cotangent = false;
+  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
+    has_cotangent = has_cotangent || cotangent_of_result(module_.result(op, i));
+  }
+  if (!has_cotangent) return false;
+  bool reads_active = false;
+  visit_reads(module_, op, [&](ValueId value) { reads_active = reads_active || is_active(value); });
+  return reads_active;
+}
+
+// ---- replaced ops --------------------------------------------------------------------------------------------------
+
+void ReverseWalk::put_in_place_of(OpId op, size_t known, std::span<const ValueId> by) {
+  std::vector<OpId>& ops = module_.region(builder_.region()).ops;
+  in_place_[op].assign(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
+  ops.resize(known);
+  for (uint32_t i = 0; i < by.size(); ++i) replaced_.add(module_.result(op, i), by[i]);
+}
+
+void ReverseWalk::commit() {
+  if (in_place_.empty()) return;
+  std::vector<OpId> kept;
+  for (const OpId op : module_.region(builder_.region()).ops) {
+    const auto found = in_place_.find(op);
+    if (found == in_place_.end()) {
+      kept.push_back(op);
+      continue;
+    }
+    kept.insert(kept.end(), found->second.begin(), found->second.end());
+    module_.drop_uses(op);
+  }
+  for (const OpId op : kept) replaced_.apply(op);
+  module_.region(builder_.region()).ops = std::move(kept);
+  for (ValueId& cotangent : cotangents_) cotangent = replaced_(cotangent);
+}
+
+// ---- ops without regions -------------------------------------------------------------------------------------------
+
+class ReverseWalk::Context final : public VjpContext {
+ public:
+  Context(ReverseWalk& walk, OpId id) : walk_(walk), id_(id) {}
+
+  OpView op() const override { return OpView(walk_.module_, id_); }
+  Builder& builder() override { return walk_.builder_; }
+  ValueId operand(size_t i) const override { return walk_.module_.operands(id_)[i]; }
+  ValueId result(size_t i) const override { return walk_.module_.result(id_, static_cast<uint32_t>(i)); }
+  ValueId cotangent(size_t i) override {
+    const ValueId value = result(i);
+    if (walk_.is_wrt_[value.index]) return build_zeros(builder(), walk_.module_.type(value));
+    ValueId& known = walk_.cotangents_[value.index];
+    if (!known) known = build_zeros(builder(), walk_.module_.type(value));
+    return known;
+  }
+  bool needs(size_t i) const override { return walk_.is_active(operand(i)); }
+  void set(size_t i, ValueId cotangent) override {
+    if (!needs(i)) return;
+    check_internal(walk_.module_.value(cotangent).type == walk_.module_.value(operand(i)).type,
+                   str("the cotangent of operand ", i, " of ", op().name(), " is ",
+                       walk_.module_.type(cotangent).text(), ", not ", walk_.module_.type(operand(i)).text()));
+    walk_.accumulate(operand(i), cotangent);
+  }
+
+ private:
+  ReverseWalk& walk_;
+  OpId id_;
+};
+
+void ReverseWalk::pull_back(OpId op) {
+  switch (module_.op(op).def->regions) {
+    case Regions::kLoop: return differentiate_loop(*this, op);
+    case Regions::kBranches: return differentiate_branches(*this, op);
+    case Regions::kInline: return differentiate_checkpoint(*this, op);
+    case Regions::kNone:
+    case Regions::kManual: break;
+  }
+  Context context(*this, op);
+  module_.op(op).def->vjp(context);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/simplify_loops.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/sharding/constraints.h"
+
+namespace shardwise {
+namespace {
+
+// The carries that the condition, an op with an effect, or a used result of the loop depends on.
+class LiveCarries {
+ public:
+  LiveCarries(Module& module, OpId loop)
+      : module_(module), loop_(loop), live_(module.op(loop).operand_count), reached_(module.value_count()) {}
+
+  std::vector<bool> find() {
+    for (const RegionId region : module_.regions(loop_)) {
+      walk(module_, region, [&](OpId id) {
+        const OpView op(module_, id);
+        if (op.def().has_side_effect(op)) reach_operands(id);
+      });
+    }
+    for (const ValueId result : module_.region(module_.regions(loop_)[0]).results) reach(result);
+    for (uint32_t i = 0; i < live_.size(); ++i) {
+      if (!module_.uses(module_.result(loop_, i)).empty()) mark(i);
+    }
+    while (!open_.empty()) {
+      const ValueId next = open_.back();
+      open_.pop_back();
+      follow(module_.value(next));
+    }
+    return std::move(live_);
+  }
+
+ private:
+  void follow(const Value& value) {
+    if (value.op) {
+      reach_operands(value.op);
+    } else if (module_.region(value.region).op == loop_) {
+      mark(value.index);
+    } else if (module_.region(value.region).op) {
+      reach_operands(module_.region(value.region).op);
+    }
+  }
+  void mark(uint32_t carry) {
+    if (live_[carry]) return;
+    live_[carry] = true;
+    reach(module_.region(module_.regions(loop_)[1]).results[carry]);
+  }
+  // With all that the regions of the op read.
+  void reach_operands(OpId id) {
+    for (const ValueId operand : module_.operands(id)) reach(operand);
+    for (const RegionId region : module_.regions(id)) {
+      for (const OpId inner : module_.region(region).ops) reach_operands(inner);
+      for (const ValueId result : module_.region(region).results) reach(result);
+    }
+  }
+  void reach(ValueId value) {
+    if (reached_[value.index]) return;
+    reached_[value.index] = true;
+    open_.push_back(value);
+  }
+
+  Module& module_;
+  OpId loop_;
+  std::vector<bool> live_;     // by carry
+  std::vector<bool> reached_;  // by value
+  std::vector<ValueId> open_;
+};
+
+class LoopSimplifier {
+ public:
+  explicit LoopSimplifier(Module& module) : module_(module), rewrite_(module) {}
+
+  void run() {
+    std::vector<OpId> loops;
+    walk<Order::kRegionsFirst>(module_, [&](OpId id) {
+      if (module_.op(id).def->regions == Regions::kLoop) loops.push_back(id);
+    });
+    for (const OpId loop : loops) simplify(loop);
+  }
+  int64_t captured() const { return captured_; }
+  int64_t dropped() const { return dropped_; }
+
+ private:
+  const Region& body(OpId loop) const { return module_.region(module_.regions(loop)[1]); }
+
+  void simplify(OpId loop) {
+    for (const RegionId region : module_.regions(loop)) rewrite_.commit(region);  // the loops in it are new ops
+    const uint32_t count = module_.op(loop).operand_count;
+    std::vector<bool> kept(count, true);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (body(loop).results[i] != body(loop).arguments[i]) continue;
+      capture(loop, i);
+      kept[i] = false;
+      ++captured_;
+    }
+    const std::vector<bool> live = LiveCarries(module_, loop).find();
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!kept[i] || live[i]) continue;
+      kept[i] = false;
+      ++dropped_;
+    }
+    if (std::ranges::find(kept, false) != kept.end()) keep_carries(loop, kept);
+  }
+
+  void capture(OpId loop, uint32_t carry) {
+    const ValueId value = before(loop, carry);
+    for (const RegionId region : module_.regions(loop))
+      rewrite_.replace(module_.region(region).arguments[carry], value);
+    rewrite_.replace(module_.result(loop, carry), value);
+  }
+
+  // The initial value of a carry, with the sharding that propagation gave to the carry.
+  ValueId before(OpId loop, uint32_t carry) {
+    const ValueId init = module_.operands(loop)[carry];
+    const ShardingId had = module_.value(init).sharding;
+    const ShardingId wanted = module_.value(module_.result(loop, carry)).sharding;
+    if (wanted == had || is_whole(wanted, had)) return init;
+    return rewrite_.insert(rewrite_.before(loop), module_.op(loop).loc, [&](Builder& builder) {
+      return create_reshard(builder, init, module_.context().sharding(wanted));
+    });
+  }
+
+  // Without a sharding, and with one of no axes, a value is whole on each device.
+  bool is_whole(ShardingId wanted, ShardingId had) const {
+    const auto has_no_axes = [&](ShardingId id) { return !id || module_.context().sharding(id).is_fully_replicated(); };
+    return has_no_axes(wanted) && has_no_axes(had);
+  }
+
+  // Replaces the loop by one with these carries. Nothing uses the others but the ops that compute them.
+  void keep_carries(OpId loop, const std::vector<bool>& kept) {
+    const auto keep = [&](std::vector<ValueId>& values) {
+      size_t next = 0;
+      std::erase_if(values, [&](ValueId) { return !kept[next++]; });
+    };
+    const std::vector<RegionId> regions(module_.regions(loop).begin(), module_.regions(loop).end());
+    module_.drop_uses(loop);
+    module_.release_regions(loop);
+    for (const RegionId region : regions) {
+      std::vector<ValueId>& arguments = module_.region(region).arguments;
+      keep(arguments);
+      for (uint32_t i = 0; i < arguments.size(); ++i) module_.value(arguments[i]).index = i;
+    }
+    keep(module_.region(regions[1]).results);
+    std::vector<ValueId> operands(module_.operands(loop).begin(), module_.operands(loop).end());
+    keep(operands);
+    std::vector<TypeId> types;
+    for (const ValueId operand : operands) types.push_back(module_.value(operand).type);
+    const Operation old = module_.op(loop);
+    const OpId made = rewrite_.insert(rewrite_.before(loop), old.loc, [&](Builder& builder) {
+      builder.set_loc(old.loc, old.origin);
+      return builder.create_op(*old.def, operands, old.attrs, types, regions);
+    });
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < old.result_count; ++i) {
+      if (!kept[i]) continue;
+      const ValueId result = module_.result(made, next++);
+      const Value& before = module_.value(module_.result(loop, i));
+      module_.value(result).sharding = before.sharding;
+      module_.value(result).origin = before.origin;
+      rewrite_.replace(module_.result(loop, i), result);
+    }
+    rewrite_.erase(loop);
+  }
+
+  Module& module_;
+  Rewrite rewrite_;
+  int64_t captured_ = 0, dropped_ = 0;
+};
+
+}  // namespace
+
+Module simplify_loops(Module module, PassContext& context) {
+  int64_t captured = 0, dropped = 0;
+  {
+    LoopSimplifier simplifier(module);
+    simplifier.run();
+    captured = simplifier.captured();
+    dropped = simplifier.dropped();
+  }
+  context.counters.add("simplify_loops.captured", captured);
+  context.counters.add("simplify_loops.dropped", dropped);
+  if (dropped != 0) dce(module);
+  return module;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sw.checkpoint: the same numbers, fewer values that are kept for the gradient."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+
+MESH = sw.Mesh({"x": 2})
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((6, 4)).astype(np.float32)
+W = RNG.standard_normal((4, 4)).astype(np.float32) / 2
+H = RNG.standard_normal(4).astype(np.float32)
+
+POLICIES = {
+    "everything": sw.checkpoint_policies.everything_saveable,
+    "dots": sw.checkpoint_policies.dots_saveable,
+    "names": sw.checkpoint_policies.save_only_these_names("first"),
+    "other names": sw.checkpoint_policies.save_only_these_names("second"),
+    "nothing": sw.checkpoint_policies.nothing_saveable,
+    "default": None,
+}
+
+
+def layer(h: Any, x: Any, w: Any) -> Any:
+    first = sw.name(np.tanh(h @ w + x), "first")
+    return np.tanh(first @ w)
+
+
+def loss(policy: Any, h: Any, xs: Any, w: Any) -> Any:
+    def body(h: Any, x: Any) -> Any:
+        h = layer(h, x, w)
+        return h, h.sum()
+
+    return (sw.scan(sw.checkpoint(body, policy), h, xs)[1] ** 2).sum()
+
+
+def gradient(policy: Any) -> Any:
+    return sw.jit(sw.value_and_grad(partial(loss, policy), argnums=(0, 1, 2)), mesh=MESH)
+
+
+def local_text(function: Any, *arrays: Any) -> str:
+    return str(function.lower(*arrays).compile().as_text("local"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_numbers_do_not_depend_on_the_policy(policy: str) -> None:
+    found, expected = gradient(POLICIES[policy])(H, X, W), gradient(POLICIES["everything"])(H, X, W)
+    for ours, theirs in zip(sw.tree.leaves(found), sw.tree.leaves(expected)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "products"),
+    # Rows of four that the loop stacks: the carry, and what else is kept. Products: two forward and two for each
+    # operand backward, and those that run again.
+    [("everything", 3, 6), ("dots", 3, 6), ("names", 2, 7), ("other names", 1, 8), ("nothing", 1, 8), ("default", 1, 8)],
+)
+def test_the_policy_decides_what_a_scan_stacks(policy: str, rows: int, products: int) -> None:
+    text = local_text(gradient(POLICIES[policy]), H, X, W)
+    forward = next(line for line in text.splitlines() if "stablehlo.while" in line)
+    assert forward.count("tensor<6x4xf32>") == rows
+    assert text.count("stablehlo.dot_general") == products
+    assert ("stablehlo.optimization_barrier" in text) == (policy != "everything")
+
+
+def test_layers_one_after_another() -> None:
+    def layers(wrap: Any, h: Any, w: Any) -> Any:
+        for i in range(3):
+            h = wrap(lambda h: layer(h, X[i], w))(h)
+        return h.sum()
+
+    kept, again = (
+        sw.jit(sw.value_and_grad(partial(layers, wrap), argnums=(0, 1)), mesh=MESH)
+        for wrap in (lambda f: f, sw.checkpoint)
+    )
+    for ours, theirs in zip(sw.tree.leaves(again(H, W)), sw.tree.leaves(kept(H, W))):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert local_text(kept, H, W).count("stablehlo.tanh") == 6
+    assert local_text(again, H, W).count("stablehlo.tanh") == 12
+
+
+def test_without_a_gradient_nothing_runs_twice() -> None:
+    text = local_text(sw.jit(partial(loss, None), mesh=MESH), H, X, W)
+    assert text.count("stablehlo.tanh") == 2
+    assert "optimization_barrier" not in text
+
+
+def test_arguments_and_results_are_passed_on() -> None:
+    @sw.checkpoint
+    def f(tree: Any, scale: float, *, power: int, mode: str = "a") -> Any:
+        assert mode == "b"
+        return {"y": tree["x"] ** power * scale, "none": None, "scale": scale, "array": W}
+
+    def g(x: Any) -> Any:
+        result = f({"x": x}, 2.0, power=3, mode="b")
+        assert (result["none"], result["scale"]) == (None, 2.0)
+        assert result["array"] is W
+        return result["y"].sum()
+
+    assert f.__name__ == "f"
+    np.testing.assert_allclose(sw.jit(sw.grad(g), mesh=MESH)(X), 6 * X**2, rtol=1e-5)
+    np.testing.assert_array_equal(f({"x": X}, 2.0, power=3, mode="b")["y"], X**3 * 2.0)
+
+
+def test_weak_numbers_stay_weak() -> None:
+    def f(x: Any) -> Any:
+        return sw.fori_loop(0, 3, lambda i, c: c * sw.checkpoint(lambda: i + 1)(), x)
+
+    result = sw.jit(f, mesh=MESH)(X)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, X * 6)
+
+
+def test_the_text_keeps_the_policy() -> None:
+    module = sw.jit(partial(loss, POLICIES["names"]), mesh=MESH).trace(H, X, W)
+    text = module.as_text()
+    assert 'sdy.named_computation<"checkpoint">' in text
+    assert 'shardwise.checkpoint = "names", shardwise.names = ["first"]' in text
+    assert sw.parse(text).as_text() == text

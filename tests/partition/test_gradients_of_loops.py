@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program of a gradient through a loop: its size does not depend on the number of steps."""
+
+from __future__ import annotations
+
+import re
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+from shardwise import P
+
+MESH = sw.Mesh({"x": 4})
+BATCH, WIDTH = 8, 16
+SPECS = (P(), P(), P(), P("x"), P(None, "x"))
+
+
+def rnn(w: Any, u: Any, b: Any, h: Any, xs: Any) -> Any:
+    def body(h: Any, x: Any) -> Any:
+        h = np.tanh(h @ w + x @ u + b)
+        return h, h
+
+    return (sw.scan(body, h, xs)[1] ** 2).sum()
+
+
+def one_step(w: Any, u: Any, b: Any, h: Any, xs: Any) -> Any:
+    return (np.tanh(h @ w + xs[0] @ u + b) ** 2).sum()
+
+
+def lowered(f: Any, steps: int) -> sw.Lowered:
+    shapes = [(WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH,), (BATCH, WIDTH), (steps, BATCH, WIDTH)]
+    arguments = [sw.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    gradient = sw.value_and_grad(f, (0, 1, 2, 3))
+    return sw.jit(gradient, mesh=MESH, in_shardings=SPECS).lower(*arguments)
+
+
+def ops(program: sw.Program) -> list[str]:
+    """The ops of the local program, without constants."""
+    text = str(program.as_text("local"))
+    names = re.findall(r"= \"?((?:stablehlo|shardwise)\.\w+)", text)
+    return [name for name in names if name != "stablehlo.constant"]
+
+
+def test_the_local_program_has_one_size_for_any_number_of_steps() -> None:
+    def local(steps: int) -> str:
+        text = str(lowered(rnn, steps).compile().as_text("local"))
+        return re.sub(rf"\b{steps}(?!\d)", "N", re.sub(rf"\b{steps - 1}\b", "N-1", text))
+
+    assert local(1000).count("stablehlo.while") == 2
+    assert local(1000) == local(10000)
+
+
+# Of two loops: counters, predicates, rows that are read and written.
+OF_THE_LOOPS = 30
+
+
+def test_a_thousand_steps_have_the_ops_of_one_unrolled_step() -> None:
+    program, step = lowered(rnn, 1000).compile(), lowered(one_step, 1).compile()
+    assert len(ops(program)) <= 1.2 * len(ops(step)) + OF_THE_LOOPS
+
+
+def test_a_thousand_steps_compile_in_ten_milliseconds() -> None:
+    times = []
+    for _ in range(10):
+        traced = lowered(rnn, 1000)
+        start = perf_counter()
+        traced.compile()
+        times.append(perf_counter() - start)
+    assert min(times) <= 0.010
+
