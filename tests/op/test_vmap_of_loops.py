@@ -163,6 +163,43 @@ def test_gradients_of_branches_inside() -> None:
     same(sw.jit(looped, mesh=MESH)(N[:2], rows), 2 * rows * rows[:, :1])
 
 
+def _loss(w: Any, xs: Any) -> Any:
+    h, ys = sw.scan(lambda h, x: (np.tanh(h * w + x), h), xs[0] * 0, xs)
+    return np.sum(h * h) + np.sum(ys)
+
+
+def _checked_loss(w: Any, xs: Any) -> Any:
+    return _loss(w, sw.checkpoint(lambda xs: np.sin(xs * w))(xs))
+
+
+def _branched_loss(w: Any, xs: Any) -> Any:
+    return sw.cond(np.sum(xs) > 20, lambda: np.sum(w * xs), lambda: np.sum(w * w * xs))
+
+
+@pytest.mark.parametrize("loss", [_loss, _checked_loss, _branched_loss])
+def test_gradients_of_examples_are_those_of_a_python_loop(loss: Callable[..., Any]) -> None:
+    rows = np.stack([X, X[::-1] / 7, X - 11]) / 5
+    w = X[1] / 9
+    one = sw.jit(sw.grad(loss, argnums=(0, 1)), mesh=MESH)
+    expected = [np.stack(column) for column in zip(*(map(np.asarray, one(w, row)) for row in rows))]
+    found = sw.jit(sw.vmap(sw.grad(loss, argnums=(0, 1)), (None, 0)), mesh=MESH, in_shardings=(None, sw.P("x")))(
+        w, rows
+    )
+    for ours, theirs in zip(found, expected):
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-5)
+    total = sw.grad(lambda w, rows: np.sum(sw.vmap(loss, (None, 0))(w, rows)), argnums=(0, 1))
+    found = sw.jit(total, mesh=MESH, in_shardings=(None, sw.P("x")))(w, rows)
+    for ours, theirs in zip(found, (expected[0].sum(0), expected[1])):
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_a_checkpoint_of_examples_stays_one() -> None:
+    text = text_of(sw.vmap(sw.checkpoint(lambda x, w: np.sin(x) * w), (0, None)), X, X[0])
+    assert ops_of(text).count("sdy.named_computation") == 1
+    assert "shardwise.checkpoint" in text
+    assert "-> tensor<6x4xf32>" in text
+
+
 def test_examples_on_several_devices_share_the_predicate() -> None:
     function = sw.jit(sw.vmap(_collatz), mesh=MESH, in_shardings=sw.P("x"))
     numbers = np.array([1, 27, 6, 7, 97, 3, 2], np.int32)
