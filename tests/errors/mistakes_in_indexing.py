@@ -296,7 +296,9 @@ def scatter_with_an_op_that_is_not_elementwise() -> None:
 def scatter_whose_region_uses_another_value() -> None:
     sw.parse(
         scatter(region="%8 = stablehlo.add %4, %10 : tensor<f32>\n      return %8").replace(
-            '    %9 = "', '    %10 = stablehlo.constant dense<1.0> : tensor<f32>\n    %9 = "'
+            '    %9 = "',
+            "    %11 = stablehlo.constant dense<1.0> : tensor<f32>\n"
+            '    %10 = stablehlo.sine %11 : tensor<f32>\n    %9 = "',
         )
     )
 

@@ -509,7 +509,7 @@ PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites.
 OF_FUNCTIONS = {"stablehlo.composite"}
 # Ops made of ops that have no kernel: test_composed.
-OF_OTHERS_WITHOUT_KERNEL = {"chlo.broadcast_complex"}
+OF_OTHERS_WITHOUT_KERNEL = {"chlo.broadcast_complex", "stablehlo.dynamic_conv"}
 # Ops whose regions are programs: test_control_flow.
 CONTROL_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 

@@ -39,7 +39,6 @@ WITHOUT_KERNEL = {
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
     "stablehlo.custom_call",
-    "stablehlo.dynamic_conv",
     "stablehlo.fft",
     "stablehlo.imag",
     "stablehlo.infeed",
@@ -211,6 +210,11 @@ def function(body: str, arguments: str = "%x: tensor<6xf32>", result: str = "ten
     return f"func.func public @main({arguments}) -> {result} {{\n{located}\n  return %0 : {result}\n}}\n"
 
 
+CONVOLUTION = (
+    '  %0 = "stablehlo.dynamic_conv"(%x, %w, %p) <{dimension_numbers = '
+    "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64, batch_group_count = 1 : i64}> "
+    ": (tensor<1x6x1xf32>, tensor<1x1x1xf32>, tensor<1x2xi64>) -> tensor<1x6x1xf32>"
+)
 MISTAKES = [
     (
         function('  %0 = stablehlo.composite "my.op" %x {decomposition = @f} : (tensor<6xf32>) -> tensor<6xf32>'),
@@ -266,6 +270,26 @@ MISTAKES = [
         errors.DTypeError,
         "compile: a value must be of a dtype that has kernels, got tensor<6xcomplex<f32>>; "
         "convert the values before and after (at model.py:7)",
+    ),
+    (
+        function(
+            "  %p = stablehlo.constant dense<0> : tensor<1x2xi64>\n" + CONVOLUTION,
+            "%x: tensor<1x6x1xf32>, %w: tensor<1x1x1xf32>",
+            "tensor<1x6x1xf32>",
+        ),
+        errors.UnsupportedError,
+        "stablehlo.convolution: can be read, propagated and printed, but not run; replace it by other ops "
+        "(at model.py:7)",
+    ),
+    (
+        function(
+            CONVOLUTION,
+            "%x: tensor<1x6x1xf32>, %w: tensor<1x1x1xf32>, %p: tensor<1x2xi64>",
+            "tensor<1x6x1xf32>",
+        ),
+        errors.UnsupportedError,
+        "stablehlo.dynamic_conv: the amounts must be constants to run it, got values that the program computes; "
+        "use constants (at model.py:7)",
     ),
     (
         function(

@@ -15,7 +15,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/placement.h"
-#include "shardwise/transforms/decompose.h"
+#include "shardwise/ops/build/decomposition.h"
 
 namespace py = pybind11;
 

@@ -13,6 +13,7 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/compiler/driver.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/sharded_array.h"

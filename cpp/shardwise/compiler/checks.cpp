@@ -9,11 +9,11 @@
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/legalize.h"
-#include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/inline_calls.h"
 
 namespace shardwise {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/decompose.h"

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/batch.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch_dependence.h"
 #include "shardwise/transforms/batch_walk.h"
-#include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/inline_calls.h"
 
 namespace shardwise {
@@ -56,24 +58,32 @@ ValueId BatchWalk::image(ValueId original, bool batched) {
 void BatchWalk::run(RegionId body) {
   const std::vector<OpId> ops = module_.region(body).ops;
   const LocId loc = builder_->loc();
-  for (const OpId id : ops) visit(id);
+  for (const OpId id : ops) {
+    try {
+      visit(id);
+    } catch (Error& error) {
+      error.at(module_.context().location_text(module_.op(id).loc));
+      throw;
+    }
+  }
   builder_->set_loc(loc);
 }
 
 void BatchWalk::visit(OpId id) {
   builder_->set_loc(module_.op(id).loc);
   const OpDef& def = *module_.op(id).def;
-  const bool expands = is_inlined(module_, id) || def.batch == nullptr;
   if (!masked_by_.empty()) check_no_effect(id);
-  if (!depends_on_batched(id) && (masked_by_.empty() || !expands)) {
+  if (!depends_on_batched(id) && (masked_by_.empty() || !expands(id))) {
     copy_.op(id, builder_->region());
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) batched_.erase(module_.result(id, i));
-  } else if (expands) {
+  } else if (expands(id)) {
     expand(id);
   } else if (def.regions == Regions::kLoop) {
     loop(id);
   } else if (def.regions == Regions::kBranches) {
     branches(id);
+  } else if (def.regions == Regions::kInline) {
+    inline_region(id);
   } else {
     check_no_capture(id);
     batch(id);
@@ -82,6 +92,19 @@ void BatchWalk::visit(OpId id) {
 
 bool BatchWalk::depends_on_batched(OpId id) const {
   return BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).uses_batched(id);
+}
+
+// Calls, composed ops, and regions with annotated values: their annotations become constraints.
+bool BatchWalk::expands(OpId id) const {
+  const OpView op(module_, id);
+  if (op.def().batch == nullptr || is_call(module_, id)) return true;
+  if (op.def().regions != Regions::kInline) return false;
+  const auto is_annotated = [&](ValueId value) { return bool{module_.value(value).sharding}; };
+  const std::vector<ValueId>& arguments = module_.region(op.regions()[0]).arguments;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    if (is_annotated(op.result(i))) return true;
+  }
+  return std::ranges::any_of(arguments, is_annotated);
 }
 
 // Batches the ops that make it up, which a region of their own holds meanwhile.

@@ -4,6 +4,7 @@
 //
 //   while  predicate of all examples    the loop, with batched carries
 //          predicate of each example    while reduce_or(p) do { select(p, next, carry) }
+//   named  a named computation, a checkpoint: the same op, with a batched region
 //   case   index of all examples        the case, with batched branches
 //          index of each example        all branches, and select
 #include <array>
@@ -19,7 +20,6 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/transforms/batch.h"
 #include "shardwise/transforms/batch_dependence.h"
 #include "shardwise/transforms/batch_walk.h"
 #include "shardwise/transforms/inline_calls.h"
@@ -153,6 +153,32 @@ void BatchWalk::select_branch(OpId op) {
   }
   for (uint32_t i = 0; i < chosen.size(); ++i) map(module_.result(op, i), chosen[i], true);
 }
+
+// ---- inline regions ------------------------------------------------------------------------------------------------
+
+// The op keeps what its attributes say: the name of a computation, the policy of a checkpoint.
+void BatchWalk::inline_region(OpId op) {
+  const RegionId body = module_.regions(op)[0];
+  std::vector<bool> batched, of_results;
+  std::vector<ValueId> operands;
+  for (uint32_t i = 0; i < module_.op(op).operand_count; ++i) {
+    operands.push_back(image(module_.operands(op)[i]));
+    batched.push_back(is_batched(module_.operands(op)[i]));
+  }
+  const RegionId made = in_new_region([&] {
+    add_arguments(body, builder_->region(), batched);
+    run(body);
+    const std::vector<ValueId> results = module_.region(body).results;
+    for (const ValueId result : results) of_results.push_back(is_batched(result));
+    return images(results, of_results);
+  });
+  std::vector<TypeId> types;
+  for (const ValueId result : module_.region(made).results) types.push_back(module_.value(result).type);
+  const std::array regions{made};
+  map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, types, regions), of_results);
+}
+
+// ---- side effects --------------------------------------------------------------------------------------------------
 
 // Calls count by the ops that they stand for.
 void BatchWalk::check_no_effect(OpId id) const {

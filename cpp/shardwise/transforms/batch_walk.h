@@ -32,6 +32,7 @@ class BatchWalk {
   void visit(OpId op);
   bool depends_on_batched(OpId op) const;
   void batch(OpId op);
+  bool expands(OpId op) const;
   void expand(OpId op);
   void check_no_capture(OpId op) const;
 
@@ -39,6 +40,7 @@ class BatchWalk {
   void loop(OpId op);
   void branches(OpId op);
   void select_branch(OpId op);
+  void inline_region(OpId op);
   void check_no_effect(OpId op) const;
   RegionId in_new_region(const std::function<std::vector<ValueId>()>& results);  // appends them to the region
   std::vector<ValueId> add_arguments(RegionId from, RegionId to, const std::vector<bool>& batched);

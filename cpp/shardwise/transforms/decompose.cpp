@@ -2,6 +2,7 @@
 #include "shardwise/transforms/decompose.h"
 
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/build/decomposition.h"
 
 namespace shardwise {
 namespace {

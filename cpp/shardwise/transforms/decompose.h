@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 

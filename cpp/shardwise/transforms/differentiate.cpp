@@ -9,8 +9,8 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/differentiate_regions.h"
 #include "shardwise/transforms/reverse_walk.h"
 

@@ -5,6 +5,7 @@
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/transforms/decompose.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with loops and branches for several examples at once: which arguments have the examples, and their values."""
+"""Programs with loops and branches, mapped over examples: which arguments have the examples, and their values."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/ops/build/decomposition.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -2,6 +2,7 @@
 #include "shardwise/ops/dynamism/dynamic_shapes.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "shardwise/base/error.h"
@@ -91,6 +92,14 @@ void verify_amounts(const OpView& op) {
                          "use constants");
 }
 
+void verify_convolution(const OpView& op) {
+  verify_amounts(op);
+  const OpDef& convolution = get_op("stablehlo.convolution");
+  if (convolution.runnable()) return;
+  fail<UnsupportedError>(convolution.name, "can be read, propagated and printed, but not run", {},
+                         "replace it by other ops");
+}
+
 void verify_bounds(const OpView& op) {
   if (constant_lists(op, 1)) return;
   fail<UnsupportedError>(op.name(), "the bounds must be constants to run it", "values that the program computes",
@@ -146,6 +155,24 @@ void decompose_reshape(DecomposeContext& context) {
   context.set_result(0, build_reshape(context.builder(), context.operand(0), context.op().result_type().shape));
 }
 
+// The padding is a low and a high count per spatial dim.
+void decompose_conv(DecomposeContext& context) {
+  const OpView op = context.op();
+  const auto counts = constant_lists(op, 2);
+  if (!counts) return;
+  const NdArray padding = NdArray::empty(DType::kI64, op.operand_type(2).shape);
+  for (size_t i = 0; i < (*counts)[0].size(); ++i) {
+    store(Scalar::of_int(DType::kI64, (*counts)[0][i]),
+          padding.data() + static_cast<int64_t>(i) * item_size(DType::kI64));
+  }
+  Attrs attrs = op.attrs();
+  attrs.set("padding", DenseAttr{padding});
+  const std::array declared{context.builder().module().value(op.result()).type};
+  const std::array operands{context.operand(0), context.operand(1)};
+  const OpId made = context.builder().create_op("stablehlo.convolution", operands, attrs, declared);
+  context.set_result(0, context.builder().module().result(made));
+}
+
 void decompose_pad(DecomposeContext& context) {
   const auto amounts = constant_lists(context.op(), 2);
   if (!amounts) return;
@@ -182,8 +209,9 @@ constexpr OpDef kDynamicShapeOps[] = {
     composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_broadcast,
                 "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
                 "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
-    propagation_only_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, {},
-                        "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
+    of_constants(composed_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, decompose_conv, {},
+                             "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
+                 verify_convolution),
     without_gradient(composed_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule, decompose_iota,
                                  "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
                                  "iota of a shape that is an operand (StableHLO dynamic_iota)."),
