@@ -25,7 +25,8 @@
 // relative to the shard. The rule declares this by `rule.positional(factor)`. The op's partition subtracts the shard's
 // offset, and no other code may split or join the op along that factor.
 //
-// Four engines read rules: propagation, the choice of the compute sharding, localization, cost.
+// Three engines read rules: the choice of the compute sharding, localization, cost. Propagation reads them, too, except
+// for the few ops that propagate by another one (propagation/shardy/rules.h).
 #pragma once
 
 #include <cstdint>
@@ -43,9 +44,6 @@ class OpView;
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
 
-// How conservative propagation treats a factor along which sharding costs an exchange.
-enum class Caution : uint8_t { kKeep, kBlock, kDrop };
-
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
@@ -53,7 +51,6 @@ struct Factor {
   bool blocked = false;
   bool exchanged = false;   // kReduction, kPermutation: the op's partition exchanges data (see above)
   bool positional = false;  // kPassThrough: the op's partition makes positions local (see above)
-  Caution caution = Caution::kKeep;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
@@ -77,8 +74,6 @@ class ShardingRule {
   }
   bool has_factor(size_t tensor, FactorId factor) const;
   std::string text() const;  // Shardy's form, as above
-  // The rule of conservative propagation: factors are dropped or blocked by their Caution.
-  ShardingRule cautious() const;
   friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
 
  private:
@@ -105,7 +100,6 @@ class RuleBuilder {
   FactorId permutation(int64_t size, bool blocked = false);
   RuleBuilder& exchanged(FactorId factor);
   RuleBuilder& positional(FactorId factor);
-  RuleBuilder& caution(FactorId factor, Caution caution);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
@@ -118,7 +112,6 @@ class RuleBuilder {
   ShardingRule build();
 
  private:
-  friend class ShardingRule;
   std::vector<Factor> factors_;
   std::vector<Dims> shapes_;
   std::vector<std::vector<std::vector<FactorId>>> dims_;

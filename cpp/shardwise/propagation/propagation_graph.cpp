@@ -41,10 +41,7 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
     holds_.edges = holds_.edges || traits.data_flow_edge;
     holds_.groups = holds_.groups || traits.sharding_group;
     holds_.flow = holds_.flow || op.def->flow != nullptr;
-    const OpView view(module_, id);
-    roles_[id.index] = {.turn = RoundOrder(view),
-                        .elementwise = traits.constraint || is_elementwise(view),
-                        .is_edge = traits.data_flow_edge};
+    roles_[id.index] = {.turn = RoundOrder(OpView(module_, id)), .is_edge = traits.data_flow_edge};
     tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
     for (ValueId operand : operands(id)) ++uses_[operand.index];
     for (RegionId inner : module_.regions(id)) collect(inner, regions);

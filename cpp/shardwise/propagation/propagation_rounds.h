@@ -36,9 +36,6 @@ struct Participation {
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
-// One factor per dim, and no attribute that defers the op to a later round.
-bool is_elementwise(const OpView& op);
-
 // Decides in which rounds an op takes part, and in which directions. A barrier takes part in every round, in its one
 // direction. An op that passes values into regions never does: its data-flow edges do.
 class RoundOrder {
@@ -50,12 +47,14 @@ class RoundOrder {
   // caller knows.
   Participation participation(int round) const;
   bool waits_for_shared() const { return kind_ != Kind::kBarrier; }
+  bool is_elementwise() const { return elementwise_; }  // one factor per dim; or a constraint
 
  private:
   enum class Kind : uint8_t { kSilent, kBarrier, kEarly, kForwardEarly, kLate };
   Kind kind_ : 3 = Kind::kLate;
   Direction allowed_ : 2 = Direction::kBoth;  // by a barrier
   bool backward_first_ : 1 = false;
+  bool elementwise_ : 1 = false;
 };
 
 inline Participation participation(const OpView& op, int round) { return RoundOrder(op).participation(round); }

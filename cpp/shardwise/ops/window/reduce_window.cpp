@@ -38,10 +38,6 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const bool known = op_reducer(op).has_value();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
-    // A base dilation alone does not count, because Shardy ignores it.
-    const bool moves =
-        window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
-    if (moves) rule.caution(factor, Caution::kBlock);
     // partition_cumulative exchanges the totals of the shards, so the dim may stay sharded.
     if (known && window.prefix(dim, from[dim]) != Prefix::kNone) rule.exchanged(factor);
     for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);

@@ -16,6 +16,6 @@ Module populate_rules(Module module, PassContext& context);
 inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .doc = "write each op's sharding rule into its attributes",
                                      .run = populate_rules,
-                                     .reads = {.conservative = true}};
+                                     .reads = option("conservative")};
 
 }  // namespace shardwise

@@ -65,7 +65,7 @@ def test_the_text_of_an_op_makes_the_round_trip(shardy: ShardyOracle, op: str) -
 def test_populated_rules_are_text_that_shardy_verifies(shardy: ShardyOracle, op: str) -> None:
     module = _core.ir.parse(module_text(instances_of(op, COUNT, 5)))
     for conservative in (False, True):
-        populated = _core.passes.populate_rules(module, conservative).text()
+        populated = _core.passes.populate_rules(module, conservative=conservative).text()
         shown = shardy.run(populated)["rules"]
         for (name, rule), attribute in zip(module.sharding_rules(conservative), shown, strict=True):
             has_factors = rule and not rule.startswith("()") and not rule.endswith("->()")  # that two tensors share
