@@ -93,18 +93,27 @@ def takes_options(function: _F) -> _F:
 
     >>> @takes_options
     ... def propagate(module, **options): ...
-    >>> print(inspect.signature(propagate))
-    (module, *, strategy=None, conservative=None, strict_divisible=None)
+    >>> list(inspect.signature(propagate).parameters)
+    ['module', 'strategy', 'conservative', 'strict_divisible']
     """
     signature = inspect.signature(function)
     own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
     names = [name for name in _FIELDS if name not in signature.parameters]
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=f"{_FIELDS[name].type} | None")
+        for name in names
+    ]
     function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     if function.__doc__ is not None and PropagationOptions.__doc__ is not None:
         rows = re.findall(r"^        (\w+): (.*(?:\n {12}.*)*)", PropagationOptions.__doc__, re.MULTILINE)
-        lines = [textwrap.indent(f"{name}: {text}", " " * 8) for name, text in rows if name in names]
-        function.__doc__ = function.__doc__.replace("        options: ...", "\n".join(lines))
+        deeper = " " * 12
+        lines = [f"{name}: {text.replace(deeper, deeper[8:])}" for name, text in rows if name in names]
+        function.__doc__ = re.sub(
+            r"^( *)options: \.\.\.$",
+            lambda found: textwrap.indent("\n".join(lines), found[1]),
+            function.__doc__,
+            flags=re.M,
+        )
     return function
 
 

@@ -37,13 +37,22 @@ ShardingRule rule_pad(const OpView& op, RuleMode mode) {
       op, mode, [&](size_t dim) { return low[dim] != 0 || high[dim] != 0 || (interior[dim] != 0 && shape[dim] > 1); });
 }
 
-// Whether all operands are slices: then a sharded dim needs an exchange with neighbors only.
+// Whether all operands are slices, or some are and all are of one value: then a sharded dim needs an exchange with
+// neighbors only.
 bool joins_slices(const OpView& op, Neighbors&) {
   static const OpDef* const slice = &get_op("stablehlo.slice");
+  const Module& module = op.module();
+  size_t slices = 0;
+  bool of_one_value = true;
+  ValueId first;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (Neighbors::maker(op, i) != slice) return false;
+    const bool is_slice = Neighbors::maker(op, i) == slice;
+    const ValueId value = is_slice ? module.operands(module.value(op.operand(i)).op)[0] : op.operand(i);
+    slices += is_slice ? 1 : 0;
+    if (i == 0) first = value;
+    of_one_value = of_one_value && value == first;
   }
-  return true;
+  return slices == op.operand_count() || (slices > 0 && of_one_value);
 }
 
 ShardingRule rule_concatenate(const OpView& op, RuleMode mode) {
