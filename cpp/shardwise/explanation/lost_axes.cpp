@@ -165,8 +165,8 @@ void LostAxisFinder::explain_refusal(const Question& question, const AxisObserve
   lost.rule = text.rule;
   if (seen.verdict == Verdict::kBlockedFactor && history_.provenance().options.conservative && question.at.op) {
     RulesByOp rules(module_, false);
-    if (!rules[question.at.op].factors()[factor].blocked)
-      lost.rule = "conservative propagation causes no communication";
+    const bool is_blocked = rules[question.at.op].factors()[factor].blocked;
+    if (!is_blocked) lost.rule = "conservative propagation causes no communication";
   } else if (seen.verdict == Verdict::kDirection) {
     lost.reason = direction_text(participation(OpView(module_, question.at.op), kLastRound).direction);
   } else if (seen.verdict == Verdict::kReplicated && history_.initial(tensors_[tensor])) {

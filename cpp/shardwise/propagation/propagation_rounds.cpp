@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/propagation/propagation_rounds.h"
 
-#include "shardwise/propagation/shardy/rules.h"
-
 namespace shardwise {
 
-RoundOrder::RoundOrder(const OpView& op) {
+RoundOrder::RoundOrder(const OpView& op, const ShardyOps& table) {
   const OpDef& def = op.def();
   const Traits& traits = def.traits;
-  const ShardyOp& shardy = shardy_op(def);
+  const ShardyOp& shardy = table[def];
   const Precedence precedence = shardy.precedence_of != nullptr ? shardy.precedence_of(op) : shardy.precedence;
   backward_first_ = precedence == Precedence::kBackwardFirst;
   // An attribute may defer an elementwise op to a later round.

@@ -15,6 +15,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/propagation/propagate_factors.h"
+#include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
 
@@ -41,7 +42,8 @@ struct Participation {
 class RoundOrder {
  public:
   RoundOrder() = default;
-  explicit RoundOrder(const OpView& op);
+  explicit RoundOrder(const OpView& op) : RoundOrder(op, ShardyOps::table()) {}
+  RoundOrder(const OpView& op, const ShardyOps& table);
 
   // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
   // caller knows.

@@ -11,7 +11,7 @@ namespace shardwise {
 
 uint32_t RulesByOp::find(OpId id) {
   const OpView op(module_, id);
-  const ShardyOp& shardy = shardy_op(op.def());
+  const ShardyOp& shardy = shardy_[op.def()];
   types_.clear();
   for (const ValueId operand : op.operands()) types_.push_back(module_.value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) types_.push_back(module_.value(op.result(i)).type);

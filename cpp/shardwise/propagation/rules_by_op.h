@@ -36,6 +36,7 @@ class RulesByOp {
   const ShardingRule& keep(ShardingRule rule) { return own_.emplace_back(std::move(rule)); }
 
   const Module& module_;
+  const ShardyOps& shardy_ = ShardyOps::table();
   bool conservative_;
   Neighbors neighbors_;
   std::vector<uint32_t> places_;  // by op: 1 + its place in rules_, 0: not asked for yet

@@ -47,7 +47,7 @@ class ConstantSplitter {
     if (!keeps_constants(id)) return Kind::kOrdinary;
     const auto operands = module_.operands(id);
     if (std::ranges::all_of(operands, [&](ValueId operand) { return is_constant(operand); })) return Kind::kConstant;
-    const bool expands = shardy_op(*module_.op(id).def).precedence == Precedence::kBackwardFirst;
+    const bool expands = shardy_[*module_.op(id).def].precedence == Precedence::kBackwardFirst;
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
   }
 
@@ -58,12 +58,12 @@ class ConstantSplitter {
     if (traits.side_effect) return false;
     const auto regions = static_cast<const Module&>(module_).regions(id);
     if (!regions.empty()) {
-      return shardy_op(def).keeps_constants && std::ranges::all_of(regions, [&](RegionId region) {
+      return shardy_[def].keeps_constants && std::ranges::all_of(regions, [&](RegionId region) {
                return std::ranges::all_of(module_.region(region).ops, [&](OpId op) { return keeps_constants(op); });
              });
     }
     return traits.constant_like ||
-           (module_.op(id).operand_count != 0 && (traits.elementwise || shardy_op(def).keeps_constants));
+           (module_.op(id).operand_count != 0 && (traits.elementwise || shardy_[def].keeps_constants));
   }
 
   void split_region(RegionId region) {
@@ -186,6 +186,7 @@ class ConstantSplitter {
   }
 
   Module& module_;
+  const ShardyOps& shardy_ = ShardyOps::table();
   Rewrite rewrite_;
   std::vector<Kind> kinds_;                                // by op
   std::vector<bool> taken_;                                // by op: some use owns it

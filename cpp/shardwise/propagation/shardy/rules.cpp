@@ -2,7 +2,6 @@
 #include "shardwise/propagation/shardy/rules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -25,51 +24,6 @@ constexpr ShardyOp kLayoutOps[] = {
     {.op = "sdy.named_computation", .keeps_constants = true},
 };
 
-// Rows by the address of the definition. Few ops have one, so most look-ups end at the first slot, an empty one.
-class Table {
- public:
-  Table() {
-    for (const std::span<const ShardyOp> family :
-         {std::span<const ShardyOp>(kLayoutOps), shardy_slicing_ops(), shardy_window_ops(), shardy_custom_call_ops()}) {
-      for (const ShardyOp& row : family) {
-        const auto def = std::ranges::find(all_ops(), row.op, &OpDef::name);
-        check_internal(def != all_ops().end(), "a row is of a registered op");
-        insert(**def, row);
-      }
-    }
-  }
-
-  const ShardyOp& at(const OpDef& def) const {
-    static constexpr ShardyOp kNone;
-    for (size_t slot = first_slot(def);; slot = (slot + 1) % kSlots) {
-      if (slots_[slot].def == &def) return *slots_[slot].row;
-      if (slots_[slot].def == nullptr) return kNone;
-    }
-  }
-
- private:
-  static constexpr size_t kSlots = 256;
-  struct Slot {
-    const OpDef* def = nullptr;
-    const ShardyOp* row = nullptr;
-  };
-
-  static size_t first_slot(const OpDef& def) {
-    return static_cast<size_t>((reinterpret_cast<uintptr_t>(&def) >> 3) * 0x9e3779b97f4a7c15ULL >> 56);
-  }
-
-  void insert(const OpDef& def, const ShardyOp& row) {
-    size_t slot = first_slot(def);
-    while (slots_[slot].def != nullptr) {
-      check_internal(slots_[slot].def != &def, "an op has one row");
-      slot = (slot + 1) % kSlots;
-    }
-    slots_[slot] = {&def, &row};
-  }
-
-  std::array<Slot, kSlots> slots_ = {};
-};
-
 }  // namespace
 
 const OpDef* Neighbors::maker(const OpView& op, size_t operand) {
@@ -90,10 +44,30 @@ bool Neighbors::has_user(const OpView& op, const OpDef& user) {
   return used_.contains(op.result());
 }
 
-const ShardyOp& shardy_op(const OpDef& def) {
+ShardyOps::ShardyOps() {
+  for (const std::span<const ShardyOp> family :
+       {std::span<const ShardyOp>(kLayoutOps), shardy_slicing_ops(), shardy_window_ops(), shardy_custom_call_ops()}) {
+    for (const ShardyOp& row : family) {
+      const auto def = std::ranges::find(all_ops(), row.op, &OpDef::name);
+      check_internal(def != all_ops().end(), "a row is of a registered op");
+      insert(**def, row);
+    }
+  }
+}
+
+void ShardyOps::insert(const OpDef& def, const ShardyOp& row) {
+  size_t slot = first_slot(def);
+  while (slots_[slot].def != nullptr) {
+    check_internal(slots_[slot].def != &def, "an op has one row");
+    slot = (slot + 1) % kSlots;
+  }
+  slots_[slot] = {&def, &row};
+}
+
+const ShardyOps& ShardyOps::table() {
   // Never destroyed, like the list of ops: threads may compile while the process exits.
-  static const auto* table = [] { return new Table; }();
-  return table->at(def);
+  static const auto* table = new ShardyOps;
+  return *table;
 }
 
 }  // namespace shardwise

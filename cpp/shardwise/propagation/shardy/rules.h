@@ -12,6 +12,8 @@
 // the functions by family. Tests compare all of them with Shardy (tests/conformance/shardy).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -55,12 +57,35 @@ struct ShardyOp {
   bool keeps_constants = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
 };
 
-const ShardyOp& shardy_op(const OpDef& def);  // an empty row for an op without one
+// Rows by the address of the definition. Few ops have one, so most look-ups end at the first slot, an empty one.
+class ShardyOps {
+ public:
+  static const ShardyOps& table();
 
-inline Precedence precedence_of(const OpView& op) {
-  const ShardyOp& row = shardy_op(op.def());
-  return row.precedence_of != nullptr ? row.precedence_of(op) : row.precedence;
-}
+  // An empty row for an op without one.
+  const ShardyOp& operator[](const OpDef& def) const {
+    static constexpr ShardyOp kNone;
+    for (size_t slot = first_slot(def);; slot = (slot + 1) % kSlots) {
+      if (slots_[slot].def == &def) return *slots_[slot].row;
+      if (slots_[slot].def == nullptr) return kNone;
+    }
+  }
+
+ private:
+  static constexpr size_t kSlots = 256;
+  struct Slot {
+    const OpDef* def = nullptr;
+    const ShardyOp* row = nullptr;
+  };
+
+  ShardyOps();
+  static size_t first_slot(const OpDef& def) {
+    return static_cast<size_t>((reinterpret_cast<uintptr_t>(&def) >> 3) * 0x9e3779b97f4a7c15ULL >> 56);
+  }
+  void insert(const OpDef& def, const ShardyOp& row);
+
+  std::array<Slot, kSlots> slots_ = {};
+};
 
 // The rows of the families in rules/.
 std::span<const ShardyOp> shardy_slicing_ops();
