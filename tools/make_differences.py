@@ -23,8 +23,8 @@ PAGE = ROOT / "docs" / "shardy_differences.md"
 HEAD = """# Differences from Shardy
 
 Propagation gives every value the sharding that Shardy gives it. Tests compare random programs and random ops with the
-Shardy in jaxlib, value by value. Each difference that they find is one of the mechanisms on this page. Most are
-intentional, because Shardy's result would be wrong or Shardy has no rule. In the last section, Shardy is right.
+Shardy in jaxlib, value by value. Each difference that they find is one of the mechanisms on this page. They are
+intentional, because Shardy's result would be wrong or Shardy has no rule.
 
 The comparison works in two steps. First, the sharding rules of random ops must equal Shardy's, except for the first
 group of mechanisms. Then whole programs are compared, with Shardy using our rules for the ops of that group. A
@@ -53,17 +53,12 @@ SECTIONS = (
     (
         "Rules of single ops",
         "For these ops, Shardy has no sharding rule, or one that is wrong.",
-        lambda m: m.rule and not m.shardy_knows_more,
+        lambda m: m.rule,
     ),
     (
         "Whole programs",
         "These programs differ although every op has the same rule in both.",
         lambda m: not m.rule,
-    ),
-    (
-        "Where Shardy knows more",
-        "Here Shardy is right and Shardwise is weaker, because Shardy's rule takes the users of its op into account.",
-        lambda m: m.shardy_knows_more,
     ),
 )
 

@@ -30,6 +30,7 @@ _EQUALITY = re.compile(
 def with_elements(text: str) -> str:
     """``text`` with ``-> list:`` as ``-> list[typing.Any]:``, and with one ``__eq__`` for all objects."""
     complete = re.sub(r"(?<=[ \[])(tuple|list|dict)(?=[:,)\] ]|$)", lambda m: GENERIC[m[1]], text, flags=re.MULTILINE)
+    complete = complete.replace("**kwargs)", "**kwargs: typing.Any)")
     if "typing.Any" in complete and "import typing" not in complete:
         complete = complete.replace("__all__", "import typing\n__all__", 1)
     complete = _EQUALITY.sub(r"\1def __eq__(self, other: object) -> bool:\n", complete)

@@ -14,19 +14,22 @@ from .implementations import IMPLEMENTATIONS
 from .op_rules import ShardingRule, sharding_rule
 from .propagation_options import (
     DEFAULTS,
+    PropagationKeywords,
     PropagationOptions,
+    PropagationSwitches,
     Strategy,
+    check_keywords,
     checked_options,
-    options_among,
     options_of_passes,
     switch,
+    takes_options,
 )
 from .reports.explanations import Explanation, explanation_of
 from .reports.promotions import Promotions, promotions_of
 from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from .mesh import Mesh
     from .stages import Program
@@ -145,12 +148,11 @@ class Module:
         """
         return promotions_of(self._core.ops)
 
+    @takes_options
     def propagate(
         self,
         strategy: Strategy | None = None,
-        *,
-        strict_divisible: bool | None = None,
-        conservative: bool | None = None,
+        **options: Unpack[PropagationSwitches],
     ) -> Module:
         """Propagate shardings to every value, as the compiler does. All dims of the result are closed.
 
@@ -159,8 +161,7 @@ class Module:
         Args:
             strategy: how conflicts are resolved: ``"aggressive"``, each tensor takes the axes that it can; ``"basic"``,
                 only axes on which all tensors of an op agree propagate.
-            strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
-            conservative: propagate whole axes only, and nothing along dims whose elements move between devices.
+            options: ...
 
         Raises:
             ShardingError: an unknown strategy, or shardings that do not fit.
@@ -173,18 +174,17 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        given = options_among(locals())
-        how = checked_options("propagate", self._options, **given)
+        check_keywords("propagate", options)
+        how = checked_options("propagate", self._options, strategy=strategy, **options)
         return self._apply(("propagate",), how)
 
+    @takes_options
     def why(
         self,
         name: str,
         *,
-        strategy: Strategy | None = None,
-        conservative: bool | None = None,
-        strict_divisible: bool | None = None,
         counterfactual: bool = False,
+        **options: Unpack[PropagationKeywords],
     ) -> Explanation:
         """Explain where shardings come from, like :meth:`Program.why`.
 
@@ -196,9 +196,8 @@ class Module:
                 ``"@f %0"``, which matches a value per call of ``@f``; a name given by :func:`shardwise.name`; an op,
                 ``"dot_general[0]"``; or a line, ``"train.py:12"``, of the source in ``loc(...)``, or of the text if it
                 has none.
-            strategy, conservative, strict_divisible: as in :meth:`propagate`. For a propagated module, they must be
-                those of its propagation.
             counterfactual: also propagate without each annotation, and report the difference.
+            options: as in :meth:`propagate`. For a propagated module, they must be those of its propagation.
 
         Raises:
             KeyError: nothing has this name, or values of several functions have it.
@@ -217,10 +216,10 @@ class Module:
         '[{}]'
         """
         check_question(name, counterfactual)
+        check_keywords("why", options)
         origin = self._origin or origin_of_text(self._core.text(locations=True))
         run = origin.propagation
-        given = options_among(locals())
-        how = checked_options("why", self._options if run is None else run.how, **given)
+        how = checked_options("why", self._options if run is None else run.how, **options)
         run = Propagation(how=how) if run is None else run
         for option in fields(how):
             known, asked = getattr(run.how, option.name), getattr(how, option.name)
@@ -232,19 +231,18 @@ class Module:
         propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
         return explanation_of(propagated, name, bool(counterfactual))
 
+    @takes_options
     def apply(
         self,
         *passes: str,
-        strategy: Strategy | None = None,
-        strict_divisible: bool | None = None,
-        conservative: bool | None = None,
+        **options: Unpack[PropagationKeywords],
     ) -> Module:
         """Apply passes one after another, and return the resulting program. ``shardwise opt --help`` lists the passes.
 
         Args:
             passes: names of passes; ``-`` and ``_`` are equivalent in names.
-            strategy, strict_divisible, conservative: as in :meth:`propagate`. An option that none of the passes reads
-                is an error. Passes for one level of propagation have the strategy in their name: ``"propagate_basic"``.
+            options: as in :meth:`propagate`. An option that none of the passes reads is an error. Passes for one level
+                of propagation have the strategy in their name: ``"propagate_basic"``.
 
         Raises:
             ShardingError: an unknown pass, or shardings that a pass does not support.
@@ -253,21 +251,20 @@ class Module:
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").apply("simplify")
         <module of 0 ops>
         """
+        check_keywords("apply", options)
         for name in passes:
             if not isinstance(name, str):
                 raise ShardingError(message("apply", "takes names of passes", repr(name), "see shardwise opt --help"))
-        given = options_among(locals())
-        how = options_of_passes("apply", passes, self._options, **given)
+        how = options_of_passes("apply", passes, self._options, **options)
         return self._apply(passes, how)
 
+    @takes_options
     def compile(
         self,
         mesh: Mesh | None = None,
         *,
         func: str = "main",
-        strategy: Strategy | None = None,
-        strict_divisible: bool | None = None,
-        conservative: bool | None = None,
+        **options: Unpack[PropagationKeywords],
     ) -> Program:
         """Compile a function of the program for the devices of a mesh.
 
@@ -275,7 +272,7 @@ class Module:
             mesh: the devices. Default: the mesh of the program's shardings, or the first mesh that it declares. For a
                 program without a mesh, that of :func:`set_mesh`, or one device.
             func: the name of the function.
-            strategy, strict_divisible, conservative: as in :meth:`propagate`.
+            options: as in :meth:`propagate`.
 
         Returns:
             The program, as from :func:`jit`. It takes its arguments by position, or by the names in ``loc("x")`` or in
@@ -300,8 +297,8 @@ class Module:
         >>> np.asarray(program(np.ones((4, 2), np.float32), zero=0.0))
         array([4., 4.], dtype=float32)
         """
-        given = options_among(locals())
-        how = checked_options("compile", self._options, **given)
+        check_keywords("compile", options)
+        how = checked_options("compile", self._options, **options)
         program: Program = IMPLEMENTATIONS.compile_module(self, mesh, func, how)
         return program
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of propagation, the same for :func:`jit`, for the stages of a program, for texts and the command line.
 
-A new option is a field of :class:`PropagationOptions` and a key of :class:`PropagationKeywords`; the command line has
-an argument for each field.
+A new option is a field of :class:`PropagationOptions`, a key of :class:`PropagationSwitches`, and a row of
+``CompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatures, docstrings and the command line have it from there.
 
 >>> checked_options("opt", DEFAULTS, strategy="basic", conservative=None, strict_divisible=True)
 PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
@@ -10,9 +10,12 @@ PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
 import numpy as np
 
@@ -24,11 +27,14 @@ __all__ = [
     "STRATEGIES",
     "PropagationKeywords",
     "PropagationOptions",
+    "PropagationSwitches",
     "Strategy",
+    "check_keywords",
     "checked_options",
     "options_among",
     "options_of_passes",
     "switch",
+    "takes_options",
 ]
 
 Strategy = Literal["aggressive", "basic"]
@@ -62,23 +68,65 @@ class PropagationOptions:
         return vars(self)
 
 
-class PropagationKeywords(TypedDict, total=False):
-    """The same options as keyword arguments; None leaves one unspecified."""
+class PropagationSwitches(TypedDict, total=False):
+    """The options apart from the strategy, as keyword arguments; None leaves one unspecified."""
 
-    strategy: Strategy | None
     conservative: bool | None
     strict_divisible: bool | None
 
 
+class PropagationKeywords(PropagationSwitches, total=False):
+    """All options as keyword arguments; None leaves one unspecified."""
+
+    strategy: Strategy | None
+
+
 DEFAULTS: Final = PropagationOptions()
 _FIELDS = {option.name: option for option in fields(PropagationOptions)}
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def takes_options(function: _F) -> _F:
+    """Give ``function(..., **options)`` the parameters of the options in its signature.
+
+    The line ``options: ...`` of its docstring becomes the description of each.
+
+    >>> @takes_options
+    ... def propagate(module, **options): ...
+    >>> list(inspect.signature(propagate).parameters)
+    ['module', 'strategy', 'conservative', 'strict_divisible']
+    """
+    signature = inspect.signature(function)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    names = [name for name in _FIELDS if name not in signature.parameters]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=f"{_FIELDS[name].type} | None")
+        for name in names
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    if function.__doc__ is not None and PropagationOptions.__doc__ is not None:
+        rows = re.findall(r"^        (\w+): (.*(?:\n {12}.*)*)", PropagationOptions.__doc__, re.MULTILINE)
+        deeper = " " * 12
+        lines = [f"{name}: {text.replace(deeper, deeper[8:])}" for name, text in rows if name in names]
+        function.__doc__ = re.sub(
+            r"^( *)options: \.\.\.$",
+            lambda found: textwrap.indent("\n".join(lines), found[1]),
+            function.__doc__,
+            flags=re.M,
+        )
+    return function
 
 
 def options_among(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of propagation in a mapping that holds all of them: ``locals()`` of a function that has them as
-    parameters, or the arguments of the command line.
-    """
-    return {name: values[name] for name in _FIELDS}
+    """The options of propagation in a mapping that may hold more; None for a missing one."""
+    return {name: values.get(name) for name in _FIELDS}
+
+
+def check_keywords(what: str, keywords: Mapping[str, Any]) -> None:
+    """Raise Python's TypeError for a keyword argument that is no option."""
+    for name in keywords:
+        if name not in _FIELDS:
+            raise TypeError(f"{what}() got an unexpected keyword argument {name!r}")
 
 
 def checked_options(what: str, default: PropagationOptions, **given: Any) -> PropagationOptions:

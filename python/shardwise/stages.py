@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,14 @@ from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_
 from .foreign import native
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .propagation_options import PropagationOptions, Strategy, checked_options, options_among, switch
+from .propagation_options import (
+    PropagationKeywords,
+    PropagationOptions,
+    check_keywords,
+    checked_options,
+    switch,
+    takes_options,
+)
 from .reports.explanations import Explanation, explanation_of
 from .reports.ledger import Ledger, ledger_of
 from .reports.promotions import Promotions
@@ -28,6 +35,9 @@ from .tracing import Limit
 from .trees import flatten, unflatten
 from .trees.registry import path_of
 from .viz import program_html
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Lowered", "Program", "Traced"]
 
@@ -148,28 +158,27 @@ class Traced(Module):
         """What ``why`` of the compiled program answers."""
         return explanation_of(compiled, name, counterfactual)
 
+    @takes_options
     def compile(
         self,
         mesh: Mesh | None = None,
         *,
         func: str = "main",
-        strategy: Strategy | None = None,
-        strict_divisible: bool | None = None,
-        conservative: bool | None = None,
+        **options: Unpack[PropagationKeywords],
     ) -> Program:
         """Compile the program, as ``lower().compile()``. ``mesh`` and ``func`` can only be those of the program.
 
         Raises:
             MeshError: another mesh than that of the program. UnsupportedError: another function than ``"main"``.
         """
-        given = options_among(locals())
+        check_keywords("compile", options)
         mesh = checked_target(mesh, func)
         if mesh is not None and mesh != self.mesh:
             rule = f"the mesh must be that of the traced program, {self.mesh!r}"
             raise MeshError(message("compile", rule, repr(mesh), "trace the function on this mesh"))
         if func != "main":
             raise UnsupportedError(message("compile", "a traced program has one function, main", repr(func)))
-        return Program(self, checked_options("compile", self._options, **given))
+        return Program(self, checked_options("compile", self._options, **options))
 
     def _with_names(self, name: str) -> Any:
         """Recorded values have names from the source; names of the program text are added on request."""
@@ -194,20 +203,19 @@ class Lowered(Module):
     def _changed(self, step: Step) -> Lowered:
         return Lowered(self._traced._changed(step))
 
+    @takes_options
     def compile(
         self,
         mesh: Mesh | None = None,
         *,
         func: str = "main",
-        strategy: Strategy | None = None,
-        strict_divisible: bool | None = None,
-        conservative: bool | None = None,
+        **options: Unpack[PropagationKeywords],
     ) -> Program:
         """Compile the program: propagate shardings, insert collectives, and make the program of one device.
 
         Args and errors: as :meth:`Traced.compile`.
         """
-        return self._traced.compile(mesh, func=func, **options_among(locals()))
+        return self._traced.compile(mesh, func=func, **options)
 
     def __repr__(self) -> str:
         return repr(self._traced).replace("traced", "lowered")

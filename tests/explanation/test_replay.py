@@ -22,7 +22,8 @@ from tests.conformance.shardy.random_modules.steps import STEPS
 for index in range(60):
     text = random_module(random.Random(f"replay:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS).text()
     for strategy in ("aggressive", "basic"):
-        _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=index % 3 == 0).explain_all()
+        propagate = _core.passes.propagate_program
+        propagate(_core.ir.parse(text), strategy=strategy, conservative=index % 3 == 0).explain_all()
 print("verified")
 """
 

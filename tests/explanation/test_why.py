@@ -82,7 +82,9 @@ def test_every_axis_comes_from_an_annotation(first: int) -> None:
         if len(program.functions) > 1:
             continue
         strategy, conservative = ("basic", True) if index % 3 == 0 else ("aggressive", False)
-        result = _core.passes.propagate_program(_core.ir.parse(program.text()), strategy, conservative=conservative)
+        result = _core.passes.propagate_program(
+            _core.ir.parse(program.text()), strategy=strategy, conservative=conservative
+        )
         for row in rows_of(result.explain_all()):
             axes += len(row["axes"])
             for axis in row["axes"]:
@@ -141,7 +143,7 @@ def test_tensors_that_disagree_are_named(first: int) -> None:
     for index in range(first, first + 100):
         text = random_module(random.Random(f"disagree:{index}"), STEPS + SPECIAL_STEPS + REGION_STEPS).text()
         for strategy, conservative in (("aggressive", False), ("basic", index % 2 == 0)):
-            result = _core.passes.propagate_program(_core.ir.parse(text), strategy, conservative=conservative)
+            result = _core.passes.propagate_program(_core.ir.parse(text), strategy=strategy, conservative=conservative)
             for lost in (lost for row in rows_of(result.explain_all()) for lost in row["lost"]):
                 assert lost["reason"] != "propagation skips the op", (lost, strategy, conservative, text)
                 if lost["rule"] == IN_COMMON:

@@ -388,7 +388,7 @@ def test_passes_are_asked_for_by_name(passes: Any) -> None:
 def test_a_strategy_that_the_extension_is_asked_for_is_checked_there_too() -> None:
     module = _core.ir.parse(str(jitted().trace(A, B, C)))
     with pytest.raises(sw.ShardingError, match="propagate: strategy must be 'basic' or 'aggressive', got best"):
-        _core.passes.propagate_program(module, "best")
+        _core.passes.propagate_program(module, strategy="best")
 
 
 TEXT = """sdy.mesh @mesh = <["x"=2]>

@@ -24,6 +24,7 @@
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/propagation/program_mesh.h"
+#include "shardwise/propagation/rules_by_op.h"
 #include "shardwise/text/module_json.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
@@ -62,11 +63,11 @@ std::vector<std::optional<std::string>> coarsest_float_names(const Module& modul
 
 // (op name, rule text) of every op of main; "" where an op has no rule.
 std::vector<std::pair<std::string, std::string>> sharding_rules(const Module& module, bool conservative) {
-  Context& context = module.context();
+  RulesByOp rules_by_op(module, conservative);
   std::vector<std::pair<std::string, std::string>> rules;
   for (const OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
-    const ShardingRule& rule = context.propagation_rule(view, conservative);
+    const ShardingRule& rule = rules_by_op[op];
     const bool has_rule = view.def().flow == nullptr && !rule.empty();
     rules.emplace_back(view.name(), has_rule ? rule.text() : std::string());
   }

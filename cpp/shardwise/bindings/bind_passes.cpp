@@ -10,7 +10,6 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/explanations.h"
 #include "shardwise/bindings/gil.h"
-#include "shardwise/bindings/strategy_names.h"
 #include "shardwise/bindings/warnings.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/named_passes.h"
@@ -26,12 +25,6 @@
 namespace py = pybind11;
 
 namespace shardwise {
-
-Strategy strategy_from_name(const std::string& name) {
-  if (name == "basic") return Strategy::kBasic;
-  if (name == "aggressive") return Strategy::kAggressive;
-  fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
-}
 
 namespace {
 
@@ -61,8 +54,25 @@ SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh)
   return changed;
 }
 
-CompileOptions options_of(const std::string& strategy, bool conservative, bool strict_divisible) {
-  return {.strategy = strategy_from_name(strategy), .conservative = conservative, .strict_divisible = strict_divisible};
+Strategy strategy_from_name(const std::string& name) {
+  if (name == "basic") return Strategy::kBasic;
+  if (name == "aggressive") return Strategy::kAggressive;
+  fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
+}
+
+CompileOptions options_from(const py::kwargs& given) {
+  CompileOptions options;
+  for (const auto& [key, value] : given) {
+    const auto name = key.cast<std::string>();
+    const auto* known = std::ranges::find(kCompileOptions, name, &CompileOption::name);
+    if (known == std::end(kCompileOptions)) throw py::type_error("no such option: " + name);
+    if (known->flag != nullptr) {
+      options.*known->flag = value.cast<bool>();
+    } else {
+      options.strategy = strategy_from_name(value.cast<std::string>());
+    }
+  }
+  return options;
 }
 
 // Python sees modules as mutable objects, but nothing in its interface changes one.
@@ -75,8 +85,8 @@ py::dict counters_dict(const Counters& counters) {
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
-                       const std::string& strategy, bool conservative, bool strict_divisible) {
-  const CompileOptions options = options_of(strategy, conservative, strict_divisible);
+                       const py::kwargs& given) {
+  const CompileOptions options = options_from(given);
   const SharedModule traced = on_mesh(module, mesh);
   auto unit = [&] {
     const WithoutGil released;
@@ -88,8 +98,8 @@ UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_
 
 // Passes on a text: what `shardwise opt` and golden texts show.
 std::shared_ptr<Module> run_on_text(const std::shared_ptr<Module>& module, const std::vector<std::string>& names,
-                                    const std::string& strategy, bool strict_divisible, bool conservative) {
-  CompileUnit unit(module, options_of(strategy, conservative, strict_divisible));
+                                    const py::kwargs& given) {
+  CompileUnit unit(module, options_from(given));
   {
     const WithoutGil released;
     run_named_passes(names, unit);
@@ -104,9 +114,8 @@ const std::vector<std::string>& usual_passes() {
 }
 
 // The last of the passes is the one to explain.
-UnitPtr propagate_program(SharedModule module, const std::string& strategy, const std::vector<std::string>& names,
-                          bool conservative, bool strict_divisible) {
-  auto unit = std::make_shared<CompileUnit>(std::move(module), options_of(strategy, conservative, strict_divisible));
+UnitPtr propagate_program(SharedModule module, const std::vector<std::string>& names, const py::kwargs& given) {
+  auto unit = std::make_shared<CompileUnit>(std::move(module), options_from(given));
   {
     const WithoutGil released;
     run_to_explain(names, *unit);
@@ -117,13 +126,13 @@ UnitPtr propagate_program(SharedModule module, const std::string& strategy, cons
 
 // Propagates a copy of the program with one more annotation, to show what the annotation changes.
 UnitPtr propagate_annotated(const Module& module, uint32_t index, const std::string& sharding,
-                            const std::string& strategy, bool conservative) {
+                            const py::kwargs& given) {
   if (index == 0 || index >= module.value_count()) throw py::index_error("a program has no such value");
   auto annotated = std::make_shared<Module>(module);
   MeshPtr mesh = program_mesh(module);
   if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
   annotate(*annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
-  return propagate_program(std::move(annotated), strategy, usual_passes(), conservative, false);
+  return propagate_program(std::move(annotated), usual_passes(), given);
 }
 
 std::vector<std::string> pass_names() {
@@ -143,9 +152,9 @@ py::dict describe_options() {
   py::dict rows;
   for (const Pass& pass : named_passes()) {
     py::list reads;
-    if (pass.reads.strategy) reads.append("strategy");
-    if (pass.reads.conservative) reads.append("conservative");
-    if (pass.reads.strict_divisible) reads.append("strict_divisible");
+    for (size_t i = 0; i < std::size(kCompileOptions); ++i) {
+      if ((pass.reads >> i & 1) != 0) reads.append(std::string(kCompileOptions[i].name));
+    }
     const py::object own = pass.strategy
                                ? py::object(py::str(*pass.strategy == Strategy::kBasic ? "basic" : "aggressive"))
                                : py::object(py::none());
@@ -257,20 +266,17 @@ void bind_passes(py::module_& module) {
   module.def("pass_names", &pass_names);
   module.def("named_passes", &describe_passes);
   module.def("options_of_passes", &describe_options);
+  // The keyword arguments are the options of propagation (compile_options.h).
   module.def(
       "populate_rules",
-      [](const std::shared_ptr<Module>& self, bool conservative) {
-        return run_on_text(self, {std::string(kPopulateRules.name)}, kDefaultStrategy, false, conservative);
+      [](const std::shared_ptr<Module>& self, const py::kwargs& options) {
+        return run_on_text(self, {std::string(kPopulateRules.name)}, options);
       },
-      py::arg("module"), py::arg("conservative") = false);
-  module.def("run_passes", &run_on_text, py::arg("module"), py::arg("names"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("strict_divisible") = false, py::arg("conservative") = false);
-  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("names") = usual_passes(), py::arg("conservative") = false, py::arg("strict_divisible") = false);
-  module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"),
-             py::arg("strategy") = kDefaultStrategy, py::arg("conservative") = false);
-  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"), py::arg("strategy") = kDefaultStrategy,
-             py::arg("conservative") = false, py::arg("strict_divisible") = false);
+      py::arg("module"));
+  module.def("run_passes", &run_on_text, py::arg("module"), py::arg("names"));
+  module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("names") = usual_passes());
+  module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"));
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"));
 }
 
 }  // namespace shardwise

@@ -91,8 +91,8 @@ Json value_row(const CompileUnit& unit, const Explanation& explanation) {
            {"called_at", calls_around(unit, value)},
            {"axes", list_of(explanation.axes, axis_row)},
            {"lost", list_of(explanation.lost, lost_row)},
-           {"strategy", provenance.basic ? "basic" : "aggressive"},
-           {"conservative", provenance.conservative},
+           {"strategy", provenance.options.strategy == Strategy::kBasic ? "basic" : "aggressive"},
+           {"conservative", provenance.options.conservative},
            {"suggestion", explanation.suggestion}};
   if (explanation.to_change) row["to_change"] = annotation_row(*explanation.to_change);
   return row;

@@ -6,6 +6,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/explanation/verdict_text.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/propagation/rules_by_op.h"
 
 namespace shardwise {
 namespace {
@@ -162,9 +163,10 @@ void LostAxisFinder::explain_refusal(const Question& question, const AxisObserve
   lost.reason = filled(filled(text.reason, "place", place(tensor, factor)), "size",
                        str(projection_.rule().factors()[factor].size));
   lost.rule = text.rule;
-  if (seen.verdict == Verdict::kBlockedFactor && history_.provenance().conservative && question.at.op) {
-    const ShardingRule& own_rule = module_.context().propagation_rule(OpView(module_, question.at.op));
-    if (!own_rule.factors()[factor].blocked) lost.rule = "conservative propagation causes no communication";
+  if (seen.verdict == Verdict::kBlockedFactor && history_.provenance().options.conservative && question.at.op) {
+    RulesByOp rules(module_, false);
+    const bool is_blocked = rules[question.at.op].factors()[factor].blocked;
+    if (!is_blocked) lost.rule = "conservative propagation causes no communication";
   } else if (seen.verdict == Verdict::kDirection) {
     lost.reason = direction_text(participation(OpView(module_, question.at.op), kLastRound).direction);
   } else if (seen.verdict == Verdict::kReplicated && history_.initial(tensors_[tensor])) {

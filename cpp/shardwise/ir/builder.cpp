@@ -104,10 +104,8 @@ void InferContext::fail_attr(std::string_view attr_name) const {
   fail_shape(what, attrs_.find(attr_name) == nullptr ? "none" : "another kind");
 }
 
-// Only ops with effects accept tokens.
 void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands,
                              std::span<const TypeId> results) const {
-  if (def.traits.tokens || def.flow != nullptr) return;
   const auto is_token = [](const TensorType& type) { return type.dtype == DType::kToken; };
   const bool any =
       std::any_of(operands.begin(), operands.end(), [&](ValueId id) { return is_token(module_->type(id)); }) ||
@@ -122,8 +120,10 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
   }
   std::vector<TypeId> results;
   try {
-    def.infer(InferContext(*module_, def, operands, context().attrs(attrs), declared, regions), results);
-    expect_tensors(def, operands, results);
+    const InferContext inferred(*module_, def, operands, context().attrs(attrs), declared, regions);
+    def.infer(inferred, results);
+    // Values that pass into regions may be tokens.
+    if (!inferred.accepts_tokens() && def.flow == nullptr) expect_tensors(def, operands, results);
     if (!declared.empty() && !std::equal(declared.begin(), declared.end(), results.begin(), results.end())) {
       fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
                        types_text(context(), declared));

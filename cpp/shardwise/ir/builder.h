@@ -41,6 +41,8 @@ class InferContext {
   }
   std::span<const TypeId> declared() const { return declared_; }
   std::span<const RegionId> regions() const { return regions_; }
+  void accept_tokens() const { accepts_tokens_ = true; }  // other ops take and give tensors only
+  bool accepts_tokens() const { return accepts_tokens_; }
 
   // Checks of common requirements. Errors name the op and the values found.
   void expect_operands(size_t count) const;
@@ -60,6 +62,7 @@ class InferContext {
   const Attrs& attrs_;
   std::span<const TypeId> declared_;
   std::span<const RegionId> regions_;
+  mutable bool accepts_tokens_ = false;
 };
 
 class Builder {

@@ -3,7 +3,10 @@
 // The options of a compilation that a user may set. All of them are options of propagation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 namespace shardwise {
 
@@ -17,5 +20,26 @@ struct CompileOptions {
   bool conservative = false;      // propagate whole axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
 };
+
+// A new option is a field above, a row here, and a field of Python's PropagationOptions.
+struct CompileOption {
+  std::string_view name;
+  bool CompileOptions::* flag = nullptr;  // null for the strategy
+};
+inline constexpr CompileOption kCompileOptions[] = {
+    {"strategy"},
+    {"conservative", &CompileOptions::conservative},
+    {"strict_divisible", &CompileOptions::strict_divisible},
+};
+
+// Options that a pass reads: bit i is for kCompileOptions[i].
+using OptionSet = uint32_t;
+inline constexpr OptionSet kAllOptions = ~OptionSet{0};
+consteval OptionSet option(std::string_view name) {
+  for (size_t i = 0; i < std::size(kCompileOptions); ++i) {
+    if (kCompileOptions[i].name == name) return OptionSet{1} << i;
+  }
+  throw "no such option";  // does not compile
+}
 
 }  // namespace shardwise

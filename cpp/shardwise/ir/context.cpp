@@ -4,8 +4,6 @@
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
-#include "shardwise/ir/rule_attribute.h"
-#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 std::string TensorType::text() const {
@@ -33,7 +31,7 @@ size_t LocationHash::operator()(const Location& location) const {
 }
 
 size_t Context::RuleKeyHash::operator()(const RuleKey& key) const {
-  size_t seed = hash_combine(std::hash<const void*>()(key.def), 2 * size_t{key.attrs.index} + key.from_attribute);
+  size_t seed = hash_combine(std::hash<const void*>()(key.def), key.attrs.index);
   for (TypeId type : key.types) seed = hash_combine(seed, type.index);
   for (const void* def : key.defs) seed = hash_combine(seed, std::hash<const void*>()(def));
   return seed;
@@ -88,57 +86,19 @@ Context::RuleKey Context::rule_key(const OpView& op) {
   for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
   append_region_signature(op, key);
-  if (op.def().traits.rule_reads_operand_ops) {
-    for (ValueId operand : op.operands()) {
-      const OpId defining_op = op.module().value(operand).op;
-      key.defs.push_back(defining_op ? op.module().op(defining_op).def : nullptr);
-    }
-  }
   return key;
 }
 
-template <class Make>
-Context::Rules& Context::known_rules(RuleKey key, Make&& make) {
+const ShardingRule& Context::sharding_rule(const OpView& op) {
+  RuleKey key = rule_key(op);
   {
     const std::scoped_lock lock(mutex_);
     if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
   }
   // Created without the lock, because a rule may use the context. If two threads create one, the first stays.
-  auto made = std::make_unique<Rules>(Rules{make()});
+  auto made = std::make_unique<ShardingRule>(op.def().rule(op));
   const std::scoped_lock lock(mutex_);
   return *rules_.try_emplace(std::move(key), std::move(made)).first->second;
-}
-
-Context::Rules& Context::rules(const OpView& op) {
-  return known_rules(rule_key(op), [&] { return op.def().rule(op); });
-}
-
-const ShardingRule& Context::sharding_rule(const OpView& op) { return rules(op).rule; }
-
-const ShardingRule& Context::cautious_rule(const OpView& op) {
-  Rules& known = rules(op);
-  const std::scoped_lock lock(mutex_);
-  if (!known.cautious) known.cautious = known.rule.empty() ? known.rule : known.rule.cautious();
-  return *known.cautious;
-}
-
-const ShardingRule& Context::propagation_rule(const OpView& op, bool conservative) {
-  const auto* attribute = op.attrs().find<RuleAttr>(text_words::kShardingRule);
-  if (attribute != nullptr) {
-    RuleKey key = rule_key(op);
-    key.from_attribute = true;
-    return known_rules(std::move(key),
-                       [&] {
-                         verify(*attribute, op);
-                         return to_rule(*attribute);
-                       })
-        .rule;
-  }
-  // An op that moves a value does not tie the shardings before and after it.
-  static const ShardingRule kNone;
-  const Traits& traits = op.def().traits;
-  if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;
-  return conservative ? cautious_rule(op) : sharding_rule(op);
 }
 
 }  // namespace shardwise

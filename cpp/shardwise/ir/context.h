@@ -12,7 +12,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -87,35 +86,22 @@ class Context {
   std::string name_of(LocId id) const;        // the name given by loc("h"(…)), or ""
   std::string location_text(LocId id) const;  // "train.py:31", or ""
 
-  // The sharding rule of an op depends only on its definition, types and attributes, so equal ops share one.
+  // The op's own rule. It depends only on the op's definition, types, attributes and regions, so equal ops share one.
   const ShardingRule& sharding_rule(const class OpView& op);
-  const ShardingRule& cautious_rule(const class OpView& op);  // of conservative propagation (sharding_rule.h)
-  // The rule that propagation follows: the attribute sdy.sharding_rule of the op if it has one, else the op's own rule.
-  // Other engines use the op's own rule, because it describes the computation. Throws ShardingError for an attribute
-  // that does not fit.
-  const ShardingRule& propagation_rule(const class OpView& op, bool conservative = false);
 
  private:
   struct RuleKey {
     const void* def;
     AttrsId attrs;
     std::vector<TypeId> types;
-    std::vector<const void*> defs;  // of the ops in its regions, or of those that make its operands
-    bool from_attribute = false;
+    std::vector<const void*> defs;  // of the ops in its regions
     friend bool operator==(const RuleKey&, const RuleKey&) = default;
   };
   struct RuleKeyHash {
     size_t operator()(const RuleKey& key) const;
   };
-  struct Rules {
-    ShardingRule rule;
-    std::optional<ShardingRule> cautious = {};  // created on first request
-  };
-  Rules& rules(const class OpView& op);
   static void append_region_signature(const OpView& op, RuleKey& key);
   static RuleKey rule_key(const OpView& op);
-  template <class Make>
-  Rules& known_rules(RuleKey key, Make&& make);
 
   Interner<TensorType, TypeId, TypeHash> types_;
   Interner<Attrs, AttrsId, AttrsHash> attrs_;
@@ -125,7 +111,7 @@ class Context {
   std::mutex mutex_;  // guards the members below
   StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;
-  std::unordered_map<RuleKey, std::unique_ptr<Rules>, RuleKeyHash> rules_;
+  std::unordered_map<RuleKey, std::unique_ptr<ShardingRule>, RuleKeyHash> rules_;
 };
 
 }  // namespace shardwise

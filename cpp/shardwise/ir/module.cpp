@@ -152,9 +152,4 @@ bool Module::holds_whole(ValueId id) const {
 
 std::string_view OpView::name() const { return def().name; }
 
-std::string_view OpView::defining_op_name(size_t operand) const {
-  const OpId defining_op = module_->value(this->operand(operand)).op;
-  return defining_op ? module_->op(defining_op).def->name : std::string_view();
-}
-
 }  // namespace shardwise

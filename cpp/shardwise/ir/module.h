@@ -178,7 +178,6 @@ class OpView {
   std::span<const ValueId> operands() const { return module_->operands(id_); }
   ValueId operand(size_t i) const { return operands()[i]; }
   ValueId result(size_t i = 0) const { return module_->result(id_, static_cast<uint32_t>(i)); }
-  std::string_view defining_op_name(size_t operand) const;  // the name of the op that defines it; empty for an argument
   const TensorType& operand_type(size_t i) const { return module_->type(operand(i)); }
   const TensorType& result_type(size_t i = 0) const { return module_->type(result(i)); }
   std::span<const RegionId> regions() const { return module_->regions(id_); }

@@ -10,8 +10,9 @@
 //       .prepare = prepare_transpose,   // what runs on the buffers of a device; it reads no attribute
 //       .vjp = vjp_transpose,           // gradient as a graph, or not_differentiable + .no_vjp_reason
 //       .batch = batch_transpose,       // vmap: the op with a new leading dim
+//       .linear = {Linear::kFirst, kAllReducers},
 //       .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
-//       .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers},
+//       .traits = {.movement = true},
 //   };
 //   static_assert(kTranspose.complete());
 //
@@ -230,6 +231,10 @@ constexpr ReducerSet reducer_bit(Reducer reducer) {
   return static_cast<ReducerSet>(1u << static_cast<unsigned>(reducer));
 }
 inline constexpr ReducerSet kAllReducers = 0xFE;  // every reducer but kNone
+struct Linearity {
+  Linear kind = Linear::kNone;
+  ReducerSet reducers = 0;
+};
 
 enum class CollectiveKind : uint8_t {
   kNone,
@@ -242,31 +247,18 @@ enum class CollectiveKind : uint8_t {
   kAxisIndex
 };
 
-// The rounds in which an op propagates, and the direction. Elementwise ops and constraints are kEarly.
-//   kEarly          from the first round on: it changes no element, or each one alone          reshape, transpose
-//   kForwardEarly   the same, but before its round from operands to results only               dynamic_slice
-//   kBackwardFirst  from results to operands in its round, the other way in the last round     broadcast_in_dim
-enum class Precedence : uint8_t { kInTurn, kEarly, kForwardEarly, kBackwardFirst };
-
+// Each of them is read in several places; a fact that one engine needs is a field of OpDef, or that engine's own.
 struct Traits {
-  Linear linear = Linear::kNone;
-  ReducerSet linear_reducers = 0;
   bool elementwise = false;  // one factor per dim of the result; tile != nullptr if it can run
   bool commutative = false;
-  bool constant_like = false;    // no operands that vary: cheap to make again for each use
-  bool side_effect = false;      // never removed or merged, unless OpDef::effect returns false
-  bool constraint = false;       // the identity whose result carries a user's sharding
-  bool reshard = false;          // the identity that changes the sharding
-  bool data_flow_edge = false;   // the identity that represents a value of a DataFlowEdge
-  bool barrier = false;          // the identity that shardings cross only in its allowed_direction
-  bool sharding_group = false;   // adds its operand to the group group_id, which has one sharding
-  bool tokens = false;           // operands and results may be tokens; ops with `flow` accept them, too
-  bool fill_preserving = false;  // elementwise: padding known to be c becomes f(c)
-  Precedence precedence = Precedence::kInTurn;
-  bool constant_preserving = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
-  bool movement = false;             // results hold copies of operand elements only: views, no arithmetic
-  // The rule depends on the ops that define the operands (OpView::defining_op_name).
-  bool rule_reads_operand_ops = false;
+  bool constant_like = false;   // no operands that vary: cheap to make again for each use
+  bool side_effect = false;     // never removed or merged, unless OpDef::effect returns false
+  bool constraint = false;      // the identity whose result carries a user's sharding
+  bool reshard = false;         // the identity that changes the sharding
+  bool data_flow_edge = false;  // the identity that represents a value of a DataFlowEdge
+  bool barrier = false;         // the identity that shardings cross only in its allowed_direction
+  bool sharding_group = false;  // adds its operand to the group group_id, which has one sharding
+  bool movement = false;        // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
 };
 
@@ -286,8 +278,6 @@ using DecomposeFn = void (*)(DecomposeContext& context);
 using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that passes its operands through.
 using FlowFn = void (*)(const OpView& op, std::vector<DataFlowEdge>& edges);
-// The precedence of an op if it depends on the op's attributes.
-using PrecedenceFn = Precedence (*)(const OpView& op);
 // Whether this op has a side effect, if its attributes decide that.
 using EffectFn = bool (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
@@ -317,11 +307,11 @@ struct OpDef {
   VjpFn vjp = nullptr;
   BatchFn batch = nullptr;
   TileFn tile = nullptr;  // of elementwise ops; of annotations, which combiners may have
+  Linearity linear = {};
   Regions regions = Regions::kNone;
   FlowFn flow = nullptr;  // ops whose regions or results pass values through
   VerifyFn verify = nullptr;
   VerifyFn verify_runnable = nullptr;   // UnsupportedError for attributes that no kernel computes
-  PrecedenceFn precedence = nullptr;    // instead of traits.precedence
   EffectFn effect = nullptr;            // narrows traits.side_effect
   std::string_view no_vjp_reason = {};  // required with not_differentiable
   std::string_view format = {};         // StableHLO's pretty form (text/assembly_format.h); empty: generic form only

@@ -52,11 +52,6 @@ struct StageRange {
   Stage last = Stage::kLocal;
 };
 
-// Which options a pass reads.
-struct OptionsRead {
-  bool strategy = false, conservative = false, strict_divisible = false;
-};
-
 // A program that a compilation keeps beside the last one.
 enum class Snapshot : uint8_t { kNone, kGlobal, kPropagated, kResharded };
 
@@ -71,7 +66,7 @@ struct Pass {
   std::optional<Stage> makes = {};
   bool checks_input = false;         // after it, a compilation checks what a text or an annotation may violate
   Snapshot keeps = Snapshot::kNone;  // the snapshot that a compilation takes after it
-  OptionsRead reads = {};
+  OptionSet reads = 0;
   std::optional<Strategy> strategy = {};  // by which it propagates, whatever the options are
 };
 

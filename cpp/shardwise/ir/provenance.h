@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -43,8 +44,7 @@ struct Provenance {
   std::vector<ShardingId> initial;                   // by value index: what the user wrote
   std::vector<ShardingId> initial_results;           // what the user wrote on the results of main
   std::set<std::string> called;                      // functions whose calls are sdy.named_computation in the program
-  bool basic = false;                                // the strategy, pass.h
-  bool conservative = false;
+  CompileOptions options;                            // how shardings propagated
 };
 
 // Notes what the user wrote, before propagation adds to it.

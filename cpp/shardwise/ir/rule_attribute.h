@@ -9,7 +9,7 @@
 // follow in the order of the factors, then the lists of factors that are not pass-through; an empty list is left out.
 // `custom` marks a rule that a user wrote.
 //
-// Propagation follows such a rule instead of the op's own (Context::propagation_rule). The op still computes what its
+// Propagation follows such a rule instead of the op's own (propagation/rules_by_op.h). The op still computes what its
 // OpDef defines, so a custom rule can change shardings, never values.
 #pragma once
 

@@ -2,7 +2,6 @@
 #include "shardwise/ir/sharding_rule.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/module.h"
@@ -100,29 +99,6 @@ std::string ShardingRule::text() const {
   return out;
 }
 
-ShardingRule ShardingRule::cautious() const {
-  std::vector<Dims> shapes;
-  for (size_t t = 0; t < tensor_count(); ++t) shapes.emplace_back(ndim(t), 1);
-  RuleBuilder kept(std::move(shapes), operand_count_);
-  kept.has_independent_pairs_ = has_independent_pairs_;
-  std::vector<std::optional<FactorId>> ids;
-  for (const Factor& factor : factors_) {
-    const bool drops = factor.caution == Caution::kDrop;
-    ids.push_back(drops ? std::nullopt : std::optional(kept.factor(factor.size, factor.kind)));
-    if (drops) continue;
-    kept.factors_.back() = factor;
-    kept.factors_.back().blocked = factor.blocked || factor.caution == Caution::kBlock;
-  }
-  for (size_t t = 0; t < tensor_count(); ++t) {
-    for (size_t d = 0; d < ndim(t); ++d) {
-      for (FactorId factor : dim(t, d)) {
-        if (ids[factor]) kept.map(t, d, *ids[factor]);
-      }
-    }
-  }
-  return kept.build();
-}
-
 RuleBuilder::RuleBuilder(const OpView& op) : operand_count_(op.operand_count()) {
   for (size_t i = 0; i < op.operand_count(); ++i) shapes_.push_back(op.operand_type(i).shape);
   for (size_t i = 0; i < op.result_count(); ++i) shapes_.push_back(op.result_type(i).shape);
@@ -151,11 +127,6 @@ FactorId RuleBuilder::need_replication(int64_t size, bool blocked) {
 
 FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
   return factor(size, FactorKind::kPermutation, blocked);
-}
-
-RuleBuilder& RuleBuilder::caution(FactorId factor, Caution caution) {
-  factors_[factor].caution = caution;
-  return *this;
 }
 
 RuleBuilder& RuleBuilder::map(size_t tensor, size_t dim, FactorId factor) {

@@ -24,7 +24,8 @@
 // If a sharded factor needs more than that (the totals of a cumulative sum, the pairs of an argmax, positions that are
 // operands), the op has methods (op_def.h).
 //
-// Four engines read rules: propagation, the choice of the compute sharding, localization, cost.
+// Three engines read rules: the choice of the compute sharding, localization, cost. Propagation reads them, too, except
+// for the few ops that propagate by another one (propagation/shardy/rules.h).
 #pragma once
 
 #include <cstdint>
@@ -44,15 +45,11 @@ class OpView;
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
 
-// How conservative propagation treats a factor along which sharding costs an exchange.
-enum class Caution : uint8_t { kKeep, kBlock, kDrop };
-
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::kPassThrough;
   Reducer reducer = Reducer::kNone;  // kReduction only: how the partial results combine
   bool blocked = false;
-  Caution caution = Caution::kKeep;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
@@ -78,8 +75,6 @@ class ShardingRule {
   const Range* range(size_t operand, size_t dim) const;  // null: the dim is read at the result's index
   bool has_ranges() const { return !ranges_.empty(); }
   std::string text() const;  // Shardy's form, as above
-  // The rule of conservative propagation: factors are dropped or blocked by their Caution.
-  ShardingRule cautious() const;
   friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
 
  private:
@@ -105,7 +100,6 @@ class RuleBuilder {
   FactorId reduction(int64_t size, Reducer reducer, bool blocked = false);
   FactorId need_replication(int64_t size, bool blocked = false);
   FactorId permutation(int64_t size, bool blocked = false);
-  RuleBuilder& caution(FactorId factor, Caution caution);
   // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
   RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
   RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
@@ -120,7 +114,6 @@ class RuleBuilder {
   ShardingRule build();
 
  private:
-  friend class ShardingRule;
   std::vector<Factor> factors_;
   std::vector<Dims> shapes_;
   std::vector<std::vector<std::vector<FactorId>>> dims_;

@@ -15,7 +15,7 @@
 //
 // A value keeps the sharding that its op produced until a user needs another one. Each user's reshard starts from the
 // nearest existing version, and versions are shared. This includes pending reductions. An op that is linear in an
-// unreduced operand (traits linear, linear_reducers) uses it directly if its own result is not more expensive to
+// unreduced operand (OpDef::linear) uses it directly if its own result is not more expensive to
 // reduce. Otherwise the value is reduced directly to the sharding that the user needs, so that the reduction becomes a
 // reduce-scatter if possible.
 //

@@ -259,8 +259,8 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
 }
 
 bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
-  const Traits& traits = op.def().traits;
-  if (traits.linear == Linear::kNone || (traits.linear_reducers & reducer_bit(reducer)) == 0) return false;
+  const Linearity& linear = op.def().linear;
+  if (linear.kind == Linear::kNone || (linear.reducers & reducer_bit(reducer)) == 0) return false;
   bool reduces = false;
   for (const Factor& factor : rule.factors()) {
     if (factor.kind != FactorKind::kReduction) continue;
@@ -284,7 +284,7 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     ++count;
   }
   if (count == 0 || !may_pass(op, rule, pending.reducer)) return {};
-  const Linear linear = op.def().traits.linear;
+  const Linear linear = op.def().linear.kind;
   const bool fits = linear == Linear::kFirst   ? count == 1 && pending.operands[0]
                     : linear == Linear::kJoint ? count == op.operand_count()
                                                : count == 1;

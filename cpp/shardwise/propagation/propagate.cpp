@@ -63,12 +63,12 @@ class ShardingColumn {
 
 class Propagation {
  public:
-  Propagation(Module& module, Strategy strategy, Provenance& provenance, bool conservative, Setting setting)
+  Propagation(Module& module, const CompileOptions& options, Provenance& provenance, Setting setting)
       : module_(module),
         graph_(module, setting),
         queue_(module, graph_, !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty()),
-        rules_(module, conservative),
-        ops_(module.context(), strategy, conservative),
+        rules_(module, options.conservative),
+        ops_(module.context(), options.strategy, options.conservative),
         recorder_(provenance),
         column_(module, recorder_),
         setting_(setting) {
@@ -141,7 +141,7 @@ class Propagation {
     if (role.is_edge) {
       visit_edge(id, part);
     } else {
-      visit(id, part, role.elementwise);
+      visit(id, part, role.turn.is_elementwise());
     }
   }
 
@@ -270,11 +270,11 @@ void propagate_shardings(Module& module, PassContext& context, Strategy strategy
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
-  Propagation propagation(module, strategy, provenance, context.options.conservative, setting);
+  provenance.options = context.options;
+  provenance.options.strategy = strategy;
+  Propagation propagation(module, provenance.options, provenance, setting);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
-  provenance.basic = strategy == Strategy::kBasic;
-  provenance.conservative = context.options.conservative;
   context.counters.add("propagate.visits", propagation.visits());
   context.counters.add("propagate.distinct_visits", propagation.distinct_visits());
   context.counters.add("propagate.steps", static_cast<int64_t>(provenance.steps.size()));

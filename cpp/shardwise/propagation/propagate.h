@@ -37,7 +37,7 @@ inline constexpr Pass kPropagate{.name = "propagate",
                                  .takes = {.last = Stage::kResharded},
                                  .makes = Stage::kPropagated,
                                  .keeps = Snapshot::kPropagated,
-                                 .reads = {.strategy = true, .conservative = true, .strict_divisible = true}};
+                                 .reads = kAllOptions};
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,

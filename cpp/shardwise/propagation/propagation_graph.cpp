@@ -34,6 +34,7 @@ bool PropagationGraph::shares_operands(OpId op) const {
 }
 
 void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) {
+  const ShardyOps& shardy = ShardyOps::table();
   for (OpId id : module_.region(region).ops) {
     order_.push_back(id);
     const Operation& op = module_.op(id);
@@ -41,10 +42,7 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
     holds_.edges = holds_.edges || traits.data_flow_edge;
     holds_.groups = holds_.groups || traits.sharding_group;
     holds_.flow = holds_.flow || op.def->flow != nullptr;
-    const OpView view(module_, id);
-    roles_[id.index] = {.turn = RoundOrder(view),
-                        .elementwise = traits.constraint || is_elementwise(view),
-                        .is_edge = traits.data_flow_edge};
+    roles_[id.index] = {.turn = RoundOrder(OpView(module_, id), shardy), .is_edge = traits.data_flow_edge};
     tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
     for (ValueId operand : operands(id)) ++uses_[operand.index];
     for (RegionId inner : module_.regions(id)) collect(inner, regions);

@@ -27,7 +27,6 @@ class PropagationGraph {
 
   struct Role {
     RoundOrder turn;
-    bool elementwise = false;  // or a constraint
     bool is_edge = false;
   };
 

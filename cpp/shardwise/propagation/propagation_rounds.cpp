@@ -3,21 +3,21 @@
 
 namespace shardwise {
 
-bool is_elementwise(const OpView& op) {
+RoundOrder::RoundOrder(const OpView& op, const ShardyOps& table) {
   const OpDef& def = op.def();
-  return def.traits.elementwise && (def.precedence == nullptr || def.precedence(op) == Precedence::kEarly);
-}
-
-RoundOrder::RoundOrder(const OpView& op) {
-  const Traits& traits = op.def().traits;
-  const Precedence precedence = op.def().precedence != nullptr ? op.def().precedence(op) : traits.precedence;
+  const Traits& traits = def.traits;
+  const ShardyOp& shardy = table[def];
+  const Precedence precedence = shardy.precedence_of != nullptr ? shardy.precedence_of(op) : shardy.precedence;
   backward_first_ = precedence == Precedence::kBackwardFirst;
-  if (op.def().flow != nullptr) {
+  // An attribute may defer an elementwise op to a later round.
+  const bool is_deferred = shardy.precedence_of != nullptr && precedence != Precedence::kEarly;
+  elementwise_ = traits.constraint || (traits.elementwise && !is_deferred);
+  if (def.flow != nullptr) {
     kind_ = Kind::kSilent;
   } else if (traits.barrier) {
     kind_ = Kind::kBarrier;
     allowed_ = static_cast<Direction>(op.attrs().get_int("allowed_direction"));
-  } else if (is_elementwise(op) || traits.constraint || traits.data_flow_edge || precedence == Precedence::kEarly) {
+  } else if (elementwise_ || traits.data_flow_edge || precedence == Precedence::kEarly) {
     kind_ = Kind::kEarly;
   } else if (precedence == Precedence::kForwardEarly) {
     kind_ = Kind::kForwardEarly;

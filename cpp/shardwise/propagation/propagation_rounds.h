@@ -15,6 +15,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/propagation/propagate_factors.h"
+#include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
 
@@ -36,26 +37,26 @@ struct Participation {
   friend bool operator==(const Participation&, const Participation&) = default;
 };
 
-// One factor per dim, and no attribute that defers the op to a later round.
-bool is_elementwise(const OpView& op);
-
 // Decides in which rounds an op takes part, and in which directions. A barrier takes part in every round, in its one
 // direction. An op that passes values into regions never does: its data-flow edges do.
 class RoundOrder {
  public:
   RoundOrder() = default;
-  explicit RoundOrder(const OpView& op);
+  explicit RoundOrder(const OpView& op) : RoundOrder(op, ShardyOps::table()) {}
+  RoundOrder(const OpView& op, const ShardyOps& table);
 
   // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
   // caller knows.
   Participation participation(int round) const;
   bool waits_for_shared() const { return kind_ != Kind::kBarrier; }
+  bool is_elementwise() const { return elementwise_; }  // one factor per dim; or a constraint
 
  private:
   enum class Kind : uint8_t { kSilent, kBarrier, kEarly, kForwardEarly, kLate };
   Kind kind_ : 3 = Kind::kLate;
   Direction allowed_ : 2 = Direction::kBoth;  // by a barrier
   bool backward_first_ : 1 = false;
+  bool elementwise_ : 1 = false;
 };
 
 inline Participation participation(const OpView& op, int round) { return RoundOrder(op).participation(round); }

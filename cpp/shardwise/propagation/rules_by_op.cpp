@@ -4,25 +4,43 @@
 #include <span>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 
-// Some rules look into regions, or at other ops: types and attributes do not tell them apart.
 uint32_t RulesByOp::find(OpId id) {
   const OpView op(module_, id);
-  if (!op.regions().empty() || op.def().traits.rule_reads_operand_ops) return add(op);
+  const ShardyOp& shardy = shardy_[op.def()];
   types_.clear();
   for (const ValueId operand : op.operands()) types_.push_back(module_.value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) types_.push_back(module_.value(op.result(i)).type);
+  bool neighbors = false;
+  if (shardy.looks_around != nullptr) {
+    neighbors = shardy.looks_around(op, neighbors_);
+    types_.push_back(TypeId{neighbors ? 1U : 0U});
+  }
+  // Types and attributes do not tell regions apart; the op's own rule does.
+  const void* key = &op.def();
+  if (!op.regions().empty()) key = &module_.context().sharding_rule(op);
   const uint32_t attrs = module_.op(id).attrs.index;
-  if (const uint32_t* known = cache_.find(&op.def(), attrs, types_)) return *known;
-  const uint32_t made = add(op);
-  return *cache_.insert(&op.def(), attrs, types_, std::span(&made, 1));
+  if (const uint32_t* known = cache_.find(key, attrs, types_)) return *known;
+  rules_.push_back(&make(op, shardy, neighbors));
+  const auto made = static_cast<uint32_t>(rules_.size());
+  return *cache_.insert(key, attrs, types_, std::span(&made, 1));
 }
 
-uint32_t RulesByOp::add(const OpView& op) {
-  rules_.push_back(&module_.context().propagation_rule(op, conservative_));
-  return static_cast<uint32_t>(rules_.size());
+const ShardingRule& RulesByOp::make(const OpView& op, const ShardyOp& shardy, bool neighbors) {
+  if (const auto* attribute = op.attrs().find<RuleAttr>(text_words::kShardingRule)) {
+    verify(*attribute, op);
+    return keep(to_rule(*attribute));
+  }
+  static const ShardingRule kNone;
+  // An op that moves a value does not tie the shardings before and after it.
+  const Traits& traits = op.def().traits;
+  if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;
+  if (shardy.rule == nullptr) return module_.context().sharding_rule(op);
+  return keep(shardy.rule(op, {.neighbors = neighbors, .conservative = conservative_}));
 }
 
 }  // namespace shardwise

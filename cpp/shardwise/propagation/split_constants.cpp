@@ -11,6 +11,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
 namespace {
@@ -44,25 +45,25 @@ class ConstantSplitter {
 
   Kind classify(OpId id) {
     if (!keeps_constants(id)) return Kind::kOrdinary;
-    const Traits& traits = module_.op(id).def->traits;
     const auto operands = module_.operands(id);
     if (std::ranges::all_of(operands, [&](ValueId operand) { return is_constant(operand); })) return Kind::kConstant;
-    const bool expands = traits.constant_preserving && traits.precedence == Precedence::kBackwardFirst;
+    const bool expands = shardy_[*module_.op(id).def].precedence == Precedence::kBackwardFirst;
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
   }
 
   // Whether the op computes a constant from constants or from no operands.
   bool keeps_constants(OpId id) const {
-    const Traits& traits = module_.op(id).def->traits;
+    const OpDef& def = *module_.op(id).def;
+    const Traits& traits = def.traits;
     if (traits.side_effect) return false;
     const auto regions = static_cast<const Module&>(module_).regions(id);
     if (!regions.empty()) {
-      return traits.constant_preserving && std::ranges::all_of(regions, [&](RegionId region) {
+      return shardy_[def].keeps_constants && std::ranges::all_of(regions, [&](RegionId region) {
                return std::ranges::all_of(module_.region(region).ops, [&](OpId op) { return keeps_constants(op); });
              });
     }
     return traits.constant_like ||
-           (module_.op(id).operand_count != 0 && (traits.constant_preserving || traits.elementwise));
+           (module_.op(id).operand_count != 0 && (traits.elementwise || shardy_[def].keeps_constants));
   }
 
   void split_region(RegionId region) {
@@ -185,6 +186,7 @@ class ConstantSplitter {
   }
 
   Module& module_;
+  const ShardyOps& shardy_ = ShardyOps::table();
   Rewrite rewrite_;
   std::vector<Kind> kinds_;                                // by op
   std::vector<bool> taken_;                                // by op: some use owns it

@@ -7,7 +7,7 @@
 //   %1 = maximum %x, %b                 %1 = maximum %x, %b
 //   %2 = maximum %y, %b                 %2 = maximum %y, %b1
 //
-// A constant is an op marked constant_like, a chain of elementwise and constant_preserving ops that starts there (a
+// A constant is an op marked constant_like, a chain of elementwise ops and ops that keep constants from there on (a
 // named computation counts if all its ops do), or any broadcast of a scalar. Scalars stay shared, because they are
 // never sharded. The first use keeps the original; copies are placed beside it, in its groups. Unused originals are
 // removed.

@@ -22,7 +22,8 @@ VisitReplay::VisitReplay(const Module& module, const Provenance& provenance)
     : module_(module),
       provenance_(provenance),
       identities_(module.context()),
-      ops_(module.context(), provenance.basic ? Strategy::kBasic : Strategy::kAggressive, provenance.conservative) {
+      rules_(module, provenance.options.conservative),
+      ops_(module.context(), provenance.options.strategy, provenance.options.conservative) {
   for (size_t s = 0; s < steps().size(); ++s) steps_of_[changed_by(steps()[s])].push_back(s);
   if (!provenance.edges_are_sunk) return;
   for (const auto& [op, edge] : provenance.edges) {
@@ -71,7 +72,7 @@ const ShardingRule& VisitReplay::rule(VisitedOp visited) {
     return identities_.of(module_.value(edge->owner).type, edge->sources.size());
   }
   if (module_.op(visited.op).def->flow != nullptr) return kNone;
-  return module_.context().propagation_rule(OpView(module_, visited.op), provenance_.conservative);
+  return rules_[visited.op];
 }
 
 ShardingId VisitReplay::seen_by(VisitedOp visited, const TensorRef& tensor, ShardingId sharding) const {
@@ -104,11 +105,11 @@ const FactorProjection& VisitReplay::project(VisitedOp visited, size_t time) {
 OpPropagation::Visit VisitReplay::visit(VisitedOp visited, int round) {
   const ShardingRule& op_rule = rule(visited);
   if (!visited.op) return {.rule = op_rule, .part = {}, .elementwise = true};
-  const OpView view(module_, visited.op);
+  const RoundOrder order(OpView(module_, visited.op));
   return {.rule = op_rule,
-          .part = participation(view, round),
-          .elementwise = edge_of(visited.op) == nullptr && (view.def().traits.constraint || is_elementwise(view)),
-          .conservative = provenance_.conservative};
+          .part = order.participation(round),
+          .elementwise = edge_of(visited.op) == nullptr && order.is_elementwise(),
+          .conservative = provenance_.options.conservative};
 }
 
 std::span<const uint32_t> VisitReplay::replay(VisitedOp visited, size_t time, int round, AxisObserver& observer,

@@ -20,6 +20,7 @@
 #include "shardwise/ir/provenance.h"
 #include "shardwise/propagation/factor_projection.h"
 #include "shardwise/propagation/op_propagation.h"
+#include "shardwise/propagation/rules_by_op.h"
 
 namespace shardwise {
 
@@ -83,6 +84,7 @@ class VisitReplay {
   std::unordered_map<TensorRef, std::vector<size_t>, TensorRefHash> steps_of_;
   std::unordered_map<ValueId, const DataFlowEdge*> inner_arguments_;  // of manual regions, sharded as outside
   IdentityRules identities_;
+  RulesByOp rules_;
   OpPropagation ops_;
   FactorProjection projection_;
 };

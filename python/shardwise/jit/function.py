@@ -15,7 +15,7 @@ from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
 from ..op_rules import ShardingRule
-from ..propagation_options import Strategy
+from ..propagation_options import PropagationKeywords, check_keywords, takes_options
 from ..sharding import UNSPECIFIED, sharding_on
 from ..stages import Lowered, Program, Traced
 from ..traceback_filtering import entry_point, hide_frames
@@ -38,6 +38,7 @@ def jit(fun: Callable[..., Any], **options: Unpack[JitOptions]) -> JitFunction: 
 @overload
 def jit(fun: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], JitFunction]: ...
 @entry_point
+@takes_options
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -48,10 +49,8 @@ def jit(
     static_argnames: str | Sequence[str] | None = (),
     donate_argnums: int | Sequence[int] | None = (),
     donate_argnames: str | Sequence[str] | None = (),
-    strategy: Strategy | None = None,
-    conservative: bool | None = None,
-    strict_divisible: bool | None = None,
     sharding_rules: Mapping[str, ShardingRule | str] | None = None,
+    **options: Unpack[PropagationKeywords],
 ) -> Any:
     """Compile a NumPy function to one SPMD program for the devices of a mesh. Also a decorator factory.
 
@@ -68,14 +67,11 @@ def jit(
             memory. Any later use of them is an error. The run does not write in place, so the result needs memory of
             its own. NumPy arrays are not affected. Ignored in nested jitted functions, as in JAX.
         donate_argnames: the same for keyword arguments.
-        strategy: how propagation resolves conflicts. With ``"aggressive"``, the default, each tensor takes the axes
-            that it can; with ``"basic"``, it takes only axes on which all tensors of an op agree.
-        conservative: propagate whole axes only, and nothing along dims whose elements move.
-        strict_divisible: shrink shardings of arguments and results until they divide the shapes, as Shardy does.
+        options: ...
         sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
 
-    The last four apply to a whole program: a nested jitted function must not specify other values.
+    How to propagate, and the rules, apply to a whole program: a nested jitted function must not specify other values.
 
     Returns:
         A :class:`JitFunction`: call it with arrays, or call its stages.
@@ -89,7 +85,8 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    given: Any = {name: value for name, value in locals().items() if name != "fun"}
+    check_keywords("jit", options)
+    given: Any = {name: value for name, value in locals().items() if name not in ("fun", "options")} | options
     if fun is None:
         return lambda f: JitFunction(f, **given)
     return JitFunction(fun, **given)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tests.conformance.shardy.client import canonical_rule
 from tests.conformance.shardy.random_modules.texts import ModuleText, Op, Shape
@@ -34,13 +34,12 @@ LATE = ("chlo.mulhi", "chlo.next_after", "chlo.polygamma", "chlo.zeta")  # not e
 
 @dataclass(frozen=True)
 class Call:
-    """An op as the predicates see it; `users` are the ops that take its results."""
+    """An op as the predicates see it."""
 
     name: str
     attributes: str
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
-    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,6 @@ class Mechanism:
     of_op: Callable[[Call], bool] | None = None
     of_program: Callable[[ModuleText], bool] | None = None
     told: bool = False
-    shardy_knows_more: bool = False  # Shardy is right, and we are weaker
 
     def has_op(self, call: Call) -> bool:
         return self.of_op is not None and self.of_op(call)
@@ -87,24 +85,21 @@ def call_of_instance(instance: Instance) -> Call:
 
 def calls_of_text(generic: str) -> list[Call]:
     """The ops of main's body, of a module in generic form."""
-    found: list[tuple[str, Call]] = []
-    users: dict[str, list[str]] = {}
+    found: list[Call] = []
     lines = iter(generic[generic.index("@main(") :].splitlines()[1:])
     for line in lines:
         if line == "  }":
             break
-        head = re.match(r' {4}(?:(%\w+)\S* = )?"([\w.-]+)"\(([^)]*)\)', line)
+        head = re.match(r' {4}(?:%\w+\S* = )?"([\w.-]+)"\(', line)
         if head is None:
             continue
-        for name in re.findall(r"%\w+", head[3]):
-            users.setdefault(name, []).append(head[2])
+        attributes = line[line.index(")", head.end()) + 1 :].partition(" : (")[0]
         end = line
         while end.endswith("({") or not (end == line or end.startswith("    })")):
             end = next(lines)
         operands, results = end.rpartition(" : ")[2].split(" -> ")
-        attributes = line[head.end() :].partition(" : (")[0]
-        found.append((head[1], Call(head[2], attributes, shapes_of(operands), shapes_of(results))))
-    return [replace(call, users=tuple(users.get(name, ()))) for name, call in found]
+        found.append(Call(head[1], attributes, shapes_of(operands), shapes_of(results)))
+    return found
 
 
 # ---- which ops, which programs ---------------------------------------------------------------------------------------
@@ -139,10 +134,6 @@ def moves_without_resizing(call: Call) -> bool:
 def mixes(call: Call) -> bool:
     found = re.search(r'call_target_name = "(.*?)"', call.attributes)
     return found is not None and found[1] in (*MIXING_TARGETS, "Eigh", *APPROXIMATE_TARGETS)
-
-
-def feeds_random_bits(call: Call) -> bool:
-    return '"X64Combine"' in call.attributes and "stablehlo.rng_bit_generator" in call.users
 
 
 def has(*names: str) -> Callable[[ModuleText], bool]:
@@ -469,25 +460,6 @@ func.func private @f(%y: tensor<8x4xf32>) -> tensor<8x4xf32> {
         shardy="@f(%arg0: tensor<8x4xf32>)",
         ours='@f(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>})',
         of_program=passes_on_what_is_used_later,
-    ),
-    Mechanism(
-        name="states of random number generators",
-        why=(
-            "X64Combine is a call that the TPU compiler inserts before random number generators. Shardy looks at its "
-            "users, and replicates it if one of them generates random bits. A sharding rule in Shardwise does not see"
-            " the users of its op."
-        ),
-        text="""
-func.func @main(%x: tensor<2xui32>, %y: tensor<2xui32>) -> tensor<8x4xui32> {
-  %s = stablehlo.custom_call @X64Combine(%x, %y) : (tensor<2xui32>, tensor<2xui32>) -> tensor<2xui64>
-  %0, %1 = stablehlo.rng_bit_generator %s, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, tensor<8x4xui32>)
-  return %1 : tensor<8x4xui32>
-}""",
-        shardy="([i], [i])->([i]) {i=2} need_replication={i} blocked_propagation={i}",
-        ours="([i], [i])->([i]) {i=2}",
-        rule=NEEDS,
-        of_op=feeds_random_bits,
-        shardy_knows_more=True,
     ),
 )
 

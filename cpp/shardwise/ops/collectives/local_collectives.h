@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives of the local program. Groups are given by axes and sub-axes of the mesh, never by lists of devices.
-// Shardy's collectives on global values are in global_collectives.h.
+// The collectives of the sdy dialect, on global values, are in shardy_collectives.h.
 //
 //   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
 //          : (tensor<2x4xf32>) -> tensor<4x4xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StableHLO's collectives, over lists of devices. A text that contains them is the program of one device. It
-// propagates, as in Shardy, but the partitioner rejects it: Shardwise's own collectives name axes (collectives.h).
+// propagates, but the partitioner rejects it: Shardwise's own collectives name axes (collectives.h).
 //
 //   %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
 //          : (tensor<4x8xf32>) -> tensor<4x16xf32>

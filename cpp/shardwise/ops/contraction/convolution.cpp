@@ -148,10 +148,10 @@ void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
 
 class ConvolutionRule {
  public:
-  ConvolutionRule(const OpView& op, const ConvolutionNumbers& numbers)
-      : op_(op), numbers_(numbers), rule_(op), result_(rule_.result_tensor(0)) {}
+  explicit ConvolutionRule(const OpView& op)
+      : op_(op), numbers_(ConvolutionNumbers::of(op)), rule_(op), result_(rule_.result_tensor(0)) {}
 
-  ShardingRule build() {
+  ShardingRule build(MapSpatialDim map_spatial_dim) {
     const int64_t batches = group_count(op_.attrs(), "batch_group_count");
     const int64_t features = group_count(op_.attrs(), "feature_group_count");
     if (batches > 1) {
@@ -162,7 +162,7 @@ class ConvolutionRule {
     }
     const FactorId batch = rule_.factor(size(result_, numbers_.result.batch));
     map(0, numbers_.lhs.batch, batch).map(result_, numbers_.result.batch, batch);
-    for (size_t i = 0; i < numbers_.lhs.spatial.size(); ++i) spatial(i);
+    for (size_t i = 0; i < numbers_.lhs.spatial.size(); ++i) map_spatial_dim(rule_, op_, numbers_, i);
     if (features > 1) {
       const FactorId group = rule_.factor(features);
       map(0, numbers_.lhs.feature, group)
@@ -189,44 +189,22 @@ class ConvolutionRule {
     return *this;
   }
 
-  // The window number and the position within a window, the larger one major, as far as the input has elements for
-  // both.
-  void spatial(size_t i) {
-    const int64_t input = numbers_.lhs.spatial[i], kernel = numbers_.rhs.spatial[i],
-                  output = numbers_.result.spatial[i];
-    const int64_t windows = size(result_, output), places = size(1, kernel);
-    int64_t left = size(0, input);
-    const auto take_windows = [&] {
-      const int64_t taken = std::min(left, windows);
-      if (taken <= 1) return;
-      const FactorId factor = rule_.permutation(taken);
-      rule_.caution(factor, Caution::kDrop);
-      map(0, input, factor).map(result_, output, factor);
-      left /= taken;
-    };
-    const auto take_places = [&] {
-      const int64_t taken = std::min(left, places);
-      if (taken <= 1) return;
-      const FactorId factor = rule_.reduction(taken, Reducer::kSum);
-      rule_.caution(factor, Caution::kDrop);
-      map(0, input, factor).map(1, kernel, factor);
-      left /= taken;
-    };
-    if (places > windows) take_places();
-    take_windows();
-    if (places <= windows) take_places();
-  }
-
   const OpView& op_;
-  const ConvolutionNumbers& numbers_;
+  const ConvolutionNumbers numbers_;
   RuleBuilder rule_;
   size_t result_;
 };
 
-ShardingRule rule_convolution(const OpView& op) {
-  const ConvolutionNumbers numbers = *ConvolutionNumbers::parse(*numbers_text(op.attrs()));
-  return ConvolutionRule(op, numbers).build();
+// Windows overlap, so the input and the kernel must be whole along a spatial dim.
+void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i) {
+  const auto input = static_cast<size_t>(numbers.lhs.spatial[i]), kernel = static_cast<size_t>(numbers.rhs.spatial[i]),
+             output = static_cast<size_t>(numbers.result.spatial[i]);
+  const FactorId windows = rule.permutation(op.result_type().shape[output]);
+  rule.map(0, input, windows).map(rule.result_tensor(0), output, windows);
+  rule.map(1, kernel, rule.need_replication(op.operand_type(1).shape[kernel]));
 }
+
+ShardingRule rule_convolution(const OpView& op) { return convolution_rule(op, map_windows); }
 
 constexpr OpDef kConvolutionOps[] = {
     propagation_only_op("stablehlo.convolution", infer_convolution, rule_convolution,
@@ -246,6 +224,12 @@ std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view tex
   const auto result = take_dims(text, "b", "f");
   if (!result || (take(text, ""), !text.empty())) return std::nullopt;
   return ConvolutionNumbers{*lhs, *rhs, *result};
+}
+
+ConvolutionNumbers ConvolutionNumbers::of(const OpView& op) { return *parse(*numbers_text(op.attrs())); }
+
+ShardingRule convolution_rule(const OpView& op, MapSpatialDim map_spatial_dim) {
+  return ConvolutionRule(op).build(map_spatial_dim);
 }
 
 std::span<const OpDef> convolution_ops() { return kConvolutionOps; }

@@ -5,10 +5,7 @@
 //   %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]}
 //          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
 //          : (tensor<2x8x3xf32>, tensor<2x3x5xf32>) -> tensor<2x4x5xf32>
-//   ([i, jk, l], [k, l, m])->([i, j, m]) {i=2, j=4, k=2, l=3, m=5} reduction={k, l} permutation={j}
-//
-// A spatial dim of the input has two factors, as far as they fit: the window number, which the result keeps, and the
-// position within a window, which is summed.
+//   ([i, j, l], [k, l, m])->([i, j, m]) {i=2, j=4, k=2, l=3, m=5} reduction={l} need_replication={k} permutation={j}
 #pragma once
 
 #include <optional>
@@ -26,10 +23,15 @@ struct ConvolutionDims {
   int64_t batch = -1, feature = -1;
   Dims spatial;
 };
-// Parses `[b, 0, f]x[0, i, o]->[b, 0, f]`. Returns none for any other text.
 struct ConvolutionNumbers {
   ConvolutionDims lhs, rhs, result;
+  // Parses `[b, 0, f]x[0, i, o]->[b, 0, f]`. Returns none for any other text.
   static std::optional<ConvolutionNumbers> parse(std::string_view text);
+  static ConvolutionNumbers of(const OpView& op);
 };
+
+// The rule of a convolution, with the factors of spatial dim i as `map_spatial_dim` adds them.
+using MapSpatialDim = void (*)(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i);
+ShardingRule convolution_rule(const OpView& op, MapSpatialDim map_spatial_dim);
 
 }  // namespace shardwise

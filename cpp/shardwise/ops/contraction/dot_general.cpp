@@ -198,10 +198,10 @@ constexpr OpDef kDotGeneral{
     .cost = cost_dot_general,
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,
+    .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
     .verify_runnable = verify_dot_algorithm,
     .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
     .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",
-    .traits = {.linear = Linear::kEach, .linear_reducers = reducer_bit(Reducer::kSum)},
 };
 static_assert(kDotGeneral.complete());
 

@@ -16,6 +16,7 @@ void expect_token(const InferContext& op, size_t operand) {
 }
 
 void infer_after_all(const InferContext& op, std::vector<TypeId>& results) {
+  op.accept_tokens();
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (op.operand(i) != kToken) op.fail_dtype("operands must be tokens", op.operand_types_text());
   }
@@ -23,18 +24,21 @@ void infer_after_all(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 void infer_create_token(const InferContext& op, std::vector<TypeId>& results) {
+  op.accept_tokens();
   op.expect_operands(0);
   results.push_back(result_or_declared(op, kToken));
 }
 
 // Values and a token go in, a token comes out.
 void infer_sender(const InferContext& op, std::vector<TypeId>& results) {
+  op.accept_tokens();
   expect_token(op, op.operand_count() - 1);
   results.push_back(result_or_declared(op, kToken));
 }
 
 // A token goes in, values and a token come out.
 void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
+  op.accept_tokens();
   op.expect_operands(1);
   expect_token(op, 0);
   infer_declared(op, results);
@@ -44,14 +48,13 @@ void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
   }
 }
 
-constexpr Traits kPure{.tokens = true};
-constexpr Traits kEffect{.side_effect = true, .tokens = true};
+constexpr Traits kEffect{.side_effect = true};
 
 constexpr OpDef kTokenOps[] = {
     propagation_only_op("stablehlo.after_all", infer_after_all, no_rule, "operands attr-dict `:` result-type",
-                        "A token behind several others (StableHLO after_all).", kPure),
+                        "A token behind several others (StableHLO after_all)."),
     propagation_only_op("stablehlo.create_token", infer_create_token, no_rule, "attr-dict `:` result-type",
-                        "A token behind nothing (StableHLO create_token).", kPure),
+                        "A token behind nothing (StableHLO create_token)."),
     propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
                         kEffect),
     propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",

@@ -18,10 +18,6 @@ ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise
 
 // With different widths, one element corresponds to several elements along a last dim, which must stay whole. The op
 // then adds or drops a dim, so it does not propagate early.
-Precedence precedence_of_bitcast_convert(const OpView& op) {
-  return op.operand_type(0).ndim() == op.result_type().ndim() ? Precedence::kEarly : Precedence::kInTurn;
-}
-
 ShardingRule rule_bitcast_convert(const OpView& op) {
   RuleBuilder rule(op);
   const size_t result = rule.result_tensor(0);
@@ -150,14 +146,14 @@ constexpr std::string_view kSteps = "the derivative is zero almost everywhere: t
 constexpr std::string_view kTruth = "the result is a truth value";
 constexpr std::string_view kBitwise = "an operation on bits has no derivative";
 
-struct Linearity {
-  Linear linear = Linear::kNone;
+struct LinearIn {
+  Linear kind = Linear::kNone;
   Reducer reducer = Reducer::kNone;
 };
 
 constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp, std::string_view no_vjp_reason,
-                    std::string_view format, std::string_view doc, Linearity linearity = {}, bool commutative = false) {
-  const ReducerSet reducers = linearity.linear == Linear::kNone ? ReducerSet{0} : reducer_bit(linearity.reducer);
+                    std::string_view format, std::string_view doc, LinearIn linear = {}, bool commutative = false) {
+  const ReducerSet reducers = linear.kind == Linear::kNone ? ReducerSet{0} : reducer_bit(linear.reducer);
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule_pointwise,
@@ -165,14 +161,11 @@ constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp
                .vjp = vjp,
                .batch = batch_elementwise,
                .tile = tile,
+               .linear = {linear.kind, reducers},
                .no_vjp_reason = no_vjp_reason,
                .format = format,
                .doc = doc,
-               .traits = {.linear = linearity.linear,
-                          .linear_reducers = reducers,
-                          .elementwise = true,
-                          .commutative = commutative,
-                          .fill_preserving = true}};
+               .traits = {.elementwise = true, .commutative = commutative}};
 }
 
 // The op of a row of functions.def, apart from its code.
@@ -180,16 +173,16 @@ struct Function {
   std::string_view name;
   VjpFn vjp;
   std::string_view no_vjp_reason, doc;
-  Linearity linearity;
+  LinearIn linear;
   bool commutative;
 };
-constexpr Function smooth(std::string_view name, VjpFn vjp, std::string_view doc, Linearity linearity = {},
+constexpr Function smooth(std::string_view name, VjpFn vjp, std::string_view doc, LinearIn linear = {},
                           bool commutative = false) {
-  return {name, vjp, {}, doc, linearity, commutative};
+  return {name, vjp, {}, doc, linear, commutative};
 }
-constexpr Function stepped(std::string_view name, std::string_view reason, std::string_view doc,
-                           Linearity linearity = {}, bool commutative = false) {
-  return {name, not_differentiable, reason, doc, linearity, commutative};
+constexpr Function stepped(std::string_view name, std::string_view reason, std::string_view doc, LinearIn linear = {},
+                           bool commutative = false) {
+  return {name, not_differentiable, reason, doc, linear, commutative};
 }
 
 template <TileCode Code>
@@ -197,7 +190,7 @@ constexpr OpDef function(const Function& op) {
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kChloFormat
                                                                  : kSameFormat;
-  return row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linearity,
+  return row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linear,
              op.commutative);
 }
 
@@ -205,7 +198,6 @@ using enum TileCode;
 
 constexpr OpDef bitcast_row(OpDef def) {
   def.rule = rule_bitcast_convert;
-  def.precedence = precedence_of_bitcast_convert;
   def.prepare = prepare_bitcast_convert;
   return def;
 }

@@ -70,8 +70,9 @@ constexpr OpDef kGather{
     .prepare = prepare_gather,
     .vjp = vjp_gather,
     .batch = batch_gather,
+    .linear = {Linear::kFirst, kAllReducers},
     .doc = "Slices at computed places, which are clamped (StableHLO gather).",
-    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers, .movement = true},
+    .traits = {.movement = true},
 };
 static_assert(kGather.complete());
 

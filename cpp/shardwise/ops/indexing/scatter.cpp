@@ -119,14 +119,10 @@ class ScatterRule {
   size_t inputs_;
 };
 
-// The reducer that combines scatters of parts of the updates. None for bitwise reducers of integers, which Shardy does
-// not have.
+// The reducer that combines scatters of parts of the updates.
 std::optional<Reducer> partial_reducer(const OpView& op) {
   const Reducer reducer = scatter_combiner(op).reducer;
-  const bool of_bits = reducer == Reducer::kAnd || reducer == Reducer::kOr;
-  const bool boolean = op.operand_type(0).dtype == DType::kBool;
-  if (reducer == Reducer::kNone || (of_bits && !boolean)) return std::nullopt;
-  return reducer;
+  return reducer == Reducer::kNone ? std::nullopt : std::optional(reducer);
 }
 
 }  // namespace

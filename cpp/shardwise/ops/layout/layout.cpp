@@ -263,14 +263,6 @@ void batch_reverse(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Traits movement(Precedence precedence, bool constant_preserving = false) {
-  return {.linear = Linear::kFirst,
-          .linear_reducers = kAllReducers,
-          .precedence = precedence,
-          .constant_preserving = constant_preserving,
-          .movement = true};
-}
-
 constexpr OpDef kTranspose{
     .name = "stablehlo.transpose",
     .infer = infer_transpose,
@@ -279,9 +271,10 @@ constexpr OpDef kTranspose{
     .prepare = prepare_transpose,
     .vjp = vjp_transpose,
     .batch = batch_transpose,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
     .doc = "Permutes the dims (StableHLO transpose).",
-    .traits = movement(Precedence::kEarly),
+    .traits = {.movement = true},
 };
 static_assert(kTranspose.complete());
 
@@ -293,9 +286,10 @@ constexpr OpDef kReshape{
     .prepare = prepare_reshape,
     .vjp = vjp_reshape,
     .batch = batch_reshape,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands attr-dict `:` functional-type",
     .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
-    .traits = movement(Precedence::kEarly, true),
+    .traits = {.movement = true},
 };
 static_assert(kReshape.complete());
 
@@ -307,9 +301,10 @@ constexpr OpDef kBroadcastInDim{
     .prepare = prepare_broadcast_in_dim,
     .vjp = vjp_broadcast_in_dim,
     .batch = batch_broadcast_in_dim,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
     .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
-    .traits = movement(Precedence::kBackwardFirst, true),
+    .traits = {.movement = true},
 };
 static_assert(kBroadcastInDim.complete());
 
@@ -321,9 +316,10 @@ constexpr OpDef kReverse{
     .prepare = prepare_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
     .doc = "Reverses the order along dims (StableHLO reverse).",
-    .traits = movement(Precedence::kInTurn),
+    .traits = {.movement = true},
 };
 static_assert(kReverse.complete());
 

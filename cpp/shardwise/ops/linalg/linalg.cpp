@@ -89,7 +89,7 @@ ShardingRule rule_triangular_solve(const OpView& op) {
     const FactorId factor = rule.need_replication(b[other]);
     rule.map(1, other, factor).map(result, other, factor);
   };
-  // The order of factors is Shardy's: their names are part of the printed rule.
+  // The names of factors are part of the printed rule, so their order matters.
   if (left) map_known();
   map_other();
   if (!left) map_known();

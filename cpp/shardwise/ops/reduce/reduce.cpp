@@ -201,9 +201,9 @@ constexpr OpDef kReduce{
     .prepare = prepare_reduce,
     .vjp = vjp_reduce,
     .batch = batch_reduce,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "custom<reduce>",
     .doc = "Combines the elements along dims (StableHLO reduce).",
-    .traits = {.linear = Linear::kFirst, .linear_reducers = kAllReducers},
 };
 static_assert(kReduce.complete());
 

@@ -72,19 +72,13 @@ bool is_manual(const AxisRef& ref, const AxisList& manual_axes) {
   return std::ranges::any_of(manual_axes, [&](const AxisRef& axis) { return axis.axis == ref.axis; });
 }
 
-constexpr OpDef named_computation() {
-  OpDef def = region_op("sdy.named_computation", infer_named, Regions::kInline, flow_region, verify_isolated,
-                        "custom<named_computation>($name)",
-                        "A region with a name, such as an inlined function (Shardy named_computation).");
-  def.traits.constant_preserving = true;
-  return def;
-}
-
 constexpr OpDef kManualComputationOps[] = {
     region_op("sdy.manual_computation", infer_manual, Regions::kManual, flow_manual, verify_manual_computation,
               "custom<manual_computation>($manual_axes)",
               "A region that sees local shapes along its manual axes (Shardy manual_computation)."),
-    named_computation(),
+    region_op("sdy.named_computation", infer_named, Regions::kInline, flow_region, verify_isolated,
+              "custom<named_computation>($name)",
+              "A region with a name, such as an inlined function (Shardy named_computation)."),
 };
 static_assert(all_complete(kManualComputationOps));
 

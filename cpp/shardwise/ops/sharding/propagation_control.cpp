@@ -71,7 +71,7 @@ constexpr OpDef kPropagationControlOps[] = {
     identity("sdy.propagation_barrier", infer_propagation_barrier,
              "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",
              "The identity that shardings pass in one direction only, or in none (Shardy propagation_barrier).",
-             {.barrier = true, .constant_preserving = true}),
+             {.barrier = true}),
     {.name = "sdy.sharding_group",
      .infer = infer_group,
      .rule = no_rule,

@@ -243,20 +243,13 @@ void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& res
   results.push_back(result_or_declared(op, operand));
 }
 
-// Shardy's factors: an update at constant starts is a dim of its own.
 ShardingRule rule_dynamic_update_slice(const OpView& op) {
   RuleBuilder rule(op);
-  const Module& module = op.module();
-  const bool is_known = std::ranges::all_of(op.operands().subspan(2), [&](ValueId start) {
-    const OpId defining_op = module.value(start).op;
-    return defining_op && module.op(defining_op).def->traits.constant_like;
-  });
-  const FactorKind apart = is_known ? FactorKind::kPassThrough : FactorKind::kNeedReplication;
   const Dims& whole = op.operand_type(0).shape;
   const Dims& part = op.operand_type(1).shape;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const FactorId factor = rule.factor(whole[dim]);
-    const FactorId update = whole[dim] == part[dim] ? factor : rule.factor(part[dim], apart);
+    const FactorId update = whole[dim] == part[dim] ? factor : rule.need_replication(part[dim]);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
     if (update == factor) continue;
     rule.range(1, dim, {.start = static_cast<int32_t>(2 + dim), .sign = -1, .outside = Outside::kAbsent});
@@ -311,12 +304,10 @@ constexpr OpDef kDynamicSlice{
     .prepare = prepare_dynamic_slice,
     .vjp = vjp_dynamic_slice,
     .batch = batch_dynamic_slice,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
     .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
-    .traits = {.linear = Linear::kFirst,
-               .linear_reducers = kAllReducers,
-               .precedence = Precedence::kForwardEarly,
-               .movement = true},
+    .traits = {.movement = true},
 };
 static_assert(kDynamicSlice.complete());
 
@@ -336,7 +327,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .batch = batch_dynamic_update_slice,
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-    .traits = {.precedence = Precedence::kForwardEarly, .movement = true, .rule_reads_operand_ops = true},
+    .traits = {.movement = true},
 };
 static_assert(kDynamicUpdateSlice.complete());
 

@@ -52,8 +52,6 @@ ShardingRule rule_slice(const OpView& op) {
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < from.size(); ++dim) {
     const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.permutation(from[dim]);
-    // A sliced dim moves elements between devices, which conservative propagation avoids.
-    if (from[dim] != to[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
     if (from[dim] == to[dim]) continue;
     rule.range(0, dim, {.scale = scale_of_slice(op, dim), .offset = dims_attr(op, "start_indices")[dim]});
@@ -148,8 +146,7 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// Padding that shifts (low 1, high -1) moves elements although the size stays the same. Shardy's rule compares sizes
-// only, and misses it.
+// Padding that shifts (low 1, high -1) moves elements although the size stays the same.
 ShardingRule rule_pad(const OpView& op) {
   RuleBuilder rule(op);
   const PadSpec spec = pad_spec(op);
@@ -157,7 +154,6 @@ ShardingRule rule_pad(const OpView& op) {
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const bool changes = spec.changes(dim, shape[dim]);
     const FactorId factor = changes ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
-    if (shape[dim] != op.result_type().shape[dim]) rule.caution(factor, Caution::kBlock);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
     if (changes) rule.range(0, dim, spec.range(dim, shape[dim]));
   }
@@ -243,17 +239,13 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// Concatenated slices exchange data with neighbors only (as in Shardy); other operands must be whole along the dim.
+// Operands must be whole along the dim.
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
-  bool of_slices = true;
-  for (size_t i = 0; i < op.operand_count(); ++i) of_slices = of_slices && op.defining_op_name(i) == "stablehlo.slice";
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorKind exchange = of_slices ? FactorKind::kPermutation : FactorKind::kNeedReplication;
-    const FactorId factor = rule.factor(shape[dim], dim == joined ? exchange : FactorKind::kPassThrough);
-    if (dim == joined) rule.caution(factor, Caution::kDrop);
+    const FactorId factor = dim == joined ? rule.need_replication(shape[dim]) : rule.factor(shape[dim]);
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
   }
   int64_t begin = 0;
@@ -310,12 +302,10 @@ constexpr OpDef kSlice{
     .prepare = prepare_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
+    .linear = {Linear::kFirst, kAllReducers},
     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
     .doc = "A range with a stride of every dim (StableHLO slice).",
-    .traits = {.linear = Linear::kFirst,
-               .linear_reducers = kAllReducers,
-               .constant_preserving = true,
-               .movement = true},
+    .traits = {.movement = true},
 };
 static_assert(kSlice.complete());
 
@@ -327,11 +317,12 @@ constexpr OpDef kPad{
     .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
+    .linear = {Linear::kJoint, kAllReducers},
     .format =
         "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
         "$interior_padding attr-dict `:` functional-type",
     .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
-    .traits = {.linear = Linear::kJoint, .linear_reducers = kAllReducers, .movement = true},
+    .traits = {.movement = true},
 };
 static_assert(kPad.complete());
 
@@ -343,12 +334,10 @@ constexpr OpDef kConcatenate{
     .prepare = prepare_concatenate,
     .vjp = vjp_concatenate,
     .batch = batch_concatenate,
+    .linear = {Linear::kJoint, kAllReducers},
     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
     .doc = "Tensors one after another along a dim (StableHLO concatenate).",
-    .traits = {.linear = Linear::kJoint,
-               .linear_reducers = kAllReducers,
-               .movement = true,
-               .rule_reads_operand_ops = true},
+    .traits = {.movement = true},
 };
 static_assert(kConcatenate.complete());
 

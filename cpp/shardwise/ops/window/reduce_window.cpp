@@ -36,10 +36,6 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
-    // A base dilation alone does not count, because Shardy ignores it.
-    const bool moves =
-        window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
-    if (moves) rule.caution(factor, Caution::kBlock);
     for (size_t i = 0; i < op.result_count(); ++i) {
       rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
       if (!window.is_trivial(dim)) rule.range(i, dim, window.range(dim));

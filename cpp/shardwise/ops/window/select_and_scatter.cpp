@@ -59,7 +59,6 @@ ShardingRule rule_select_and_scatter(const OpView& op) {
     rule.map(1, dim, of_source);
     const FactorId factor = rule.permutation(from[dim]);
     rule.map(0, dim, factor).map(result, dim, factor);
-    rule.caution(of_source, Caution::kBlock).caution(factor, Caution::kBlock);
   }
   return rule.build();
 }

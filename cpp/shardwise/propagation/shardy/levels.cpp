@@ -57,7 +57,7 @@ constexpr Pass level(std::string_view name, std::string_view doc) {
           .doc = doc,
           .run = run_level<strategy, priorities>,
           .takes = kPropagate.takes,
-          .reads = {.conservative = true},
+          .reads = option("conservative"),
           .strategy = strategy};
 }
 

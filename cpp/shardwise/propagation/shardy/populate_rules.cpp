@@ -5,6 +5,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
+#include "shardwise/propagation/rules_by_op.h"
 
 namespace shardwise {
 namespace {
@@ -15,24 +16,25 @@ bool places_values(const OpDef& def) {
          traits.collective != CollectiveKind::kNone;
 }
 
-void populate(Module& module, RegionId region, bool conservative) {
-  Context& context = module.context();
+void populate(Module& module, RegionId region, RulesByOp& rules) {
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
-    for (const RegionId inner : op.regions()) populate(module, inner, conservative);
+    for (const RegionId inner : op.regions()) populate(module, inner, rules);
     if (places_values(op.def()) || op.operand_count() == 0 || op.result_count() == 0) continue;
-    const ShardingRule& rule = conservative ? context.cautious_rule(op) : context.sharding_rule(op);
-    if (rule.empty() || op.attrs().find(text_words::kShardingRule) != nullptr) continue;
+    if (op.attrs().find(text_words::kShardingRule) != nullptr) continue;
+    const ShardingRule& rule = rules[id];
+    if (rule.empty()) continue;
     Attrs attrs = op.attrs();
     attrs.set(text_words::kShardingRule, to_attribute(rule, false));
-    module.op(id).attrs = context.intern(attrs);
+    module.op(id).attrs = module.context().intern(attrs);
   }
 }
 
 }  // namespace
 
 Module populate_rules(Module module, PassContext& context) {
-  for (const Function& function : module.functions) populate(module, function.body, context.options.conservative);
+  RulesByOp rules(module, context.options.conservative);
+  for (const Function& function : module.functions) populate(module, function.body, rules);
   return module;
 }
 

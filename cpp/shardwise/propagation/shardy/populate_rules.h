@@ -16,7 +16,7 @@ Module populate_rules(Module module, PassContext& context);
 inline constexpr Pass kPopulateRules{.name = "populate_rules",
                                      .doc = "write each op's sharding rule into its attributes",
                                      .run = populate_rules,
-                                     .reads = {.conservative = true}};
+                                     .reads = option("conservative")};
 
 // Removes the rules without `custom`, which no user wrote, as Shardy does after propagation.
 void drop_populated_rules(Module& module);

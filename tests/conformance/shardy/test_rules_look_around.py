@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that ask which ops make the operands: Shardy's, and results do not depend on them."""
+"""Rules that look at the ops around an op: Shardy's, and results do not depend on them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,21 @@ def joined(makers: tuple[str, ...], dim: int) -> str:
     ])  # fmt: skip
 
 
+def rolled(*parts: str) -> str:
+    """A concatenation of two values, of slices of them, and of a slice of a slice."""
+    sizes = {"x": 8, "y": 8, "sx": 4, "tx": 4, "sy": 4, "ssx": 2}
+    shape = sum(sizes[part] for part in parts)
+    types = ", ".join(f"tensor<{sizes[part]}x6xf32>" for part in parts)
+    return f"""func.func @main(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) -> tensor<{shape}x6xf32> {{
+  %sx = stablehlo.slice %x [0:4, 0:6] : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  %tx = stablehlo.slice %x [2:6, 0:6] : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  %sy = stablehlo.slice %y [0:4, 0:6] : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  %ssx = stablehlo.slice %sx [0:2, 0:6] : (tensor<4x6xf32>) -> tensor<2x6xf32>
+  %r = stablehlo.concatenate {", ".join("%" + part for part in parts)}, dim = 0 : ({types}) -> tensor<{shape}x6xf32>
+  return %r : tensor<{shape}x6xf32>
+}}"""
+
+
 def updated(starts: tuple[str, ...]) -> str:
     made = [f"  %{i} = {START[kind].format(n=i + 1)}" for i, kind in enumerate(starts) if kind in START]
     names = ", ".join(f"%{i}" if kind in START else "%s" for i, kind in enumerate(starts))
@@ -48,6 +63,8 @@ def updated(starts: tuple[str, ...]) -> str:
 
 TEXTS = [joined(makers, dim) for makers in itertools.product((SLICE, NEGATE, ""), repeat=2) for dim in (0, 1)]
 TEXTS += [joined((SLICE,), 0), joined((SLICE, SLICE, SLICE), 0)]
+TEXTS += [rolled(*parts) for parts in itertools.product(("x", "y", "sx", "tx", "sy", "ssx"), repeat=2)]
+TEXTS += [rolled(*parts) for parts in (("x", "sx", "tx"), ("x", "sx", "sy"), ("sx", "ssx", "sx"), ("x", "x", "ssx"))]
 TEXTS += [updated(starts) for starts in itertools.product(("constant", "chlo", "computed", "argument"), repeat=2)]
 
 
@@ -57,6 +74,31 @@ def test_rules_are_shardys(shardy: ShardyOracle, text: str, conservative: bool) 
     theirs = shardy.run(text, CONSERVATIVE_RULES if conservative else RULES)["rules"][-1]
     ours = _core.ir.parse(text).sharding_rules(conservative)[-1][1]
     assert canonical_rule(ours) == canonical_rule(theirs)
+
+
+def combined(*users: str) -> str:
+    """Two equal calls that make 64-bit words; the first one's word goes to the users."""
+    lines = [f"  %u{i}:2 = stablehlo.rng_bit_generator %s, algorithm = DEFAULT : (tensor<2xui64>) -> "
+             "(tensor<2xui64>, tensor<8xui32>)" if user == "generator" else
+             f"  %u{i} = stablehlo.add %s, %t : tensor<2xui64>" for i, user in enumerate(users)]  # fmt: skip
+    call = "stablehlo.custom_call @X64Combine(%x, %y) : (tensor<2xui32>, tensor<2xui32>) -> tensor<2xui64>"
+    return "\n".join([
+        "func.func @main(%x: tensor<2xui32>, %y: tensor<2xui32>, %p: tensor<i1>) -> tensor<2xui64> {",
+        f"  %s = {call}", f"  %t = {call}", *lines, "  return %t : tensor<2xui64>", "}",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+@pytest.mark.parametrize("users", [(), ("add",), ("generator",), ("add", "generator"), ("generator", "generator")])
+def test_a_word_for_a_random_generator_is_whole(
+    shardy: ShardyOracle, users: tuple[str, ...], conservative: bool
+) -> None:
+    text = combined(*users)
+    theirs = shardy.run(text, CONSERVATIVE_RULES if conservative else RULES)["rules"][:2]
+    ours = [rule for _, rule in _core.ir.parse(text).sharding_rules(conservative)[:2]]
+    assert list(map(canonical_rule, ours)) == list(map(canonical_rule, theirs))
+    whole = "([i], [i])->([i]) {i=2} need_replication={i} blocked_propagation={i}"
+    assert ours == [whole if "generator" in users else "([i], [i])->([i]) {i=2}", "([i], [i])->([i]) {i=2}"]
 
 
 def test_equal_ops_of_one_program_may_have_different_rules() -> None:

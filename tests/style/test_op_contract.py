@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of an op grows by facts about ops, not by flags for one engine, and knows no other system's rules."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from shardwise.propagation_options import PropagationOptions
+from tests.style.source_tree import CORE, ROOT, cpp_files, python_files, relative
+
+FACTOR = ["size", "kind", "reducer", "blocked", "exchanged", "positional"]
+TRAITS = [
+    "elementwise",
+    "commutative",
+    "constant_like",
+    "side_effect",
+    "constraint",
+    "reshard",
+    "data_flow_edge",
+    "barrier",
+    "sharding_group",
+    "movement",
+    "collective",
+]
+
+
+def fields_of(header: Path, struct: str) -> list[str]:
+    """The data members of a struct without functions."""
+    found = re.search(rf"^struct {struct} \{{\n(.*?)^\}};", header.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None, f"{struct} is not in {relative(header)}"
+    return re.findall(r"^  [\w:]+ (\w+)(?: = [^;]*)?;", found[1], re.MULTILINE)
+
+
+def readers(trait: str) -> list[str]:
+    """Files that read a trait of an op, apart from the definitions of ops."""
+    reads = re.compile(rf"\btraits(?:\(\))?\.{trait}\b")
+    files = [path for path in cpp_files(CORE) if CORE / "ops" not in path.parents and path.stem != "op_def"]
+    return [relative(path) for path in files if reads.search(path.read_text())]
+
+
+def test_a_factor_says_what_sharding_it_means() -> None:
+    assert fields_of(CORE / "ir" / "sharding_rule.h", "Factor") == FACTOR
+
+
+def test_the_traits_are_these() -> None:
+    assert fields_of(CORE / "ir" / "op_def.h", "Traits") == TRAITS
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_trait_has_several_readers(trait: str) -> None:
+    # A fact with one reader belongs to that reader, or is a field of OpDef for its engine.
+    assert len(readers(trait)) >= 2, readers(trait)
+
+
+def test_ops_do_not_know_how_shardy_propagates() -> None:
+    # The sdy dialect is Shardy's, so its ops name it as their source.
+    named = [relative(path) for path in cpp_files(CORE / "ops") if re.search(r"\bShardy\b", path.read_text())]
+    assert [path for path in named if not re.search(r"ops/sharding/|shardy_collectives", path)] == []
+
+
+def test_options_of_propagation_are_listed_twice() -> None:
+    # Once for C++ and once for Python: signatures, docstrings, the command line and the bindings follow from the lists.
+    names = [option.name for option in fields(PropagationOptions) if option.name != "strategy"]
+    files = [*cpp_files(CORE), *(path for path in python_files() if ROOT / "python" in path.parents)]
+    lists = [relative(path) for path in files if all(name in path.read_text() for name in names)]
+    assert sorted(lists) == ["cpp/shardwise/ir/compile_options.h", "python/shardwise/propagation_options.py"]
+
+
+def test_an_option_of_propagation_is_in_four_files() -> None:
+    files = [*cpp_files(CORE), *(path for path in python_files() if ROOT / "python" in path.parents)]
+    assert len([path for path in files if "strict_divisible" in path.read_text()]) <= 4
