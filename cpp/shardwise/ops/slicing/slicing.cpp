@@ -64,14 +64,16 @@ void partition_slice(PartitionContext& context) {
   const Dims& start = dims_attr(op, "start_indices");
   Dims limit = dims_attr(op, "limit_indices");
   const Dims& strides = dims_attr(op, "strides");
-  // A sharded dim ends behind the last row of the result's block.
+  // A sharded dim ends behind the last row of the result's block. Rows that are cut off become padding.
   const LocalLayout& result = context.result_layout(0);
+  bool cuts = false;
   for (size_t dim = 0; dim < start.size(); ++dim) {
     if (result.dims[dim].axes.empty()) continue;
+    cuts = cuts || op.operand_type(0).shape[dim] != op.result_type().shape[dim];
     limit[dim] = start[dim] + (result.dims[dim].block - 1) * scale_of_slice(op, dim) + 1;
   }
   const ValueId local = build_slice(context.builder(), context.operand(0), start, limit, strides);
-  context.set_result(0, local, moved_padding(context));
+  context.set_result(0, local, cuts ? result_padding(result) : moved_padding(context));
 }
 
 void vjp_slice(VjpContext& context) {
