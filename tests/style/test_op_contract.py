@@ -12,7 +12,7 @@ import pytest
 from shardwise.propagation_options import PropagationOptions
 from tests.style.source_tree import CORE, ROOT, cpp_files, python_files, relative
 
-FACTOR = ["size", "kind", "reducer", "blocked", "exchanged", "positional"]
+FACTOR = ["size", "kind", "reducer", "blocked"]
 TRAITS = [
     "elementwise",
     "commutative",

@@ -21,8 +21,8 @@ class SavePolicy {
   bool saves(OpId op) const {
     const std::string& policy = attrs_.get<std::string>(kCheckpointAttr);
     if (policy == "dots") {
-      const Traits& traits = module_.op(op).def->traits;
-      return traits.linear == Linear::kEach && !traits.elementwise;
+      const OpDef& def = *module_.op(op).def;
+      return def.linear.kind == Linear::kEach && !def.traits.elementwise;
     }
     const std::string name = module_.context().name_of(module_.op(op).loc);
     return policy == "names" && !name.empty() && std::ranges::find(names_, Attribute(name)) != names_.end();

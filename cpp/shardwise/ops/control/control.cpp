@@ -93,6 +93,7 @@ void infer_barrier(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 void infer_call(const InferContext& op, std::vector<TypeId>& results) {
+  op.accept_tokens();
   op.attr<Symbol>("callee");
   results.assign(op.declared().begin(), op.declared().end());
 }
@@ -264,7 +265,6 @@ constexpr OpDef call() {
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call); inlined before anything else.");
   def.traits.side_effect = true;
-  def.traits.tokens = true;
   return def;
 }
 

@@ -67,7 +67,7 @@ constexpr OpDef kPropagationControlOps[] = {
              {.side_effect = true, .data_flow_edge = true}),
     identity("sdy.func_data_flow_edge", infer_identity, "operands attr-dict `:` result-type",
              "The identity of what a function takes, or of what a call returns (Shardy func_data_flow_edge).",
-             {.constant_preserving = true}),
+             {}),
     identity("sdy.propagation_barrier", infer_propagation_barrier,
              "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",
              "The identity that shardings pass in one direction only, or in none (Shardy propagation_barrier).",

@@ -20,6 +20,7 @@ constexpr ShardyOp kLayoutOps[] = {
     {.op = "stablehlo.transpose", .precedence = Precedence::kEarly},
     {.op = "stablehlo.broadcast_in_dim", .precedence = Precedence::kBackwardFirst, .keeps_constants = true},
     {.op = "stablehlo.bitcast_convert", .precedence_of = precedence_of_bitcast},
+    {.op = "sdy.func_data_flow_edge", .keeps_constants = true},
     {.op = "sdy.propagation_barrier", .keeps_constants = true},
     {.op = "sdy.named_computation", .keeps_constants = true},
 };
