@@ -93,7 +93,7 @@ const OpDef* lookup(std::string_view name) {
     for (const OpDef* def : all_ops()) {
       check_internal(ops->emplace(def->name, def).second, "two ops share one name");
     }
-    ops->emplace("sdy.constant", ops->at("stablehlo.constant"));  // Shardy's import renames every constant
+    ops->emplace("sdy.constant", ops->at("stablehlo.constant"));  // the import of sdy renames every constant
     return ops;
   }();
   const auto it = index->find(name);
