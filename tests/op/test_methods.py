@@ -92,7 +92,7 @@ def dynamic_program(count: int, size: int, updates: bool) -> str:
 
 
 @pytest.mark.parametrize("updates", [False, True], ids=["slice", "update"])
-@pytest.mark.parametrize("size", [1, 3, 20])
+@pytest.mark.parametrize("size", [0, 1, 3, 20])
 @pytest.mark.parametrize("count", [64, 61])
 def test_a_slice_across_shards_is_read_and_written_by_its_owners(count: int, size: int, updates: bool) -> None:
     """Blocks have 16 rows: slices of 20 rows are larger than a shard, those of 3 may cross into the next one."""

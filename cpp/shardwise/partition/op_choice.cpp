@@ -85,11 +85,12 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
   Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(op, rule), .reshards = 0};
-  std::vector<PlacementId> tensors;
+  const bool has_own_partition = compute.has_own_partition();
+  std::vector<PlacementId> tensors;  // for a dry run
   std::vector<bool> is_used;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
-    tensors.push_back(need);
+    if (has_own_partition) tensors.push_back(need);
     double bytes = values_.bytes(op.operand(i), need);
     if (reduces_early && pending.operands[i]) {
       const double count = sharers(op.operand(i), op, pending.reducer);
@@ -101,13 +102,14 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
   for (size_t i = 0; i < op.result_count(); ++i) {
     const PlacementId made = result_placement(placements_, op, rule, compute, i);
     const PlacementId declared = placements_.declared(op.result(i));
-    tensors.push_back(made);
-    is_used.push_back(!source_.uses(op.result(i)).empty());
-    if (!is_used.back()) continue;
+    const bool uses_result = !source_.uses(op.result(i)).empty();
+    if (has_own_partition) tensors.push_back(made);
+    if (has_own_partition) is_used.push_back(uses_result);
+    if (!uses_result) continue;
     price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
     price.reshards += made == declared ? 0 : 1;
   }
-  if (compute.has_own_partition()) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);
+  if (has_own_partition) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);
   return price;
 }
 

@@ -78,10 +78,13 @@ void partition_reduce(PartitionContext& context) {
 // ---- methods -------------------------------------------------------------------------------------------------------
 
 // No collective combines by an arbitrary region.
-std::vector<FactorId> factors_without_collective(const OpView& op, const ShardingRule& rule) {
+std::vector<FactorId> factors_without_collective(const OpView&, const ShardingRule& rule) {
   std::vector<FactorId> factors;
-  if (op_reducer(op)) return factors;
-  for (const int64_t dim : reduced_dims(op)) factors.push_back(rule.dim(0, static_cast<size_t>(dim))[0]);
+  for (size_t f = 0; f < rule.factors().size(); ++f) {
+    const Factor& factor = rule.factors()[f];
+    const bool combines = factor.kind == FactorKind::kReduction && factor.reducer == Reducer::kNone;
+    if (combines) factors.push_back(static_cast<FactorId>(f));
+  }
   return factors;
 }
 

@@ -91,7 +91,7 @@ class OwnedWindow {
                                 : number(0);
       sizes_.push_back(is_owned ? std::min(slice_[dim], layout.block) : slice_[dim]);
       margin_.push_back(is_owned ? slice_[dim] : 0);
-      one_row_ = one_row_ && margin_.back() <= 1;
+      one_row_ = one_row_ && (!is_owned || slice_[dim] == 1);
       wanted_.push_back(start);
       starts_.push_back(start);
       if (!is_owned) continue;

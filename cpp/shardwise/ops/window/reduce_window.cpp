@@ -65,10 +65,10 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
   std::vector<FactorId> factors;
   const Window window = Window::of(op);
   const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size() && op_reducer(op); ++dim) {
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (window.prefix(dim, shape[dim]) != Prefix::kNone) factors.push_back(rule.dim(0, dim)[0]);
   }
-  return factors;
+  return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
 }
 
 // The axes of a cumulative dim shard another dim while the op runs.
