@@ -111,26 +111,28 @@ def test_a_loop_whose_carry_is_returned_beside_the_loss_runs_once() -> None:
     np.testing.assert_allclose(last, sw.jit(lambda w: f(w)[1], mesh=MESHES["one"])(w), rtol=1e-6)
 
 
-def saved(f: Any, *arrays: Any) -> list[str]:
-    """The types of the carries of the forward loop."""
+ROWS = f"tensor<{STEPS}x{WIDTH}xf32>"
+
+
+def stacked(f: Any, *arrays: Any) -> int:
+    """The number of stacks of rows among the carries of the first loop."""
     text = str(sw.jit(sw.grad(f), mesh=MESHES["one"]).lower(*arrays).compile().as_text("local"))
     first = next(line for line in text.splitlines() if "stablehlo.while" in line)
-    return first.split(") : ")[1].split(", ")
+    return first.count(ROWS)
 
 
 def test_only_what_varies_and_is_expensive_is_saved() -> None:
     xs, w, h = RNN[4][:, 0], RNN[0], RNN[3][0]
-    rows = f"tensor<{STEPS}x{WIDTH}xf32>"
-    carry = ["tensor<i32>", f"tensor<{WIDTH}xf32>"]
 
     def scan(body: Any) -> Any:
         return lambda h: sw.scan(lambda h, x: (body(h, x), None), h, xs)[0].sum()
 
-    assert saved(scan(lambda h, x: h * x), h) == carry  # rows of xs are read again
-    assert saved(scan(lambda h, x: h * np.exp(x)), h) == carry  # and cheap ops on them computed again
-    assert saved(scan(lambda h, x: h * np.exp(h)), h) == [*carry, rows]  # the carry, from which exp(h) follows
-    assert saved(scan(lambda h, x: (h @ w) * (x @ w)), h) == [*carry, rows]  # not the other factor, h @ w
-    assert saved(scan(lambda h, x: np.tanh(h @ np.tanh(w @ w))), h) == [*carry, rows]  # an invariant is no row
+    assert stacked(scan(lambda h, x: h * x), h) == 0  # rows of xs are read again
+    assert stacked(scan(lambda h, x: h * np.exp(x)), h) == 0  # and cheap ops on them computed again
+    assert stacked(scan(lambda h, x: h * np.exp(h)), h) == 1  # the carry, from which exp(h) follows
+    assert stacked(scan(lambda h, x: (h @ w) * (x @ w)), h) == 1  # not the other factor, h @ w
+    assert stacked(scan(lambda h, x: np.tanh(h @ np.tanh(w @ w))), h) == 1  # an invariant is no row
+    assert stacked(scan(lambda h, x: np.sin(np.tanh(h @ w) @ w)), h) == 2  # tanh(h @ w), and what sin reads
 
 
 def test_a_row_that_the_loop_stacks_anyway_is_not_saved_again() -> None:
@@ -143,4 +145,4 @@ def test_a_row_that_the_loop_stacks_anyway_is_not_saved_again() -> None:
     def f(h: Any) -> Any:
         return sw.scan(body, h, xs, reverse=True)[1].sum()
 
-    assert saved(f, h) == ["tensor<i32>", f"tensor<{WIDTH}xf32>", f"tensor<{STEPS}x{WIDTH}xf32>"]
+    assert stacked(f, h) == 1

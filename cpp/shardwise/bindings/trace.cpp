@@ -203,8 +203,12 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
 std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                              std::span<const ValueId> wrt) {
   Builder builder = builder_here();
+  const auto known = static_cast<uint32_t>(module_->region_count());
   Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
-  if (!gradients.replaced.empty()) ++loose_regions_;  // those of the ops that were replaced
+  if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced
+  for (uint32_t region = known; region < module_->region_count(); ++region) {
+    if (!module_->region(RegionId{region}).op) ++loose_regions_;
+  }
   for (const auto& [from, to] : gradients.replaced.targets()) substituted_[from] = to;
   return std::move(gradients.values);
 }

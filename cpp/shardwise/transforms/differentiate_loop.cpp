@@ -108,8 +108,9 @@ class ForwardLoop {
   // The cost of a row that the loop stacks anyway is next to nothing.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
-    const int64_t bytes = bytes_of(module_, value);
-    return varying_.contains(value) ? bytes * counted_.trips : bytes;
+    constexpr int64_t kMost = int64_t{1} << 50;  // sums of costs stay below the capacities of a cut
+    const int64_t rows = varying_.contains(value) ? counted_.trips : 1;
+    return std::min(bytes_of(module_, value), kMost / rows) * rows;
   }
 
   // Puts a loop that saves these values in place of the loop. The joint region becomes its body.
