@@ -15,7 +15,7 @@ from tests.op.inputs import extreme
 from tests.support.partitioned import SCENARIOS, execute, same_bits, sharding
 
 SHAPE, PART = (5, 4, 3), (2, 4, 1)  # the middle dim is read whole
-# Of the first and the last dim; some are out of bounds on either side.
+# Starts in the first and the last dim; some are out of bounds on either side.
 STARTS = {"int32": ([-3, 0, 1, 9], [2, -1, 0, 1]), "int8": ([-128, 3, 4, 127], [0, 1, 2, 3])}
 STARTS |= {"uint8": ([0, 255, 3, 4], [0, 1, 2, 3]), "uint32": ([0, 2**32 - 1, 3, 2], [0, 1, 2, 3])}
 STARTS |= {"int64": ([-(2**63), 2**63 - 1, 3, 2], [0, 1, 2, 3])}

@@ -62,7 +62,7 @@ void BatchWalk::map_results(OpId op, OpId made, const std::vector<bool>& batched
   for (uint32_t i = 0; i < batched.size(); ++i) map(module_.result(op, i), module_.result(made, i), batched[i]);
 }
 
-// Of batched values; the predicate has one element per example.
+// Selects between batched values; the predicate has one element per example.
 ValueId BatchWalk::select(ValueId predicate, ValueId if_true, ValueId if_false) {
   const Dims shape = module_.type(if_true).shape;
   return builder_->create("stablehlo.select",
@@ -102,7 +102,7 @@ void BatchWalk::loop(OpId op) {
   });
   masked_by_ = around;
   const std::vector<ValueId> init = images(module_.operands(op), batching.carries);
-  // What the attributes of a counted loop name is true of one predicate for all.
+  // The attributes of a counted loop are true of one predicate for all examples.
   const AttrsId attrs = batching.predicate ? AttrsId{} : module_.op(op).attrs;
   map_results(op, builder_->create_op(*module_.op(op).def, init, attrs, {}, std::array{goes_on, step}),
               batching.carries);
