@@ -10,8 +10,8 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
@@ -36,10 +36,8 @@ class InPlaceExpansion {
 
  private:
   bool is_composed(OpId id) const { return module_.op(id).def->vjp == nullptr; }
-  bool is_inlined(OpId id) const {
-    return is_call(module_, id) || (module_.op(id).def->regions == Regions::kInline && !is_checkpoint(module_, id));
-  }
-  bool is_expanded(OpId id) const { return is_composed(id) || is_inlined(id); }
+  bool is_expanded_inline(OpId id) const { return is_inlined(module_, id) && !is_checkpoint(module_, id); }
+  bool is_expanded(OpId id) const { return is_composed(id) || is_expanded_inline(id); }
 
   // No cotangent flows through its results.
   bool is_variable(OpId id) const {
@@ -50,7 +48,7 @@ class InPlaceExpansion {
     expanded_.apply(id);
     bool is_active = false;
     visit_reads(module_, id, [&](ValueId value) { is_active = is_active || active_.contains(value); });
-    if (is_active && is_inlined(id) && !is_variable(id)) return expand(id, inlined(id));
+    if (is_active && is_expanded_inline(id) && !is_variable(id)) return expand(id, inlined(id));
     if (is_active && is_composed(id)) located(module_, id, [&] { expand(id, decomposed(id)); });
     if (is_active && !is_composed(id)) {
       for (uint32_t i = 0; i < module_.op(id).result_count; ++i) active_.insert(module_.result(id, i));
@@ -68,13 +66,7 @@ class InPlaceExpansion {
 
   std::vector<ValueId> inlined(OpId id) {
     known_ = module_.region(builder_.region()).ops.size();
-    RegionId body = {};
-    if (is_call(module_, id)) {
-      body = std::ranges::find(module_.functions, callee_of(module_, id), &Function::name)->body;
-    } else {
-      body = module_.regions(id)[0];
-    }
-    return append_inlined(builder_, id, body);
+    return append_inlined(builder_, OpView(module_, id));
   }
 
   // What was appended is visited in place of the op.

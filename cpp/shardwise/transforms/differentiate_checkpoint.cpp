@@ -6,6 +6,7 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/differentiate.h"
 #include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
@@ -41,17 +42,6 @@ bool is_checkpoint(const Module& module, OpId op) {
          module.attrs(op).find<std::string>(kCheckpointAttr) != nullptr;
 }
 
-std::vector<ValueId> append_inlined(Builder& builder, OpId op, RegionId body) {
-  Module& module = builder.module();
-  GraphCopy copy(module, module);
-  const Region called = module.region(body);
-  for (size_t i = 0; i < called.arguments.size(); ++i) copy.map(called.arguments[i], module.operands(op)[i]);
-  copy.ops(body, builder.region());
-  std::vector<ValueId> results;
-  for (const ValueId result : called.results) results.push_back(copy(result));
-  return results;
-}
-
 // The region runs in place of the op. Behind the cotangents it runs again, on operands that a barrier hides.
 void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
   Module& module = walk.module();
@@ -61,7 +51,7 @@ void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
   const SavePolicy policy(module, id);
 
   const size_t known = module.region(builder.region()).ops.size();
-  const std::vector<ValueId> first = append_inlined(builder, id, module.regions(id)[0]);
+  const std::vector<ValueId> first = append_inlined(builder, OpView(module, id));
   const std::vector<OpId>& ops = module.region(builder.region()).ops;
   const std::vector<OpId> first_ops(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
   walk.put_in_place_of(id, known, first);

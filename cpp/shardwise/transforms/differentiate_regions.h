@@ -37,7 +37,4 @@ inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
 bool is_checkpoint(const Module& module, OpId op);
 void differentiate_checkpoint(ReverseWalk& walk, OpId checkpoint);
 
-// Appends the ops of a region, with the operands of `op` in place of its arguments. Returns its results.
-std::vector<ValueId> append_inlined(Builder& builder, OpId op, RegionId body);
-
 }  // namespace shardwise
