@@ -143,7 +143,7 @@ struct Method {
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
 };
 
-// What the rule alone implies: the axes of a dim are those of its factors, and reductions are left unreduced.
+// The placement that the rule alone implies: the axes of a dim are those of its factors, and reductions stay unreduced.
 OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes);
 void placements_by_rule(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                         std::vector<OpPlacement>& found);

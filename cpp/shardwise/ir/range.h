@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-// What an op reads beyond the ends of the operand's dim, and in its holes.
+// The values that an op reads beyond the ends of the operand's dim, and in its holes.
 enum class Outside : uint8_t {
   kNever,    // it reads nothing there
   kScalar,   // a scalar operand

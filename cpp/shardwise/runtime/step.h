@@ -30,7 +30,7 @@ struct Block {
   std::vector<uint32_t> dead = {};  // what it may free and does not read: freed before its first step
 };
 
-// What a step does, apart from its slots.
+// The work of a step, apart from its slots, is one of the five types below.
 struct KernelCall {
   Kernel kernel;
   std::vector<TensorType> results;  // of one shard

@@ -69,7 +69,7 @@ class InPlaceExpansion {
     return append_inlined(builder_, OpView(module_, id));
   }
 
-  // What was appended is visited in place of the op.
+  // Visits the appended ops in place of the op.
   void expand(OpId id, const std::vector<ValueId>& results) {
     std::vector<OpId>& ops = module_.region(builder_.region()).ops;
     const std::vector<OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(known_), ops.end());

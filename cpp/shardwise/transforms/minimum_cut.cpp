@@ -48,7 +48,7 @@ bool MinimumCut::augment() {
 
 std::vector<bool> MinimumCut::run() {
   while (augment()) continue;
-  // What can still reach the sinks is behind the cut.
+  // Nodes that can still reach the sinks are behind the cut.
   std::vector<bool> reaches_sink(edges_of_.size());
   std::vector<size_t> queue{kSink};
   reaches_sink[kSink] = true;

@@ -50,7 +50,7 @@ class ReverseWalk {
   ValueId cotangent_or_zeros(ValueId value);
   void accumulate(ValueId value, ValueId cotangent);  // ignored for a value that is not active
 
-  // What was appended since the region had `known` ops takes the place of the op: `by` are its results.
+  // Puts the ops that were appended since the region had `known` ops in place of the op; `by` are the new results.
   void put_in_place_of(OpId op, size_t known, std::span<const ValueId> by);
   // The values that took the place of others.
   const Redirection& replaced() const { return replaced_; }

@@ -52,7 +52,7 @@ class LiveCarries {
     live_[carry] = true;
     reach(module_.region(module_.regions(loop_)[1]).results[carry]);
   }
-  // With all that the regions of the op read.
+  // Also reaches every value that the regions of the op read.
   void reach_operands(OpId id) {
     for (const ValueId operand : module_.operands(id)) reach(operand);
     for (const RegionId region : module_.regions(id)) {
@@ -93,6 +93,7 @@ class LoopSimplifier {
   void simplify(OpId loop) {
     for (const RegionId region : module_.regions(loop)) rewrite_.commit(region);  // the loops in it are new ops
     const uint32_t count = module_.op(loop).operand_count;
+    if (std::ranges::equal(body(loop).results, body(loop).arguments)) return;  // it runs no trip, or for ever
     std::vector<bool> kept(count, true);
     for (uint32_t i = 0; i < count; ++i) {
       if (body(loop).results[i] != body(loop).arguments[i]) continue;
@@ -127,7 +128,7 @@ class LoopSimplifier {
     });
   }
 
-  // Without a sharding, and with one of no axes, a value is whole on each device.
+  // A value without a sharding, or with one of no axes, is whole on each device.
   bool is_whole(ShardingId wanted, ShardingId had) const {
     const auto has_no_axes = [&](ShardingId id) { return !id || module_.context().sharding(id).is_fully_replicated(); };
     return has_no_axes(wanted) && has_no_axes(had);

@@ -121,7 +121,7 @@ def _times(n: Any, x: Any, places: list[int], y: Any) -> Any:
 OP_ROWS: dict[str, Row] = {
     **{
         name: (lambda n, x, name=name: _op(name, x), (values,))
-        for name in ("stablehlo.logistic", "stablehlo.rsqrt", "chlo.erf", "chlo.erfc", "chlo.square")
+        for name in ("stablehlo.logistic", "stablehlo.rsqrt", "chlo.erf", "chlo.erfc", "chlo.lgamma", "chlo.square")
     },
     "stablehlo.clamp": (lambda n, x, y: _op("stablehlo.clamp", y, x, y + 1), (pairs,)),
     "stablehlo.clamp-empty": (lambda n, x, y: _op("stablehlo.clamp", y, x, y - 1), (pairs,)),

@@ -19,6 +19,7 @@
 
 #include "prepared.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/registry.h"
 
 namespace shardwise {
@@ -62,19 +63,29 @@ class Graph {
   }
   OpView defining_op(ValueId id) const { return OpView(module_, module_.value(id).op); }
   NdArray array(ValueId id) {
-    for (OpId op_id : module_.region(region_).ops) {
-      const OpView op(module_, op_id);
-      if (arrays_.contains(op.result())) continue;
-      std::vector<NdArray> operands;
-      for (ValueId operand : op.operands()) operands.push_back(arrays_.at(operand));
-      OneKernel kernel(op, operands);
-      prepared(op)(kernel);
-      arrays_.emplace(op.result(), kernel.result());
-    }
+    for (size_t i = 0; i < module_.region(region_).ops.size(); ++i) evaluate(module_.region(region_).ops[i]);
     return arrays_.at(id);
   }
 
  private:
+  void evaluate(OpId id) {
+    const OpView op(module_, id);
+    const ValueId result = op.result();
+    if (arrays_.contains(result)) return;
+    if (op.def().prepare == nullptr) {
+      const size_t known = module_.region(region_).ops.size();
+      const ValueId by = append_decomposition(builder_, op).at(0);
+      for (size_t i = known; i < module_.region(region_).ops.size(); ++i) evaluate(module_.region(region_).ops[i]);
+      arrays_.emplace(result, arrays_.at(by));
+      return;
+    }
+    std::vector<NdArray> operands;
+    for (ValueId operand : op.operands()) operands.push_back(arrays_.at(operand));
+    OneKernel kernel(op, operands);
+    prepared(op)(kernel);
+    arrays_.emplace(result, kernel.result());
+  }
+
   Module module_;
   RegionId region_;
   Builder builder_;

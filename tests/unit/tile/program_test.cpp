@@ -186,7 +186,11 @@ void check_accuracy(DType dtype) {
     int64_t where = 0;
     for (int64_t i = 0; i < kCount; ++i) {
       const long double want = exact(code, x.scalar_at(i).real, y.scalar_at(i).real);
-      const double error = ulps(static_cast<T>(got.scalar_at(i).real), want);
+      double error = ulps(static_cast<T>(got.scalar_at(i).real), want);
+      // SLEEF bounds the absolute error at the roots of lgamma, which are all but two at negative numbers.
+      const long double bound = dtype == DType::kF64 ? 1e-15L : 1e-8L;
+      if (code == TileCode::kLgamma && x.scalar_at(i).real < 0 && std::fabs(got.scalar_at(i).real - want) <= bound)
+        error = 0;
       if (error > worst) {
         worst = error;
         where = i;

@@ -250,7 +250,7 @@ std::optional<LinearInteger> LinearIntegers::compute(ValueId value, int depth) {
   return linear(a->offset + sign * b->offset, a->stride + sign * b->stride, counted_.trips, dtype);
 }
 
-// Where the predicate, a comparison of linear integers, is the same in all trips.
+// The side that is chosen in all trips, if the predicate compares linear integers and never changes.
 std::optional<LinearInteger> LinearIntegers::compute_select(const OpView& select, int depth) {
   const auto compare = defining_op(loop_.module(), select.operand(0), "stablehlo.compare");
   if (!compare) return std::nullopt;

@@ -140,7 +140,7 @@ constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_maximum", "Larger one (CHLO broadcast_maximum)."),
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
-    stepped<BroadcastKind::kFloats>("chlo.broadcast_next_after", "it steps from one float to the next",
+    stepped<BroadcastKind::kSame>("chlo.broadcast_next_after", "it steps from one float to the next",
                                     "The next float (CHLO broadcast_next_after)."),
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
     broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),

@@ -100,7 +100,7 @@ void placements_of_partial_results(const OpView& op, const ShardingRule& rule, s
     append_merged(combined, axes[id]);
   }
   found.push_back(whole);
-  // With two reduced factors, no single dim could hold the axes of both.
+  // No single dim could hold the axes of two reduced factors.
   const size_t result = rule.result_tensor(0);
   for (size_t dim = 0; reduced == 1 && dim < rule.ndim(result); ++dim) {
     OpPlacement split = whole;

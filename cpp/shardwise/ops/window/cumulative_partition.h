@@ -21,7 +21,7 @@
 
 namespace shardwise {
 
-// Of a reduce_window in which each sharded dim has the prefix form or passes through.
+// For a reduce_window in which each sharded dim has the prefix form or passes through.
 void partition_by_totals(PartitionContext& context);
 
 }  // namespace shardwise
