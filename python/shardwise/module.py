@@ -314,8 +314,8 @@ class Module:
             The result of the function: an :class:`Array`, or a tuple of them unless there is exactly one.
 
         Raises:
-            TypeError: a missing or unknown argument. ShapeError, DTypeError: an argument of another type. Also the errors
-                of :meth:`compile`.
+            TypeError: a missing or unknown argument. ShapeError, DTypeError: an argument of another type. The
+                errors of :meth:`compile`.
 
         >>> text = "func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {" \\
         ...        "%0 = stablehlo.multiply %x, %x : tensor<3xi32> return %0 : tensor<3xi32> }"
