@@ -52,7 +52,7 @@ def test_the_local_program_has_one_size_for_any_number_of_steps() -> None:
     assert local(1000) == local(10000)
 
 
-# Of two loops: counters, predicates, rows that are read and written.
+# The expected counts cover both loops: counters, predicates, and the rows that they read and write.
 OF_THE_LOOPS = 30
 
 

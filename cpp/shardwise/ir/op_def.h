@@ -18,10 +18,10 @@
 //
 // An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are theirs.
 //
-// .partition and .cost default to what the rule already implies. .methods are other ways to compute it in parallel, for
-// what no rule can express: the winners of an argmax, the totals of a cumulative sum, positions that are operands.
-// Kernels and rules see the rest of shardwise only
-// through the interfaces below, which runtime/, partition/ and transforms/ implement.
+// .partition and .cost default to what the rule already implies. .methods are other ways to compute the op in parallel,
+// which no rule can express: the winners of an argmax, the totals of a cumulative sum, positions that are operands.
+// Kernels and rules see the rest of shardwise only through the interfaces below, which runtime/, partition/ and
+// transforms/ implement.
 #pragma once
 
 #include <cstdint>

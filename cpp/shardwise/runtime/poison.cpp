@@ -30,7 +30,7 @@ NdArray with_poison(const NdArray& shard, std::span<const int64_t> real) {
   return copy;
 }
 
-// Null where all rows behind the real ones hold `fill`, else one that does not.
+// An element after the real rows that differs from `fill`; none if all of them hold it.
 std::optional<Scalar> other_than(const Scalar& fill, const NdArray& shard, std::span<const int64_t> real) {
   for (size_t d = 0; d < real.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);

@@ -87,7 +87,7 @@ void ProgramRun::run_block(const Block& block) {
   free(block.dead);
   for (const Step& step : block.steps) {
     if (options_.between_ops) options_.between_ops();
-    // An error in a loop or branch is of the step inside.
+    // The step inside a loop or branch names its own errors.
     if (const auto* loop = std::get_if<Loop>(&step.work)) {
       run_loop(step, *loop);
       continue;

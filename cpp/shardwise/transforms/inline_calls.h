@@ -38,7 +38,7 @@ inline constexpr Pass kInlineCalls{.name = "inline_calls",
                                    .run = inline_calls,
                                    .checks_input = true};
 
-// Whether the op stands for the ops of a function, or of its region: a call, a named computation.
+// Whether the op is a call or a named computation: the ops of a function, or of its region, replace it.
 bool is_inlined(const Module& module, OpId op);
 // Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);

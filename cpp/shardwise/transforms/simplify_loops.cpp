@@ -93,7 +93,7 @@ class LoopSimplifier {
   void simplify(OpId loop) {
     for (const RegionId region : module_.regions(loop)) rewrite_.commit(region);  // the loops in it are new ops
     const uint32_t count = module_.op(loop).operand_count;
-    if (std::ranges::equal(body(loop).results, body(loop).arguments)) return;  // it runs no trip, or for ever
+    if (std::ranges::equal(body(loop).results, body(loop).arguments)) return;  // it runs no trip or never ends
     std::vector<bool> kept(count, true);
     for (uint32_t i = 0; i < count; ++i) {
       if (body(loop).results[i] != body(loop).arguments[i]) continue;

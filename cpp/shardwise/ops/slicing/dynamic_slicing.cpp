@@ -73,8 +73,8 @@ ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
   return build_convert(builder, builder.create("stablehlo.clamp", {low, start, high}), DType::kI64);
 }
 
-// As many rows of this shard as the slice has, nearest to it. The slice is relative to them, with a margin of its own
-// size on each side:
+// The rows of this shard that are nearest to the slice, as many as the slice has. The slice is relative to them, with a
+// margin of its own size on each side:
 //
 //   rows 4 to 7 of 16 on x = 4, slice [6, 9)      the window is [5, 8), the slice starts at 1 behind the margin of 3
 class OwnedWindow {

@@ -1,4 +1,4 @@
-// What Shardy's import makes of constants is read as a constant: one copy for each user.
+// Shardy's import turns constants into this op. It is read as a constant: one copy for each user.
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {?}]>}, %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b"}]>}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %c = sdy.constant dense<1.0> : tensor<8x8xf32> loc("n0")
