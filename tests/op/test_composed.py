@@ -52,7 +52,6 @@ WITHOUT_KERNEL = {
     "stablehlo.rng_bit_generator",
     "stablehlo.select_and_scatter",
     "stablehlo.send",
-    "stablehlo.sort",
     "stablehlo.triangular_solve",
 }
 
