@@ -128,7 +128,29 @@ def _sorts(kind: str) -> Callable[[int, str], list[Application]]:
     return applications
 
 
+def _top_k(n: int, dtype: str) -> list[Application]:
+    found = []
+    for shape, k in [((n,), n), ((3, n), n // 2), ((n, 5), 2), ((n, 2, 3), 3), ((2, n), min(n, 1))]:
+        for result in (0, 1):
+
+            def reference(x: Array, k: int = k, result: int = result) -> Array:
+                order = places([total(x)], x.ndim - 1, descending=True)[..., :k]
+                return order.astype(np.int32) if result else np.take_along_axis(x, order, -1)
+
+            def record(trace: Any, operands: Sequence[int], k: int = k, result: int = result) -> int:
+                return int(trace.emit_op("chlo.top_k", list(operands), {"k": k})[result][0])
+
+            found.append(
+                Application(
+                    (shape,), reference, record=record, result=result, differentiable=result == 0,
+                    label=f"{shape} {k}[{result}]",
+                )
+            )  # fmt: skip
+    return found
+
+
 SORTS = [
+    OpCase("chlo.top_k", ALL, _top_k, extreme),
     OpCase("stablehlo.sort", ALL, _sorts("total"), extreme, variant="total"),
     OpCase("stablehlo.sort", NUMBERS, _sorts("descending"), extreme, variant="descending"),
     OpCase("stablehlo.sort", ("float32", "float64", "float16"), _sorts("numbers"), extreme, variant="numbers"),

@@ -21,7 +21,6 @@ WITHOUT_KERNEL = {
     "chlo._asin_acos_kernel",
     "chlo.ragged_dot",
     "chlo.scan",
-    "chlo.top_k",
     "func.call",
     "sdy.manual_computation",
     "sdy.named_computation",

@@ -143,6 +143,12 @@ def test_a_sort_of_the_only_dim_gathers_it() -> None:
     assert [(row.kind, row.cause) for row in program.collectives()] == [("all_gather", "operand 0 of sort")]
 
 
+def test_top_k_gathers_the_winners_of_each_shard() -> None:
+    text = dynamic_program(61, 1, False).replace("61x3", "61").replace("1x3", "2").replace(", {}]", "]")
+    text = re.sub(r"%0 = .*", "%0, %1 = chlo.top_k(%x, k = 2) : tensor<61xf32> -> (tensor<2xf32>, tensor<2xi32>)", text)
+    assert method_in(text) == ["winners"]
+
+
 def test_a_scan_updates_its_stack_in_place() -> None:
     """The body of a loop writes one row of the shard; padding the stack would make a copy of it in every trip."""
     xs = rows(40, 8)
@@ -194,6 +200,7 @@ def test_rows_that_a_slice_cuts_off_are_padding() -> None:
 
 def test_each_method_is_tested_here() -> None:
     assert METHODS == {
+        "chlo.top_k": ["winners"],
         "stablehlo.dynamic_slice": ["owned rows"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],

@@ -18,7 +18,6 @@ WORKER = "tests.conformance.jax.corpus_worker"
 # The op or type of each program that does not run yet. Remove a row when it does.
 NOT_RUN = {
     "conv_net": "stablehlo.convolution",
-    "sorting": "chlo.top_k",
     "spectra": "stablehlo.fft",
     "hardware_bits": "stablehlo.rng_bit_generator",
     "pooling_gradient": "stablehlo.select_and_scatter",
