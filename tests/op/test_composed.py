@@ -21,7 +21,6 @@ WITHOUT_KERNEL = {
     "chlo._asin_acos_kernel",
     "chlo.ragged_dot",
     "chlo.scan",
-    "chlo.top_k",
     "func.call",
     "sdy.manual_computation",
     "sdy.named_computation",
@@ -52,7 +51,6 @@ WITHOUT_KERNEL = {
     "stablehlo.rng_bit_generator",
     "stablehlo.select_and_scatter",
     "stablehlo.send",
-    "stablehlo.sort",
     "stablehlo.triangular_solve",
 }
 
