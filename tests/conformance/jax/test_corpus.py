@@ -19,7 +19,6 @@ WORKER = "tests.conformance.jax.corpus_worker"
 NOT_RUN = {
     "conv_net": "stablehlo.convolution",
     "spectra": "stablehlo.fft",
-    "hardware_bits": "stablehlo.rng_bit_generator",
     "pooling_gradient": "stablehlo.select_and_scatter",
     "narrow_types": "f8E4M3FN",
     "manual_region": "sdy.manual_computation",
