@@ -26,14 +26,24 @@ void PlacedValues::leave() {
   scopes_.pop_back();
 }
 
-void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause) {
+void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc) {
   target().value(made).sharding = placements_.sharding(home);
   const OpId op = source_.value(source).op;
+  if (!pending_loc) pending_loc = op ? source_.op(op).loc : source_.value(source).loc;
   placed_[source.index] = {.depth = depth(),
                            .versions = {{home, made, depth()}},
                            .pending_cause = std::move(pending_cause),
-                           .loc = op ? source_.op(op).loc : source_.value(source).loc,
+                           .loc = pending_loc,
                            .constant = {}};
+}
+
+void PlacedValues::move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc) {
+  Placed& placed = placed_[source.index];
+  check_internal(placed.versions.size() == 1, "a value that was read keeps its home");
+  target().value(placed.versions[0].value).sharding = placements_.sharding(home);
+  placed.versions[0].placement = home;
+  placed.pending_cause = std::move(pending_cause);
+  placed.loc = pending_loc;
 }
 
 void PlacedValues::add_constant(const OpView& op) {
@@ -68,6 +78,14 @@ PlacementId PlacedValues::home(ValueId source, PlacementId of_constants) const {
   const Placement* found = placements_.find(home);
   const bool is_pending = found != nullptr && !found->unreduced.empty();
   return is_pending && placed.depth < depth() ? placements_.declared(source) : home;
+}
+
+PlacementId PlacedValues::entry(ValueId source, PlacementId carry) const {
+  const Placement* placement = placements_.find(carry);
+  if (placement == nullptr || placement->unreduced.empty()) return carry;
+  const auto& versions = placed_[source.index].versions;
+  if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
+  return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone);
 }
 
 // Only reductions that are already pending can stay pending.
