@@ -131,6 +131,14 @@ size_t PlacedValues::depth_of_version(const Placed& placed) const {
   return depth();
 }
 
+// Constants of a loop are created before it, once.
+size_t PlacedValues::depth_outside_loops(const Placed& placed) const {
+  for (size_t d = 1; d <= depth(); ++d) {
+    if (scopes_[d].trips != 1) return d - 1;
+  }
+  return placed.depth;
+}
+
 void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
   target().value(made).sharding = placements_.sharding(placement);
   placed_[source.index].versions.push_back({placement, made, depth});
@@ -172,7 +180,7 @@ void PlacedValues::make_constant(ValueId source, PlacementId need) {
   for (const Version& version : placed.versions) {
     if (version.placement == made_in) return;
   }
-  const size_t at = depth_of_version(placed);
+  const size_t at = depth_outside_loops(placed);
   const OpId made = GraphCopy(source_, target()).op(op.id(), scopes_[at].region, {});
   keep(source, made_in, target().result(made), at);
 }

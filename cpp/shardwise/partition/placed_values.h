@@ -8,7 +8,7 @@
 //   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
 //
 // A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
-// and location instead of the user's. Constants are created once for each needed placement.
+// and location instead of the user's. Constants are created once for each needed placement, outside all loops.
 //
 // Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made before
 // the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending reduction
@@ -80,6 +80,7 @@ class PlacedValues {
   void make_constant(ValueId source, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }
   size_t depth_of_version(const Placed& placed) const;
+  size_t depth_outside_loops(const Placed& placed) const;
   void keep(ValueId source, PlacementId placement, ValueId made, size_t depth);
 
   Module& target() const { return builder_.module(); }
