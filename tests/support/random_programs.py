@@ -403,7 +403,9 @@ class Drawer:
         combine = {"add": np.add, "maximum": ref.maximum, "minimum": ref.minimum, "and": np.logical_and}
         trips, then = self.integer(0, 3), self.pick(("", "negate", "abs")) if reducer == "add" else ""
         after = {"negate": np.negative, "abs": np.abs}.get(then, np.asarray)
-        init = self.constant(self.array(addend.shape, x.dtype.name) if self.draw(st.booleans()) else np.zeros_like(addend))
+        init = self.constant(
+            self.array(addend.shape, x.dtype.name) if self.draw(st.booleans()) else np.zeros_like(addend)
+        )
         result = self.array_of(init)
         for _ in range(trips):
             result = np.asarray(after(combine.get(reducer, np.logical_or)(result, addend)))
