@@ -45,6 +45,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     return is_text_list(value) ? text_array(value) : int_array(value);
   }
+  if (py::isinstance<py::dict>(value)) return AttrDict{attrs_from_python(value).entries()};
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
   if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
@@ -54,7 +55,7 @@ Attribute attribute_from_python(py::handle value) {
     return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
   }
   fail<DTypeError>("attribute",
-                   "must be a bool, int, float, str, list of ints or of strs, enum, struct, sharding or array",
+                   "must be a bool, int, float, str, list of ints or of strs, dict, enum, struct, sharding or array",
                    py::repr(value).cast<std::string>());
 }
 
