@@ -258,7 +258,7 @@ def _qr_vjp(operands: Any, results: Any, cotangents: Any) -> Any:
         rule = "the gradient of a QR decomposition needs a square R"
         way_out = "use mode='reduced' of a matrix with no more columns than rows"
         raise UnsupportedError(message("np.linalg.qr", rule, f"R of shape {r.shape}", way_out))
-    inner = _upper(r @ adjoint(gr) - adjoint(gq) @ q)
+    inner = _upper(gr @ adjoint(r) - adjoint(q) @ gq)
     rows, columns = _indices(inner)
     inner = inner + adjoint(np.where(rows == columns, 0, inner))
     if _is_complex(inner):
