@@ -31,14 +31,12 @@ WITHOUT_KERNEL = {
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",
-    "stablehlo.cholesky",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
     "stablehlo.complex",
     "stablehlo.convolution",
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
-    "stablehlo.custom_call",
     "stablehlo.fft",
     "stablehlo.imag",
     "stablehlo.infeed",
@@ -53,7 +51,6 @@ WITHOUT_KERNEL = {
     "stablehlo.select_and_scatter",
     "stablehlo.send",
     "stablehlo.sort",
-    "stablehlo.triangular_solve",
 }
 
 

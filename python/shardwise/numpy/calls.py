@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records custom calls, and registers Python functions as their gradients and batching rules.
 
-call("shardwise.eigvalsh", [x], [((4,), x.dtype)], {"uplo": ord("L")})
+call("shardwise.eigvalsh", trace, [x], [((4,), x.dtype)], {"uplo": ord("L")})
     %1 = stablehlo.custom_call @shardwise.eigvalsh(%0) {mhlo.backend_config = {uplo = 76 : i64}}
 """
 
@@ -24,13 +24,15 @@ Type = tuple[tuple[int, ...], Any]  # shape and dtype
 Value = tuple[int, tuple[int, ...], str]  # number, shape and dtype name
 
 
-def call(name: str, operands: Sequence[Tracer], types: Sequence[Type], options: dict[str, Any] | None = None) -> Any:
+def call(
+    name: str, trace: Trace, operands: Sequence[Tracer], types: Sequence[Type], options: dict[str, Any] | None = None
+) -> list[Tracer]:
     """Record a custom call and return its results. ``options`` are those that the definition reads."""
     attrs: dict[str, Any] = {"call_target_name": name}
     if options:
         attrs["mhlo.backend_config"] = options
     named = [(shape, dtype_name(np.dtype(dtype))) for shape, dtype in types]
-    return operands[0]._trace.emit_op("stablehlo.custom_call", operands, attrs, named)
+    return trace.emit_op("stablehlo.custom_call", operands, attrs, named)
 
 
 class RuleTrace(Trace):

@@ -60,25 +60,27 @@ def lu(x: Tracer) -> tuple[Tracer, Tracer, Tracer]:
     """L and U in one matrix, the pivots from 0, and the permutation: ``x[permutation] = L @ U``."""
     *batch, m, n = x.shape
     types = [(x.shape, x.dtype), ((*batch, min(m, n)), np.int32), ((*batch, m), np.int32)]
-    packed, pivots, permutation = call("shardwise.lu", [x], types)
+    packed, pivots, permutation = call("shardwise.lu", x._trace, [x], types)
     return packed, pivots, permutation
 
 
 def solve(a: Tracer, b: Tracer) -> Tracer:
     """Solve a x = b. A singular matrix gives infinities or NaN."""
-    (x,) = call("shardwise.solve", [a, b], [(b.shape, b.dtype)])
+    (x,) = call("shardwise.solve", a._trace, [a, b], [(b.shape, b.dtype)])
     return x
 
 
 def det(x: Tracer) -> Tracer:
     """The determinant."""
-    (result,) = call("shardwise.det", [x], [(x.shape[:-2], x.dtype)])
+    (result,) = call("shardwise.det", x._trace, [x], [(x.shape[:-2], x.dtype)])
     return result
 
 
 def slogdet(x: Tracer) -> tuple[Tracer, Tracer]:
     """The sign and the logarithm of the absolute determinant."""
-    sign, logarithm = call("shardwise.slogdet", [x], [(x.shape[:-2], x.dtype), (x.shape[:-2], real_dtype(x.dtype))])
+    sign, logarithm = call(
+        "shardwise.slogdet", x._trace, [x], [(x.shape[:-2], x.dtype), (x.shape[:-2], real_dtype(x.dtype))]
+    )
     return sign, logarithm
 
 
@@ -86,20 +88,20 @@ def qr(x: Tracer, full_matrices: bool = False) -> tuple[Tracer, Tracer]:
     """Q and R."""
     *batch, m, n = x.shape
     columns = m if full_matrices else min(m, n)
-    q, r = call("shardwise.qr", [x], [((*batch, m, columns), x.dtype), ((*batch, columns, n), x.dtype)])
+    q, r = call("shardwise.qr", x._trace, [x], [((*batch, m, columns), x.dtype), ((*batch, columns, n), x.dtype)])
     return q, r
 
 
 def eigh(x: Tracer, lower: bool = True) -> tuple[Tracer, Tracer]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices; only one triangle of them is read."""
     types = [(x.shape, x.dtype), (x.shape[:-1], real_dtype(x.dtype))]
-    vectors, values = call("shardwise.eigh", [x], types, _uplo(lower))
+    vectors, values = call("shardwise.eigh", x._trace, [x], types, _uplo(lower))
     return vectors, values
 
 
 def eigvalsh(x: Tracer, lower: bool = True) -> Tracer:
     """Ascending eigenvalues of Hermitian matrices."""
-    (values,) = call("shardwise.eigvalsh", [x], [(x.shape[:-1], real_dtype(x.dtype))], _uplo(lower))
+    (values,) = call("shardwise.eigvalsh", x._trace, [x], [(x.shape[:-1], real_dtype(x.dtype))], _uplo(lower))
     return values
 
 
@@ -113,14 +115,14 @@ def svd(x: Tracer, full_matrices: bool = False) -> tuple[Tracer, Tracer, Tracer]
     k = min(m, n)
     columns, rows = (m, n) if full_matrices else (k, k)
     types = [((*batch, m, columns), x.dtype), ((*batch, k), real_dtype(x.dtype)), ((*batch, rows, n), x.dtype)]
-    u, s, vh = call("shardwise.svd", [x], types)
+    u, s, vh = call("shardwise.svd", x._trace, [x], types)
     return u, s, vh
 
 
 def svdvals(x: Tracer) -> Tracer:
     """Descending singular values."""
     *batch, m, n = x.shape
-    (values,) = call("shardwise.svdvals", [x], [((*batch, min(m, n)), real_dtype(x.dtype))])
+    (values,) = call("shardwise.svdvals", x._trace, [x], [((*batch, min(m, n)), real_dtype(x.dtype))])
     return values
 
 
