@@ -94,7 +94,7 @@ def register_custom_call(
 
 
 @entry_point
-def custom_call(name: str, result_shape_dtypes: Any, *args: Any, **options: Any) -> Any:
+def custom_call(name: str, result_shape_dtypes: Any, /, *args: Any, **options: Any) -> Any:
     """Call a custom call by name.
 
     Args:

@@ -19,7 +19,7 @@
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rule_attribute.h"
-#include "shardwise/ops/custom_call/custom_call_def.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/text/rule_parser.h"
 #include "shardwise/transforms/batch.h"
 

@@ -14,10 +14,10 @@
 #include "shardwise/ops/contraction/einsum.h"
 #include "shardwise/ops/contraction/ragged_dot.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/custom_call.h"
 #include "shardwise/ops/control/tokens.h"
 #include "shardwise/ops/create/chlo_constant.h"
 #include "shardwise/ops/create/create.h"
-#include "shardwise/ops/custom_call/custom_call.h"
 #include "shardwise/ops/dynamism/dynamic_shapes.h"
 #include "shardwise/ops/elementwise/chlo_broadcast.h"
 #include "shardwise/ops/elementwise/complex.h"
@@ -28,6 +28,7 @@
 #include "shardwise/ops/layout/broadcast.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/linalg/fft.h"
+#include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg.h"
 #include "shardwise/ops/random/rng.h"
 #include "shardwise/ops/reduce/batch_norm.h"
@@ -107,6 +108,13 @@ std::span<const OpDef* const> all_ops() {
   return *ops;
 }
 
-void register_ops() { install_op_lookup(lookup); }
+void register_ops() {
+  static const bool kOnce = [] {
+    register_linalg_calls();
+    return true;
+  }();
+  static_cast<void>(kOnce);
+  install_op_lookup(lookup);
+}
 
 }  // namespace shardwise

@@ -18,6 +18,8 @@ std::span<const BatchedCall> lapack_calls();
 std::span<const BatchedCall> tpu_linalg_calls();
 std::span<const BatchedCall> decomposition_calls();
 
+void register_linalg_calls();  // once, as custom calls
+
 // stablehlo.cholesky and stablehlo.triangular_solve.
 extern const BatchedCall kCholeskyCall;
 extern const BatchedCall kTriangularSolveCall;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "shardwise/ops/custom_call/custom_call_def.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg_vjp.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -89,8 +89,30 @@ constexpr OpDef kLinalgOps[] = {
 };
 static_assert(all_complete(kLinalgOps));
 
+void add_calls(std::span<const BatchedCall> rows, bool propagates, std::string_view no_vjp_reason) {
+  for (const BatchedCall& row : rows) {
+    const BatchedCall* call = &row;  // rows are never destroyed
+    register_custom_call(
+        {.name = row.name,
+         .check = [call](const OpView& op) { check(*call, op); },
+         .rule = [call](const OpView& op) { return rule(*call, op); },
+         .prepare = [call](const OpView& op, const KernelTypes& types) { return prepare(*call, op, types); },
+         .cost = [call](const OpView& op) { return cost(*call, op); },
+         .no_vjp_reason = std::string(no_vjp_reason),
+         .batch = batch_by_leading_dim,
+         .propagates = propagates});
+  }
+}
+
 }  // namespace
 
 std::span<const OpDef> linalg_ops() { return kLinalgOps; }
+
+void register_linalg_calls() {
+  constexpr std::string_view kOfText = "use sw.from_jax, which differentiates the JAX function";
+  add_calls(lapack_calls(), false, kOfText);
+  add_calls(tpu_linalg_calls(), false, kOfText);
+  add_calls(decomposition_calls(), true, "it has no gradient");
+}
 
 }  // namespace shardwise

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "shardwise/ops/custom_call/custom_call_def.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {

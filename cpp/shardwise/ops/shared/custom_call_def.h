@@ -9,8 +9,8 @@
 //                         .batch = batch_by_leading_dim});
 //   %1 = stablehlo.custom_call @scale(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
 //
-// The table has the calls of ops/linalg from the start; users add theirs. Shardy's rules for targets that it knows are
-// in propagation/shardy: propagation follows a definition's rule only where Shardy cannot know the target.
+// The table has the calls of ops/linalg from the start; users add theirs. A target that other compilers know propagates
+// as they do; propagation follows the definition's rule for the others.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct CustomCallDef {
   std::function<void(VjpContext&)> vjp = {};
   std::string no_vjp_reason = {};  // what to do, where vjp is empty
   std::function<void(BatchContext&)> batch = {};
-  bool propagates = false;      // Shardy does not know the target: propagation follows the rule
+  bool propagates = false;      // propagation follows the rule
   bool is_replaceable = false;  // by another definition of this name
 };
 

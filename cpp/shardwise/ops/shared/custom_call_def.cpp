@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/custom_call/custom_call_def.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 
 #include <array>
 #include <map>
@@ -9,7 +9,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/text_words.h"
-#include "shardwise/ops/linalg/lapack_calls.h"
 
 namespace shardwise {
 namespace {
@@ -22,33 +21,10 @@ constexpr std::array<std::string_view, 5> kOfOneExample = {text_words::kSharding
 struct Table {
   std::shared_mutex mutex;
   std::map<std::string, CustomCallPtr, std::less<>> calls;
-
-  void add(std::span<const BatchedCall> rows, bool propagates, std::string_view no_vjp_reason) {
-    for (const BatchedCall& row : rows) {
-      const BatchedCall* call = &row;  // rows are never destroyed
-      calls[row.name] = std::make_shared<CustomCallDef>(CustomCallDef{
-          .name = row.name,
-          .check = [call](const OpView& op) { check(*call, op); },
-          .rule = [call](const OpView& op) { return rule(*call, op); },
-          .prepare = [call](const OpView& op, const KernelTypes& types) { return prepare(*call, op, types); },
-          .cost = [call](const OpView& op) { return cost(*call, op); },
-          .no_vjp_reason = std::string(no_vjp_reason),
-          .batch = batch_by_leading_dim,
-          .propagates = propagates});
-    }
-  }
 };
 
 Table& table() {
-  // Never destroyed: threads may compile while the process exits.
-  static auto* all = [] {
-    auto* made = new Table;
-    constexpr std::string_view kOfText = "use sw.from_jax, which differentiates the JAX function";
-    made->add(lapack_calls(), false, kOfText);
-    made->add(tpu_linalg_calls(), false, kOfText);
-    made->add(decomposition_calls(), true, "it has no gradient");
-    return made;
-  }();
+  static auto* all = new Table;  // never destroyed: threads may compile while the process exits
   return *all;
 }
 

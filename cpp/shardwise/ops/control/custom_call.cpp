@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/custom_call/custom_call.h"
+#include "shardwise/ops/control/custom_call.h"
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/custom_call/custom_call_def.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
