@@ -178,7 +178,7 @@ def _kernel(name: str) -> Callable[..., list[np.ndarray]]:
         if len(results) != len(types):
             got = f"{len(results)} from {described(fn)}"
             raise ShapeError(composed(f"custom_call @{name}", f"must return {len(types)} arrays", got, "", "", 0) + at)
-        return [_checked(name, np.asarray(x), *type_, at) for x, type_ in zip(results, types)]
+        return [_checked(name, np.asarray(x), shape, dtype, at) for x, (shape, dtype) in zip(results, types)]
 
     return run
 
@@ -223,8 +223,5 @@ def _batch_callback(name: str, batch: Callable[..., Any] | str) -> Callable[...,
 def _broadcast_all(
     trace: Trace, name: str, size: int, in_batched: Sequence[bool], xs: Sequence[Tracer], types: Any, options: Any
 ) -> list[Tracer]:
-    wide: list[Any] = [
-        x if has_dim else np.broadcast_to(x, (size, *x.shape))  # type: ignore[call-overload]
-        for x, has_dim in zip(xs, in_batched)
-    ]
+    wide: list[Any] = [x if has_dim else np.broadcast_to(x, (size, *x.shape)) for x, has_dim in zip(xs, in_batched)]
     return _record(trace, name, wide, [((size, *shape), dtype) for shape, dtype in types], options)

@@ -38,8 +38,8 @@ def cholesky(x: Tracer, lower: bool = True) -> Tracer:
 
 
 def triangular_solve(
-    a: Tracer,
-    b: Tracer,
+    a: Any,
+    b: Any,
     *,
     left_side: bool = True,
     lower: bool = True,
@@ -109,7 +109,7 @@ def _uplo(lower: bool) -> dict[str, int]:
     return {"uplo": ord("L" if lower else "U")}
 
 
-def svd(x: Tracer, full_matrices: bool = False) -> tuple[Tracer, Tracer, Tracer]:
+def svd(x: Any, full_matrices: bool = False) -> tuple[Tracer, Tracer, Tracer]:
     """U, descending singular values, and the adjoint of V."""
     *batch, m, n = x.shape
     k = min(m, n)
@@ -215,7 +215,7 @@ def _det_vjp(operands: Any, results: Any, cotangents: Any) -> Any:
     return (cotangents[0][..., None, None] * cofactors,)
 
 
-def _adjoint_cofactors(x: Tracer) -> Any:
+def _adjoint_cofactors(x: Any) -> Any:
     """conj(det(x)) times the adjoint of the inverse, also for singular matrices: products of singular values."""
     u, s, vh = svd(x)
     n = x.shape[-1]
@@ -241,8 +241,8 @@ def _lu_vjp(operands: Any, results: Any, cotangents: Any) -> Any:
     k = min(m, n)
     zero = np.zeros((), packed.dtype)
     right, under = (np.broadcast_to(zero, (*batch, *shape)) for shape in ((m, m - k), (n - k, n)))
-    below = np.concatenate([_strictly_lower(packed)[..., :k], right], axis=-1)
-    above = np.concatenate([_upper(packed)[..., :k, :], under], axis=-2)
+    below: Any = np.concatenate([_strictly_lower(packed)[..., :k], right], axis=-1)
+    above: Any = np.concatenate([_upper(packed)[..., :k, :], under], axis=-2)
     low = below + np.eye(m, dtype=packed.dtype)
     up = above + np.diag(np.arange(n) >= k).astype(packed.dtype)
     inner = _strictly_lower(adjoint(low) @ g) + _upper(g @ adjoint(up))

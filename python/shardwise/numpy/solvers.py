@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ..tracing import Tracer
 from . import decompositions
-from ._primitives import broadcast, broadcast_shape, common_trace, convert, operand, reshape
+from ._primitives import broadcast, broadcast_shape, common_trace, convert, operand, reshape, transpose
 from ._promote import result_dtype
 from ._registry import implements
 from .decompositions import adjoint, real_dtype
@@ -279,7 +279,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     x, y = _arrays("tensorsolve", a, b)
     if axes is not None:
         kept = [d for d in range(x.ndim) if d not in axes]
-        x = np.transpose(x, (*kept, *axes))
+        x = transpose(x, (*kept, *axes))
     shape = x.shape[y.ndim :]
     _expect_square("tensorsolve", x.shape, math.prod(x.shape[: y.ndim]), math.prod(shape))
     return reshape(solve(reshape(x, (y.size, y.size)), reshape(y, (y.size,))), shape)
@@ -291,7 +291,7 @@ def _expect_square(function: str, shape: tuple[int, ...], rows: int, columns: in
         raise ShapeError(message(f"np.linalg.{function}", rule, f"shape {shape}"))
 
 
-def norm_by_singular_values(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def norm_by_singular_values(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Norms 2, -2 and nuc of matrices."""
     if x.dtype.name not in _DTYPES:
         x = convert(x, np.dtype(np.float64))
