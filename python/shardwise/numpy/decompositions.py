@@ -53,7 +53,8 @@ def triangular_solve(
         "transpose_a": _TRANSPOSES[transpose],
         "unit_diagonal": unit_diagonal,
     }
-    return a._trace.emit("stablehlo.triangular_solve", (a, b), attrs)
+    x: Tracer = a._trace.emit("stablehlo.triangular_solve", (a, b), attrs)
+    return x
 
 
 def lu(x: Tracer) -> tuple[Tracer, Tracer, Tracer]:
