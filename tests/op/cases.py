@@ -22,8 +22,10 @@ from tests.op.composed_cases import COMPOSED
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
 from tests.op.linalg_cases import LINALG
+from tests.op.random_cases import RANDOM
 from tests.op.reduction_cases import SEVERAL
 from tests.op.references import Array, Reference, is_float
+from tests.op.sort_cases import SORTS
 from tests.op.window_cases import WINDOWS
 
 EnumValue = _core.ir.EnumValue
@@ -501,7 +503,19 @@ CREATE = [
 ]
 
 CASES: list[OpCase] = (
-    UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + SEVERAL + WINDOWS + INDEXING + CREATE + LINALG + COMPOSED
+    UNARY
+    + BINARY
+    + LAYOUT
+    + SLICING
+    + DOT_AND_REDUCE
+    + SEVERAL
+    + WINDOWS
+    + SORTS
+    + RANDOM
+    + INDEXING
+    + CREATE
+    + LINALG
+    + COMPOSED
 )
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
