@@ -29,7 +29,7 @@ namespace shardwise {
 namespace {
 
 // As stubs show it: Callable[..., object].
-using Function = py::typing::Callable<py::object(py::ellipsis)>;
+using PyCallable = py::typing::Callable<py::object(py::ellipsis)>;
 using Callback = std::shared_ptr<const py::function>;
 
 // Kernels and definitions may go without the GIL.
@@ -186,8 +186,8 @@ std::function<void(VjpContext&)> vjp_function(py::function vjp) {
   return [callback = shared_callback(std::move(vjp))](VjpContext& context) { vjp_of_callback(callback, context); };
 }
 
-void register_python_call(const std::string& name, Function run, std::optional<Function> rule,
-                          std::optional<Function> vjp, std::optional<Function> batch) {
+void register_python_call(const std::string& name, PyCallable run, std::optional<PyCallable> rule,
+                          std::optional<PyCallable> vjp, std::optional<PyCallable> batch) {
   CustomCallDef def{.name = name,
                     .no_vjp_reason = "pass vjp= to sw.register_custom_call",
                     .propagates = true,
@@ -215,7 +215,7 @@ void bind_custom_calls(py::module_& module) {
   module.def("register_custom_call", &register_python_call, py::arg("name"), py::arg("run"),
              py::arg("rule") = py::none(), py::arg("vjp") = py::none(), py::arg("batch") = py::none());
   module.def("set_custom_call_vjp",
-             [](const std::string& name, Function vjp) { set_custom_call_vjp(name, vjp_function(std::move(vjp))); });
+             [](const std::string& name, PyCallable vjp) { set_custom_call_vjp(name, vjp_function(std::move(vjp))); });
   module.def("is_custom_call", [](const std::string& name) { return find_custom_call(name) != nullptr; });
 }
 
