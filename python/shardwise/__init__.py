@@ -60,6 +60,7 @@ from .control_flow import (
     switch,
     while_loop,
 )
+from .custom_calls import custom_call, register_custom_call
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
@@ -132,6 +133,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "cond",
+    "custom_call",
     "device_get",
     "device_put",
     "dtensor",
@@ -145,6 +147,7 @@ __all__ = [
     "make_mesh",
     "manual",
     "propagation_barrier",
+    "register_custom_call",
     "register_dataclass",
     "register_pytree_node",
     "register_pytree_node_class",

@@ -162,7 +162,7 @@ REFUSALS = {
     "overflow": Refusal(lambda x: x.astype(np.uint8) + 300, OverflowError, "a number must fit uint8, got 300"),
     "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.TracerConversionError, "np.repeat"),
     "pad": Refusal(lambda x: np.pad(x, 1, mode="linear_ramp"), sw.UnsupportedError, "constant, edge"),
-    "norm": Refusal(lambda x: np.linalg.norm(x, 2), sw.UnsupportedError, "singular values"),
+    "norm": Refusal(lambda x: np.linalg.norm(x, 3), ValueError, "a matrix's order must be 1, 2, inf, these negative"),
 }
 
 

@@ -22,6 +22,7 @@ from tests.op.composed_cases import COMPOSED
 from tests.op.convolution_cases import CONVOLUTIONS
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
+from tests.op.linalg_cases import LINALG
 from tests.op.pooling_cases import POOLING
 from tests.op.random_cases import RANDOM
 from tests.op.reduction_cases import SEVERAL
@@ -517,6 +518,7 @@ CASES: list[OpCase] = (
     + POOLING
     + INDEXING
     + CREATE
+    + LINALG
     + COMPOSED
 )
 

@@ -31,13 +31,11 @@ WITHOUT_KERNEL = {
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",
-    "stablehlo.cholesky",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
     "stablehlo.complex",
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
-    "stablehlo.custom_call",
     "stablehlo.fft",
     "stablehlo.imag",
     "stablehlo.infeed",
@@ -48,7 +46,6 @@ WITHOUT_KERNEL = {
     "stablehlo.reduce_scatter",
     "stablehlo.replica_id",
     "stablehlo.send",
-    "stablehlo.triangular_solve",
 }
 
 

@@ -31,7 +31,9 @@ LAYERS = {
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
     "compiled functions": ["stages", "text_programs", "jit"],
-    "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual", "control_flow"],
+    "transforms, annotations and placement": [
+        "annotations", "custom_calls", "placement", "vmap", "grad", "manual", "control_flow",
+    ],
     "written with the public functions": ["dtensor", "models", "testing"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
 }  # fmt: skip

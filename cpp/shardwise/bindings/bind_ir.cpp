@@ -250,6 +250,7 @@ void bind_ir(py::module_& module) {
   bind_program(module, modules);
   bind_module_class(modules);
   bind_trace(module);
+  bind_custom_calls(module);
   module.def("hide_frames_of", &hide_frames_of, py::arg("paths"));
   module.def("place_text", &place_text, py::arg("file"), py::arg("line"));
   module.def("current_location", [] {

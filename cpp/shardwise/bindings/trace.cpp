@@ -13,7 +13,8 @@
 
 namespace shardwise {
 
-Trace::Trace(const std::string& name) : module_(std::make_shared<Module>(std::make_shared<Context>())) {
+Trace::Trace(const std::string& name, std::shared_ptr<Context> context)
+    : module_(std::make_shared<Module>(std::move(context))) {
   module_->name = "jit_" + name;
   body_ = module_->add_region();
   Function main;

@@ -20,7 +20,7 @@ namespace shardwise {
 
 class Trace {
  public:
-  explicit Trace(const std::string& name);
+  explicit Trace(const std::string& name, std::shared_ptr<Context> context = std::make_shared<Context>());
 
   Module& module() { return *module_; }
   const Module& module() const { return *module_; }

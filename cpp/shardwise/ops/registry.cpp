@@ -28,6 +28,7 @@
 #include "shardwise/ops/layout/broadcast.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/linalg/fft.h"
+#include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg.h"
 #include "shardwise/ops/random/rng.h"
 #include "shardwise/ops/reduce/batch_norm.h"
@@ -109,6 +110,13 @@ std::span<const OpDef* const> all_ops() {
   return *ops;
 }
 
-void register_ops() { install_op_lookup(lookup); }
+void register_ops() {
+  static const bool kOnce = [] {
+    register_linalg_calls();
+    return true;
+  }();
+  static_cast<void>(kOnce);
+  install_op_lookup(lookup);
+}
 
 }  // namespace shardwise

@@ -317,20 +317,6 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return convolve(first, np.flip(second), mode)
 
 
-@implements("linalg.matrix_power")
-def matrix_power(a: Any, n: Any) -> Any:
-    """``numpy.linalg.matrix_power`` of powers that are not negative."""
-    if n < 0:
-        raise UnsupportedError(message("np.linalg.matrix_power", "n must not be negative", n))
-    result: Any = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype, like=a), a.shape)
-    power = a
-    while n:
-        result = result @ power if n % 2 else result
-        n //= 2
-        power = power @ power if n else power
-    return result
-
-
 @implements("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """``numpy.linalg.multi_dot``, from the left to the right."""
@@ -352,7 +338,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @implements("linalg.matrix_norm")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """``numpy.linalg.matrix_norm``: Frobenius, 1, -1 and the infinities."""
+    """``numpy.linalg.matrix_norm``."""
     return np.linalg.norm(x, ord, (-2, -1), keepdims)
 
 
