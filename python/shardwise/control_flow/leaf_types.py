@@ -87,7 +87,7 @@ def types_of(what: str, name: str, tree: Any) -> Leaves:
 
 
 def _type_of(leaf: Any) -> LeafType | None:
-    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, Tracer, Array)) else None
+    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, complex, Tracer, Array)) else None
     array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
     weak = kind if isinstance(kind, type) else None
     return None if array is None else LeafType(tuple(array.shape), array.dtype, weak)

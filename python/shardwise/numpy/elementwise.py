@@ -23,13 +23,15 @@ from ._primitives import (
     common_trace,
     compare,
     convert,
+    imag_part,
     operand,
+    real_part,
     select,
     shape_of,
     splat,
     truth,
 )
-from ._promote import is_float, is_integer, is_weak, loop_dtypes, weak_kind
+from ._promote import is_complex, is_float, is_inexact, is_integer, is_weak, loop_dtypes, weak_kind
 from ._unsupported import masked, unsupported_option
 
 __all__ = ["RULES", "call", "call_options", "strong", "with_sign_of_zero"]
@@ -43,7 +45,7 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
     if WeakTracer in map(type, inputs) and all(map(is_weak, inputs)):
         result = _call(ufunc, rule, strong(inputs), dtype)
         if ufunc in _WEAK and dtype is None:
-            return WeakTracer.of(result, float if result.dtype.kind == "f" else int)
+            return WeakTracer.of(result, _PYTHON_TYPES.get(result.dtype.kind, int))
         return result
     return _call(ufunc, rule, inputs, dtype)
 
@@ -69,7 +71,7 @@ def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> A
     if ufunc is np.power and dtypes[0].kind == "i":
         _refuse_negative_power(trace, rhs)
     special = _POWERS.get(rhs) if ufunc is np.power and type(rhs) in (int, float) else None
-    if special is not None and (is_float(dtypes[0]) or rhs == 2):
+    if special is not None and (is_inexact(dtypes[0]) or rhs == 2):
         return special(operand(trace, lhs, dtypes[0], shape))
     lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
     return trace.emit(rule, (lhs, rhs)) if isinstance(rule, str) else rule(lhs, rhs)
@@ -80,6 +82,7 @@ def strong(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([x.strong() if type(x) is WeakTracer else x for x in inputs])
 
 
+_PYTHON_TYPES: dict[str, type[float] | type[complex]] = {"f": float, "c": complex}
 # Python's operators on Python numbers return Python numbers.
 _WEAK = frozenset(
     (
@@ -226,7 +229,7 @@ def _fmod(lhs: Tracer, rhs: Tracer) -> Any:
 
 def _reciprocal(x: Tracer) -> Any:
     quotient = x._trace.emit("stablehlo.divide", (_constant(x, 1), x))
-    if is_float(x.dtype):
+    if is_inexact(x.dtype):
         return quotient
     # NumPy divides 1 by an integer as floats and cuts: 1 / 0 is the dtype's smallest number, for unsigned ones zero.
     low = np.iinfo(x.dtype).min if x.dtype.itemsize >= 4 else 0
@@ -265,6 +268,10 @@ def _absolute(x: Tracer) -> Any:
     return x if x.dtype.kind in "bu" else x._trace.emit("stablehlo.abs", (x,))
 
 
+def _conjugate(x: Tracer) -> Any:
+    return x._trace.emit("chlo.conj", (x,)) if is_complex(x.dtype) else x
+
+
 def _sign(x: Tracer) -> Any:
     if x.dtype.kind == "u":
         return convert(truth(x), x.dtype)
@@ -286,10 +293,14 @@ def _trunc(x: Any) -> Any:
 
 
 def _isfinite(x: Tracer) -> Any:
+    if is_complex(x.dtype):
+        return _isfinite(real_part(x)) & _isfinite(imag_part(x))
     return x._trace.emit("stablehlo.is_finite", (x,)) if is_float(x.dtype) else compare("EQ", x, x)
 
 
 def _isinf(x: Tracer) -> Any:
+    if is_complex(x.dtype):
+        return _isinf(real_part(x)) | _isinf(imag_part(x))
     return compare("EQ", _absolute(x), _constant(x, math.inf)) if is_float(x.dtype) else compare("NE", x, x)
 
 
@@ -425,7 +436,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.float_power: "stablehlo.power",
     np.negative: "stablehlo.negate",
     np.positive: _identity,
-    np.conjugate: _identity,
+    np.conjugate: _conjugate,
     np.absolute: _absolute,
     np.fabs: "stablehlo.abs",
     np.sign: _sign,

@@ -217,9 +217,9 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements("vdot")
 def vdot(a: Any, b: Any, /) -> Any:
-    """``numpy.vdot``: over all elements."""
+    """``numpy.vdot``: over all elements, with the conjugates of the first operand."""
     a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
-    return dot(a, b)
+    return dot(np.conjugate(a), b)
 
 
 @implements("outer", "linalg.outer")

@@ -11,8 +11,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
-from ._primitives import common_trace, convert, iota, normalize_axes, normalize_axis, operand, refuse, shape_of
-from ._promote import is_float, result_dtype
+from ._primitives import (
+    common_trace,
+    convert,
+    imag_part,
+    iota,
+    normalize_axes,
+    normalize_axis,
+    operand,
+    refuse,
+    shape_of,
+)
+from ._promote import is_complex, is_float, is_inexact, result_dtype
 from ._registry import checks, implements
 from .joining import concatenate, holds_traced, nested, stack
 
@@ -362,7 +372,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 @implements("sinc")
 def sinc(x: Any) -> Any:
     """``numpy.sinc``: sin(pi x) / (pi x), and 1 at 0. Near 0 it is a power series, whose derivative does not cancel."""
-    angle = (x if is_float(x.dtype) else convert(x, _FLOAT64)) * np.pi
+    angle = (x if is_inexact(x.dtype) else convert(x, _FLOAT64)) * np.pi
     near = np.abs(angle) < 0.01
     square: Any = np.square(np.where(near, angle, 0))
     series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
@@ -393,14 +403,14 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 @implements("isreal")
 def isreal(x: Any) -> Any:
-    """``numpy.isreal``: True, since no traced value is complex."""
-    return np.ones_like(x, dtype=bool)
+    """``numpy.isreal``: where the imaginary part is zero."""
+    return imag_part(x) == 0 if is_complex(x.dtype) else np.ones_like(x, dtype=bool)
 
 
 @implements("iscomplex")
 def iscomplex(x: Any) -> Any:
-    """``numpy.iscomplex``: False, since no traced value is complex."""
-    return np.zeros_like(x, dtype=bool)
+    """``numpy.iscomplex``: where the imaginary part is not zero."""
+    return imag_part(x) != 0 if is_complex(x.dtype) else np.zeros_like(x, dtype=bool)
 
 
 @implements("array_equiv")

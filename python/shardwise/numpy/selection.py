@@ -6,6 +6,7 @@ np.tril(x)      select(iota 0 >= iota 1, x, 0)
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from ._primitives import (
     common_trace,
     compare,
     convert,
+    imag_part,
     iota,
     normalize_axis,
     operand,
+    real_part,
     reduce,
     refuse,
     select,
@@ -31,7 +34,7 @@ from ._primitives import (
     transpose,
     truth,
 )
-from ._promote import is_float, is_integer, result_dtype, sum_dtype, weak_kind
+from ._promote import is_complex, is_float, is_integer, result_dtype, sum_dtype, weak_kind
 from ._registry import implements
 
 __all__ = ["diagonal_mask"]
@@ -295,17 +298,41 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 @implements("iscomplexobj")
 def iscomplexobj(x: Any) -> bool:
-    """``numpy.iscomplexobj``: no traced value is complex."""
-    return False
+    """``numpy.iscomplexobj``: by the dtype, also if all imaginary parts are zero."""
+    return is_complex(x.dtype)
 
 
 @implements("isrealobj")
 def isrealobj(x: Any) -> bool:
-    """``numpy.isrealobj``: every traced value is real."""
-    return True
+    """``numpy.isrealobj``: by the dtype."""
+    return not is_complex(x.dtype)
 
 
 @implements("imag")
 def imag(val: Any) -> Any:
-    """``numpy.imag``: zeros, since no traced value is complex."""
-    return splat(val._trace, 0, val.shape, val.dtype)
+    """``numpy.imag``: of real numbers zeros."""
+    return imag_part(val)
+
+
+@implements("real")
+def real(val: Any) -> Any:
+    """``numpy.real``: real numbers are themselves."""
+    return real_part(val)
+
+
+@implements("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    """``numpy.angle``: between -pi and pi, or in degrees."""
+    found = np.arctan2(imag_part(z), real_part(z))
+    return found * (180 / math.pi) if deg else found
+
+
+@implements("real_if_close")
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """``numpy.real_if_close`` of real numbers; whether complex ones are close depends on the data."""
+    if is_complex(a.dtype):
+        way_out = "use np.real(x)"
+        raise UnsupportedError(
+            message("np.real_if_close", "the dtype must be known, not depend on the data", a, way_out)
+        )
+    return a

@@ -160,7 +160,7 @@ TEST(Scalar, StoresAndLoadsEveryDType) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     const Scalar one = Scalar::of_int(dtype, 1);
-    unsigned char memory[8] = {};
+    unsigned char memory[16] = {};
     store(one, memory);
     EXPECT_EQ(load(dtype, memory), one) << mlir_name(dtype);
   }
@@ -173,8 +173,10 @@ TEST(DType, NamesRoundTrip) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(dtype_from_mlir(mlir_name(dtype)), dtype);
     EXPECT_EQ(dtype_from_numpy(numpy_name(dtype)), dtype);
-    EXPECT_EQ(dispatch(dtype, []<class T>() { return static_cast<int64_t>(sizeof(T)); }), item_size(dtype));
-    EXPECT_LE(is_float(dtype) + is_signed_integer(dtype) + is_unsigned_integer(dtype), 1);
+    if (dtype <= DType::kF64) {
+      EXPECT_EQ(dispatch(dtype, []<class T>() { return static_cast<int64_t>(sizeof(T)); }), item_size(dtype));
+    }
+    EXPECT_LE(is_float(dtype) + is_complex(dtype) + is_signed_integer(dtype) + is_unsigned_integer(dtype), 1);
   }
   EXPECT_EQ(dtype_from_mlir("f33"), std::nullopt);
   EXPECT_EQ(mlir_name(DType::kU16), "ui16");
