@@ -17,12 +17,14 @@ __all__ = [
     "as_wide",
     "bfloat16",
     "dtype_name",
+    "integer_range",
     "is_complex",
     "is_dtype",
     "is_float",
     "is_inexact",
     "is_integer",
     "is_signed",
+    "is_unsigned",
     "numpy_dtype",
     "refuse_subclass",
     "way_to_numbers",
@@ -130,6 +132,17 @@ def as_wide(x: Any) -> np.ndarray:
     """An array of numbers in float64, or in complex128."""
     array = np.asarray(x)
     return array.astype(np.complex128 if is_complex(array.dtype) else np.float64)
+
+
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest number of an integer dtype."""
+    info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
+
+
+def is_unsigned(dtype: np.dtype[Any]) -> bool:
+    """An unsigned integer dtype, those of ml_dtypes included."""
+    return _kind(dtype) == "u"
 
 
 def is_signed(dtype: np.dtype[Any]) -> bool:

@@ -124,7 +124,8 @@ def _without_gradient(x: Any) -> Any:
     if not is_inexact(x.dtype):
         return x
     if is_complex(x.dtype):
-        return complex_of(_without_gradient(real_part(x.strong())), _without_gradient(imag_part(x.strong())))
+        stopped = complex_of(_without_gradient(real_part(x)), _without_gradient(imag_part(x)))
+        return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped
     # Integers have no derivative, so the bits of a float read as an integer have none either.
     stopped = x.view(f"uint{8 * x.dtype.itemsize}").view(x.dtype)
     return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped

@@ -112,12 +112,12 @@ class ArrayMethods(NDArrayOperatorsMixin):
     @property
     def real(self) -> Any:
         """The real parts; of real numbers the array itself."""
-        return np.real(self)  # type: ignore[call-overload]
+        return np.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary parts; of real numbers zeros."""
-        return np.imag(self)  # type: ignore[call-overload]
+        return np.imag(self)
 
     def copy(self) -> Any:
         """The array itself, because it is never modified."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ml_dtypes import iinfo
 
 from . import _core
 from .array import ShapeDtypeStruct
 from .debug_prints import DebugPrint
-from .dtypes import is_complex, is_float, is_inexact, is_integer, numpy_dtype
+from .dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
 from .errors import UnsupportedError, message
 from .implementations import provides
 from .mesh import Mesh, get_mesh
@@ -112,7 +111,7 @@ def _parameters(main: _core.ir.Function, named: _core.ir.Function) -> list[Param
 
 
 def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
-    """Give an argument the dtype of the text where NumPy would not: Python numbers, and dtypes of ml_dtypes in files."""
+    """Give an argument the dtype of the text where NumPy would not: Python numbers, dtypes of ml_dtypes in files."""
     if isinstance(value, np.ndarray) and value.dtype.type is np.void and aval.dtype.isbuiltin == 2:
         return (
             value.view(aval.dtype) if value.dtype.itemsize == aval.dtype.itemsize else value
@@ -123,7 +122,8 @@ def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
     if isinstance(value, bool):
         fits = dtype.kind == "b"
     elif isinstance(value, int):
-        fits = is_inexact(dtype) or (is_integer(dtype) and iinfo(dtype).min <= value <= iinfo(dtype).max)
+        low, high = integer_range(dtype) if is_integer(dtype) else (1, 0)
+        fits = is_inexact(dtype) or low <= value <= high
     else:
         fits = is_complex(dtype) or (is_float(dtype) and isinstance(value, float))
     if not fits:

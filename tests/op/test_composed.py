@@ -18,7 +18,6 @@ from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute
 
 # What has neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
-    "chlo._asin_acos_kernel",
     "chlo.ragged_dot",
     "chlo.scan",
     "chlo.top_k",
@@ -34,17 +33,14 @@ WITHOUT_KERNEL = {
     "stablehlo.cholesky",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
-    "stablehlo.complex",
     "stablehlo.convolution",
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
     "stablehlo.custom_call",
     "stablehlo.fft",
-    "stablehlo.imag",
     "stablehlo.infeed",
     "stablehlo.outfeed",
     "stablehlo.partition_id",
-    "stablehlo.real",
     "stablehlo.recv",
     "stablehlo.reduce_scatter",
     "stablehlo.replica_id",
@@ -261,15 +257,6 @@ MISTAKES = [
         errors.UnsupportedError,
         "stablehlo.map: its region must hold elementwise ops and constants, got stablehlo.reshape; "
         "write it with other ops (at model.py:7)",
-    ),
-    (
-        function(
-            "  %0 = chlo.broadcast_complex %x, %x : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xcomplex<f32>>",
-            result="tensor<6xcomplex<f32>>",
-        ),
-        errors.DTypeError,
-        "compile: a value must be of a dtype that has kernels, got tensor<6xcomplex<f32>>; "
-        "convert the values before and after (at model.py:7)",
     ),
     (
         function(

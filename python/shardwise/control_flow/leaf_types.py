@@ -45,7 +45,7 @@ class LeafType(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    weak: type[int] | type[float] | None = None
+    weak: type[int] | type[float] | type[complex] | None = None
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"
@@ -107,7 +107,7 @@ def settled(before: LeafType, after: LeafType) -> LeafType:
     return before if dtype == before.dtype else LeafType(before.shape, dtype)
 
 
-def joined(weak: type[int] | type[float], other: LeafType) -> np.dtype[Any]:
+def joined(weak: type[int] | type[float] | type[complex], other: LeafType) -> np.dtype[Any]:
     """The dtype of a Python number beside a leaf."""
     if other.weak is None and (is_float(other.dtype) or (weak is int and other.dtype.kind in "iu")):
         return other.dtype

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..dtypes import dtype_name, is_inexact, is_signed, numpy_dtype
+from ..dtypes import dtype_name, integer_range, is_inexact, is_integer, is_signed, numpy_dtype
 from ..errors import Error, ShapeError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
 from ._unsupported import unsupported_option
@@ -97,7 +97,7 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
     elif x._trace is not trace:
         x = trace.lift(x)
     if x.dtype != dtype:
-        if kind is WeakTracer and dtype.kind in "iu":
+        if kind is WeakTracer and is_integer(dtype):
             _limit(trace, x, dtype)
         x = convert(x, dtype)
     return x if shape is None or x.shape == shape else broadcast(x, shape)
@@ -105,10 +105,10 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
 
 def _limit(trace: Trace, x: Any, dtype: DType) -> None:
     """A number that the dtype of the array beside it cannot hold is an error, as in NumPy."""
-    ends = np.iinfo(dtype)
+    low, high = integer_range(dtype)
     must_hold = f"a Python int must fit {dtype.name}, the dtype that the program uses it in"
     way_out = "convert the array beside it with astype"
-    trace.limit(x, (int(ends.min), int(ends.max)), OverflowError, must_hold, way_out)
+    trace.limit(x, (low, high), OverflowError, must_hold, way_out)
 
 
 def convert(x: Tracer, dtype: DType) -> Tracer:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_name, is_complex, is_float, is_inexact, is_integer
+from ..dtypes import dtype_name, is_complex, is_float, is_inexact, is_integer, is_signed, is_unsigned
 from ..errors import DTypeError, message
 from ..tracing import WeakTracer
 
@@ -23,6 +23,8 @@ __all__ = [
     "is_float",
     "is_inexact",
     "is_integer",
+    "is_signed",
+    "is_unsigned",
     "is_weak",
     "loop_dtypes",
     "result_dtype",

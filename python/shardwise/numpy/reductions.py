@@ -11,9 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from ml_dtypes import iinfo
 
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, integer_range
 from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
@@ -140,14 +139,14 @@ def lowest(dtype: np.dtype[Any]) -> Any:
     """The smallest value, the neutral element of a maximum."""
     if is_inexact(dtype):
         return complex(-math.inf, -math.inf) if is_complex(dtype) else -math.inf
-    return iinfo(dtype).min if is_integer(dtype) else False
+    return integer_range(dtype)[0] if is_integer(dtype) else False
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
     """The largest value, the neutral element of a minimum."""
     if is_inexact(dtype):
         return complex(math.inf, math.inf) if is_complex(dtype) else math.inf
-    return iinfo(dtype).max if is_integer(dtype) else True
+    return integer_range(dtype)[1] if is_integer(dtype) else True
 
 
 @implements("max", "amax")

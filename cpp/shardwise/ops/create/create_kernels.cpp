@@ -7,16 +7,21 @@ namespace {
 
 constexpr int64_t kIotaGrain = 1 << 16;
 
+template <class T>
+void fill(KernelContext& context, const NdArray& indices) {
+  auto* items = reinterpret_cast<T*>(indices.data());
+  context.parallel_for(indices.size(), kIotaGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) items[index] = static_cast<T>(index);
+  });
+}
+
 // One row in memory, repeated along the other dims by strides of 0.
 void iota(KernelContext& context, const TensorType& type, size_t dim) {
   const int64_t size = type.shape[dim];
   const bool is_converted = computed_in(type.dtype) != type.dtype || is_complex(type.dtype);
   const NdArray indices = NdArray::empty(is_converted ? DType::kI64 : type.dtype, {size});
   dispatch(indices.dtype(), [&]<class T>() {
-    auto* items = reinterpret_cast<T*>(indices.data());
-    context.parallel_for(size, kIotaGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) items[index] = static_cast<T>(index);
-    });
+    if constexpr (!std::is_class_v<T>) fill<T>(context, indices);
   });
   const NdArray row = converted(context, indices, type.dtype);
   Dims strides(type.shape.size(), 0);
