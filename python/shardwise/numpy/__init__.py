@@ -27,6 +27,7 @@ from . import (  # noqa: F401
     creation,
     cumulative,
     elementwise,
+    fourier,
     joining,
     lifting,
     linalg,
