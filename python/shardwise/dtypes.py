@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,7 @@ __all__ = [
     "as_wide",
     "bfloat16",
     "dtype_name",
+    "float_range",
     "integer_range",
     "is_complex",
     "is_dtype",
@@ -132,6 +134,14 @@ def as_wide(x: Any) -> np.ndarray:
     """An array of numbers in float64, or in complex128."""
     array = np.asarray(x)
     return array.astype(np.complex128 if is_complex(array.dtype) else np.float64)
+
+
+def float_range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The smallest and the largest number of a float dtype: infinities, where it has them."""
+    if math.isinf(float(np.array(math.inf).astype(dtype))):
+        return -math.inf, math.inf
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(info.min), float(info.max)
 
 
 def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:

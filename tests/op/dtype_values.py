@@ -20,7 +20,7 @@ MLIR_NAMES = {
     "bfloat16": "bf16",
 }
 ALL_DTYPES = [name for name, _ in _core.ir.dtypes()]
-NARROW_FLOATS = [name for name in ALL_DTYPES if name.startswith(("float4", "float6", "float8"))]
+NARROW_FLOATS = [name for name in ALL_DTYPES if name.startswith(("float4_", "float6_", "float8_"))]
 NARROW_INTEGERS = ["int2", "int4", "uint2", "uint4"]
 COMPLEX = ["complex64", "complex128"]
 

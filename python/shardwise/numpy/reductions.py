@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype, integer_range
+from ..dtypes import as_dtype, float_range, integer_range
 from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
@@ -138,14 +138,14 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The smallest value, the neutral element of a maximum."""
     if is_inexact(dtype):
-        return complex(-math.inf, -math.inf) if is_complex(dtype) else -math.inf
+        return complex(-math.inf, -math.inf) if is_complex(dtype) else float_range(dtype)[0]
     return integer_range(dtype)[0] if is_integer(dtype) else False
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
     """The largest value, the neutral element of a minimum."""
     if is_inexact(dtype):
-        return complex(math.inf, math.inf) if is_complex(dtype) else math.inf
+        return complex(math.inf, math.inf) if is_complex(dtype) else float_range(dtype)[1]
     return integer_range(dtype)[1] if is_integer(dtype) else True
 
 
