@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _core
 from .debug_prints import DebugPrints
-from .dtypes import dtype_name, numpy_dtype, refuse_subclass
+from .dtypes import dtype_name, is_dtype, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
     MeshError,
@@ -139,10 +139,10 @@ class WeakTracer(Tracer):
 
     __slots__ = ("weak",)
 
-    weak: type[int] | type[float]
+    weak: type[int] | type[float] | type[complex]
 
     @classmethod
-    def of(cls, x: Tracer, weak: type[int] | type[float]) -> WeakTracer:
+    def of(cls, x: Tracer, weak: type[int] | type[float] | type[complex]) -> WeakTracer:
         """The scalar ``x`` as a number of this Python type."""
         tracer = cls(x._trace, x._value, x.shape, x.dtype)
         tracer.weak = weak
@@ -308,7 +308,7 @@ class Trace:
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
-        if array.dtype.kind in "OSUVMm" and array.dtype.name not in ("bfloat16",):
+        if not is_dtype(array.dtype):
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)

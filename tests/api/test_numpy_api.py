@@ -153,7 +153,7 @@ REFUSALS = {
         lambda x: np.argmax(x, axis=0, out=np.zeros(4, np.intp)), sw.UnsupportedError, "np.argmax: out= is not"
     ),
     "negative": Refusal(lambda x: -(x > 0), sw.DTypeError, "np.negative: has no meaning for these dtypes, got bool"),
-    "complex": Refusal(lambda x: x.astype(complex), sw.DTypeError, "complex128"),
+    "complex": Refusal(lambda x: x.astype(np.clongdouble), sw.DTypeError, "complex256"),
     "index": Refusal(lambda x: x[8], IndexError, "dim 0 of size 8", "got 8"),
     "indices": Refusal(lambda x: x[0, 0, 0], IndexError, "at most as many indices"),
     "mask": Refusal(lambda x: x[x > 0], sw.UnsupportedError, "np.where(mask, x, 0)"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -444,6 +445,38 @@ def _broadcast_case(
     )
 
 
+def _recorded_size(name: str, application: Application) -> Application:
+    """Complex numbers from two operands, and how large they are: a float, as references are."""
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        return int(trace.emit("stablehlo.abs", [trace.emit(name, list(operands), application.attrs or None)[0]])[0])
+
+    return replace(application, record=record)
+
+
+def sizes_of_complex(n: int, dtype: str) -> list[Application]:
+    return [_recorded_size("stablehlo.complex", Application(((n, 3),) * 2, ref.in_long_double(np.hypot)))]
+
+
+def _asin_acos_kernel(n: int, dtype: str) -> list[Application]:
+    """Of a complex number whose parts are equal, its real part."""
+
+    def reference(x: Array) -> Array:
+        z = ref.wide(x) * np.clongdouble(1 + 1j)
+        return np.asarray(np.real(np.sqrt(1 - z) * np.sqrt(1 + z)))
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        z = trace.emit("stablehlo.complex", [operands[0], operands[0]])[0]
+        return int(trace.emit("stablehlo.real", [trace.emit("chlo._asin_acos_kernel", [z])[0]])[0])
+
+    return [Application(((n, 3),), reference, record=record)]
+
+
+def _sizes_of_broadcasts(n: int, dtype: str) -> list[Application]:
+    rows = _broadcasting(2, ref.in_long_double(np.hypot), None)(n, dtype)
+    return [_recorded_size("chlo.broadcast_complex", row) for row in rows]
+
+
 def _power(x: Array, y: Array) -> Array:
     return (ref.in_long_double(np.power) if is_float(x.dtype) else ref.integer_power)(x, y)
 
@@ -548,6 +581,8 @@ SPECIAL = [
 ]  # fmt: skip
 
 CHLO = [
+    OpCase("chlo.broadcast_complex", ("float32", "float64"), _sizes_of_broadcasts, plain, "ulps", 2),
+    OpCase("chlo._asin_acos_kernel", ("float64",), _asin_acos_kernel, within(-0.9, 0.9), "ulps", 4),
     OpCase("chlo.tan", FLOATS, _one(ref.in_long_double(np.tan)), within(-1.4, 1.4), "ulps", 2),
     OpCase("chlo.conj", FLOATS, _one(lambda x: x), extreme),
     OpCase("chlo.is_inf", FLOATS, _one(np.isinf), extreme),

@@ -20,7 +20,6 @@ from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute
 
 # What has neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
-    "chlo._asin_acos_kernel",
     "chlo.scan",
     "func.call",
     "sdy.manual_computation",
@@ -33,15 +32,11 @@ WITHOUT_KERNEL = {
     "stablehlo.all_to_all",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
-    "stablehlo.complex",
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
-    "stablehlo.fft",
-    "stablehlo.imag",
     "stablehlo.infeed",
     "stablehlo.outfeed",
     "stablehlo.partition_id",
-    "stablehlo.real",
     "stablehlo.recv",
     "stablehlo.reduce_scatter",
     "stablehlo.replica_id",
@@ -256,15 +251,6 @@ MISTAKES = [
     ),
     (
         function(
-            "  %0 = chlo.broadcast_complex %x, %x : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xcomplex<f32>>",
-            result="tensor<6xcomplex<f32>>",
-        ),
-        errors.DTypeError,
-        "compile: a value must be of a dtype that has kernels, got tensor<6xcomplex<f32>>; "
-        "convert the values before and after (at model.py:7)",
-    ),
-    (
-        function(
             CONVOLUTION,
             "%x: tensor<1x6x1xf32>, %w: tensor<1x1x1xf32>, %p: tensor<1x2xi64>",
             "tensor<1x6x1xf32>",
@@ -272,16 +258,6 @@ MISTAKES = [
         errors.UnsupportedError,
         "stablehlo.dynamic_conv: the amounts must be constants to run it, got values that the program computes; "
         "use constants (at model.py:7)",
-    ),
-    (
-        function(
-            "  %0 = stablehlo.cholesky %x, lower = true : tensor<6x6xf32>",
-            "%x: tensor<6x6xf32>",
-            "tensor<6x6xf32>",
-        ),
-        errors.UnsupportedError,
-        "stablehlo.cholesky: can be read, propagated and printed, but not run; replace it by other ops "
-        "(at model.py:7)",
     ),
     (
         function(

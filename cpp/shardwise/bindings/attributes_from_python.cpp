@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/attributes_from_python.h"
 
+#include <cstring>
+
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/casters.h"
 
@@ -43,7 +45,11 @@ Attribute options_dict(py::handle options) {
 
 NdArray constant_from_python(py::handle array) {
   const NdArray view = from_numpy(py::reinterpret_borrow<py::array>(array));
-  if (view.size() > 0 && view.is_splat()) return NdArray::full(view.dtype(), view.shape(), view.scalar_at());
+  if (view.size() > 0 && view.is_splat()) {  // by its bytes, because a NaN may have a payload
+    const NdArray one = NdArray::empty(view.dtype(), {1});
+    std::memcpy(one.data(), view.data(), static_cast<size_t>(item_size(view.dtype())));
+    return {view.dtype(), view.shape(), Dims(view.shape().size(), 0), one.data(), one.owner()};
+  }
   NdArray copy = NdArray::empty(view.dtype(), view.shape());
   copy.copy_from(view);
   return copy;

@@ -241,6 +241,21 @@ std::vector<const OpDef*> definitions() {
   return list;
 }
 
+// Name and kind ("b", "i", "u", "f" or "c") of each dtype of arrays.
+std::vector<std::pair<std::string, std::string>> dtype_rows() {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const char* kind = is_complex(dtype)            ? "c"
+                       : is_float(dtype)            ? "f"
+                       : is_signed_integer(dtype)   ? "i"
+                       : is_unsigned_integer(dtype) ? "u"
+                                                    : "b";
+    rows.emplace_back(numpy_name(dtype), kind);
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_ir(py::module_& module) {
@@ -271,6 +286,7 @@ void bind_ir(py::module_& module) {
       },
       py::arg("text"));
   module.def("all_ops", &definitions, py::return_value_policy::reference);
+  module.def("dtypes", &dtype_rows);
 }
 
 }  // namespace shardwise

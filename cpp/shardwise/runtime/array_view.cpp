@@ -119,7 +119,9 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
 
 Scalar poison_value(DType dtype) {
   constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5ULL;
-  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::quiet_NaN());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (is_complex(dtype)) return Scalar::of_complex(dtype, kNan, kNan);
+  if (is_float(dtype)) return Scalar::of_float(dtype, kNan);
   if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, kPattern);
   return Scalar::of_int(dtype, std::bit_cast<int64_t>(kPattern));
 }

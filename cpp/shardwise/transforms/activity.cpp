@@ -15,7 +15,7 @@ Activity::Activity(const Module& module, std::span<const ValueId> wrt)
 }
 
 void Activity::mark(ValueId value) {
-  if (is_float(module_.type(value).dtype)) active_[value.index] = true;
+  if (is_inexact(module_.type(value).dtype)) active_[value.index] = true;
 }
 
 void Activity::visit(OpId op) {

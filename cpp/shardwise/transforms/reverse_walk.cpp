@@ -14,7 +14,7 @@ namespace shardwise {
 namespace {
 
 void check_float(const Module& module, ValueId value) {
-  if (is_float(module.type(value).dtype)) return;
+  if (is_inexact(module.type(value).dtype)) return;
   fail<DTypeError>("grad", "what is differentiated with respect to must be floating point", module.type(value).text(),
                    "convert it to a float first, or leave it out of argnums");
 }

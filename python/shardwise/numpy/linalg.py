@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import ShapeError, message
 from ..tracing import Tracer
 from ._primitives import common_trace, convert, normalize_axes, operand, refuse, reshape
-from ._promote import is_float, loop_dtypes, result_dtype
+from ._promote import is_complex, is_float, loop_dtypes, result_dtype
 from ._registry import implements
 from .contraction import Term, contract
 from .elementwise import with_sign_of_zero
@@ -218,9 +218,9 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements("vdot")
 def vdot(a: Any, b: Any, /) -> Any:
-    """``numpy.vdot``: over all elements."""
+    """``numpy.vdot``: over all elements, with the conjugates of the first operand."""
     a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
-    return dot(a, b)
+    return dot(np.conjugate(a), b)
 
 
 @implements("outer", "linalg.outer")
@@ -287,7 +287,10 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 @implements("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``numpy.linalg.norm``."""
-    if not is_float(x.dtype):
+    by_values = ord in (2, -2, "nuc") and (x.ndim if axis is None else np.size(axis)) == 2
+    if is_complex(x.dtype) and not by_values:
+        x = np.abs(x)  # the other norms depend on the sizes alone
+    elif not (is_float(x.dtype) or is_complex(x.dtype)):
         x = convert(x, np.dtype(np.float64))
     if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
         return np.sqrt(np.sum(np.square(x), keepdims=keepdims))

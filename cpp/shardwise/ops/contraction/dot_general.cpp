@@ -40,9 +40,10 @@ void expect_pairs(const InferContext& op, std::string_view kind, DimSpan lhs, Di
   }
 }
 
-enum class NumberClass : uint8_t { kBool, kInteger, kFloat };
+enum class NumberClass : uint8_t { kBool, kInteger, kFloat, kComplex };
 
 NumberClass number_class(DType dtype) {
+  if (is_complex(dtype)) return NumberClass::kComplex;
   if (is_float(dtype)) return NumberClass::kFloat;
   return dtype == DType::kBool ? NumberClass::kBool : NumberClass::kInteger;
 }
@@ -58,12 +59,14 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   expect_pairs(op, "contracting", dims.lhs_contracting, dims.rhs_contracting);
   expect_dims(op, "batching and contracting dims of lhs", joined(dims.lhs_batching, dims.lhs_contracting), lhs.ndim());
   expect_dims(op, "batching and contracting dims of rhs", joined(dims.rhs_batching, dims.rhs_contracting), rhs.ndim());
-  if (lhs.dtype != rhs.dtype) {
+  const NumberClass left = number_class(lhs.dtype), right = number_class(rhs.dtype);
+  const bool has_one_bool = left != right && std::min(left, right) == NumberClass::kBool;
+  if (lhs.dtype != rhs.dtype && (op.declared().empty() || has_one_bool)) {
     op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
   }
   const DType dtype = op.declared().empty() ? lhs.dtype : op.declared_result().dtype;
-  if (number_class(dtype) != number_class(lhs.dtype)) {
-    op.fail_dtype("the result must be of the operands' kind (float, integer or boolean)",
+  if (number_class(dtype) != std::max(left, right)) {
+    op.fail_dtype("the result must be of the operands' kind (complex, float, integer or boolean)",
                   str(op.operand_types_text(), " to ", dtype), "convert the operands or the result");
   }
   TensorType result{dtype, {}};

@@ -11,10 +11,8 @@
 namespace shardwise {
 namespace {
 
-bool is_float_or_complex(DType dtype) { return is_float(dtype) || is_complex(dtype); }
-
 void expect_matrices(const InferContext& op) {
-  if (!is_float_or_complex(op.operand(0).dtype)) {
+  if (!is_inexact(op.operand(0).dtype)) {
     op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
   }
   const Dims& shape = op.operand(0).shape;

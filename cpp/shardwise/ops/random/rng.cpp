@@ -210,14 +210,14 @@ void decompose_rng(DecomposeContext& context) {
     const ValueId scalar = build_convert(builder, context.operand(i), dtype);
     return Term{&builder, build_broadcast(builder, scalar, type.shape, {})};
   };
-  if (is_integer(type.dtype) && has_kernels(type.dtype) && !is_normal) {
+  if (is_integer(type.dtype) && !is_normal) {
     const Term low = all(0, DType::kU64), count = all(1, DType::kU64) - low;
     const Term bits = random_bits(builder, DType::kU64, type.shape, stream);
     const Term drawn = low + bits.op("stablehlo.remainder", count);
     return context.set_result(0, build_convert(builder, drawn.id, type.dtype));
   }
-  if (!is_float(type.dtype) || !has_kernels(type.dtype)) return;
-  const DType wide = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  if (!is_float(type.dtype)) return;
+  const DType wide = computed_in(type.dtype);
   const Term unit = unit_interval(builder, wide, type.shape, stream), first = all(0, wide), second = all(1, wide);
   // The smallest argument of erf_inv is behind -1, whose value is -infinity.
   const Term place = unit * 2.0 + (wide == DType::kF64 ? -1 + std::ldexp(1.0, -53) : -1 + std::ldexp(1.0, -24));

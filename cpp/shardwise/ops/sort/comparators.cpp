@@ -97,7 +97,7 @@ class LexicographicPattern {
     if (lhs->equal_zeros != rhs->equal_zeros || lhs->equal_nans != rhs->equal_nans) return std::nullopt;
     const DType dtype = module_.type(region_.arguments[lhs->argument]).dtype;
     const bool is_ieee = dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 || dtype == DType::kF64;
-    const bool is_number = is_integer(dtype) && has_kernels(dtype);
+    const bool is_number = is_integer(dtype) && bit_width(dtype) >= 8;
     if (!is_ieee && !is_number && dtype != DType::kBool) return std::nullopt;
     const bool merges = is_float(dtype) && !is_total(*op);
     const bool swapped = lhs->argument > rhs->argument;

@@ -244,10 +244,12 @@ void run_sort(KernelContext& context, const PreparedSort& sort, size_t count) {
 
 // ---- the first elements of each row --------------------------------------------------------------------------------
 
+// Items of `dtype`, as which the operand is compared.
 template <class U>
-void select_rows(KernelContext& context, const KeyOrder<U>& order, int64_t k) {
-  const NdArray from = contiguous_array(context, context.operand(0));
-  const NdArray values = context.allocate_result(0), places = context.allocate_result(1);
+void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, int64_t k) {
+  const NdArray from = contiguous_array(context, converted(context, context.operand(0), dtype));
+  const NdArray result = context.allocate_result(0), places = context.allocate_result(1);
+  const NdArray values = result.dtype() == dtype ? result : NdArray::empty(dtype, result.shape());
   const int64_t n = from.shape().back(), rows = k == 0 ? 0 : values.size() / k;
   context.parallel_for(rows, std::max<int64_t>(kGrainItems / std::max<int64_t>(n, 1), 1),
                        [&](int64_t row, int64_t end) {
@@ -268,14 +270,16 @@ void select_rows(KernelContext& context, const KeyOrder<U>& order, int64_t k) {
                            }
                          }
                        });
+  if (result.dtype() != dtype) convert_into(context, result, values);
 }
 
 }  // namespace
 
 Kernel select_first(const SortKey& key, int64_t k) {
   return [key, k](KernelContext& context) {
-    const DType dtype = context.operand(0).dtype();
-    dispatch_key(item_size(dtype), [&]<class U>() { select_rows(context, KeyOrder<U>(dtype, key), k); });
+    const DType given = context.operand(0).dtype();
+    const DType dtype = item_size(given) == 1 ? computed_in(given) : given;
+    dispatch_key(item_size(dtype), [&]<class U>() { select_rows(context, KeyOrder<U>(dtype, key), dtype, k); });
   };
 }
 
