@@ -77,7 +77,7 @@ from .errors import (
     UnsupportedError,
 )
 from .grad import grad, stop_gradient, value_and_grad
-from .interop import from_jax
+from .interop import annotate_jax, from_jax
 from .jit import eval_shape, jit
 from .layouts import axis_rules
 from .manual import manual, shard_map
@@ -125,6 +125,7 @@ __all__ = [
     "TracerConversionError",
     "TracingWarning",
     "UnsupportedError",
+    "annotate_jax",
     "associative_scan",
     "axis_rules",
     "bfloat16",

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.extend import core as jax_core
 
-__all__ = ["Derivative", "FlatFunction", "canonical_dtype", "shape_of"]
+__all__ = ["Derivative", "FlatFunction", "canonical_dtype", "rewritten", "shape_of"]
 
 _LARGEST_CONSTANT = 16  # elements; a larger one is an operand of its own
 _NAME_PREFIX = "checkpoint_name:"  # of the function that stands for a checkpoint_name; cpp/…/import_program.h
@@ -67,7 +67,7 @@ class FlatFunction:
     @cached_property
     def text(self) -> str:
         """StableHLO with locations. The operands and results of its main are those of the function."""
-        named = _with_named_calls(self._jaxpr)
+        named = rewritten(self._jaxpr, _named_call)
 
         def run(*operands: Any) -> list[Any]:
             return self._run(named, operands)
@@ -89,35 +89,35 @@ def _is_large(value: Any) -> bool:
     return not jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) and np.size(value) > _LARGEST_CONSTANT
 
 
-def _with_named_calls(jaxpr: Any) -> Any:
-    """Replace each ``checkpoint_name``, which has no op, by a call of an identity function of that name."""
+def rewritten(jaxpr: Any, rewrite: Callable[[Any], Any]) -> Any:
+    """Replace the equations of ``checkpoint_name`` by ``rewrite(equation)``, in inner jaxprs too."""
     eqns = []
     for eqn in jaxpr.eqns:
+        params = {key: _rewritten_param(value, rewrite) for key, value in eqn.params.items()}
         if eqn.primitive.name == "name":
-            eqn = _named_call(eqn)
+            eqns.append(rewrite(eqn))
+        elif any(params[key] is not value for key, value in eqn.params.items()):
+            eqns.append(eqn.replace(params=params))
         else:
-            params = {key: _rewritten(value) for key, value in eqn.params.items()}
-            if any(params[key] is not value for key, value in eqn.params.items()):
-                eqn = eqn.replace(params=params)
-        eqns.append(eqn)
-    if all(new is old for new, old in zip(eqns, jaxpr.eqns)):
-        return jaxpr
-    return jaxpr.replace(eqns=eqns)
+            eqns.append(eqn)
+    return jaxpr if all(new is old for new, old in zip(eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
 
 
-def _rewritten(param: Any) -> Any:
+def _rewritten_param(param: Any, rewrite: Callable[[Any], Any]) -> Any:
     if isinstance(param, jax_core.ClosedJaxpr):
-        inner = _with_named_calls(param.jaxpr)
+        inner = rewritten(param.jaxpr, rewrite)
         return param if inner is param.jaxpr else param.replace(jaxpr=inner)
     if isinstance(param, jax_core.Jaxpr):
-        return _with_named_calls(param)
+        return rewritten(param, rewrite)
     if isinstance(param, tuple):
-        items = tuple([_rewritten(item) for item in param])
+        items = tuple([_rewritten_param(item, rewrite) for item in param])
         return param if all(new is old for new, old in zip(items, param)) else items
     return param
 
 
 def _named_call(eqn: Any) -> Any:
+    """The call of an identity function: a ``checkpoint_name`` has no op in a text."""
+
     def identity(x: Any) -> Any:
         return x
 

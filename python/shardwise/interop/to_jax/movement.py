@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants, and ops that move elements, in `jax.lax`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .scope import Scope, call, listed
+from .table import Op, emits
+
+__all__: list[str] = []
+
+
+@emits("stablehlo.constant")
+def constant(scope: Scope, op: Op) -> str:
+    return scope.constant(np.asarray(op.attributes["value"]))
+
+
+@emits("stablehlo.iota")
+def iota(scope: Scope, op: Op) -> str:
+    kind = op.results[0].type
+    return call("lax.broadcasted_iota", f'"{kind.dtype}"', kind.shape, op.attributes["iota_dimension"])
+
+
+@emits("stablehlo.transpose")
+def transpose(scope: Scope, op: Op) -> str:
+    return call("lax.transpose", scope(op.operands[0]), op.attributes["permutation"])
+
+
+@emits("stablehlo.reshape")
+def reshape(scope: Scope, op: Op) -> str:
+    return call("lax.reshape", scope(op.operands[0]), op.results[0].type.shape)
+
+
+@emits("stablehlo.broadcast_in_dim")
+def broadcast_in_dim(scope: Scope, op: Op) -> str:
+    dims = op.attributes["broadcast_dimensions"]
+    return call("lax.broadcast_in_dim", scope(op.operands[0]), op.results[0].type.shape, tuple(dims))
+
+
+@emits("stablehlo.reverse")
+def reverse(scope: Scope, op: Op) -> str:
+    return call("lax.rev", scope(op.operands[0]), op.attributes["dimensions"])
+
+
+@emits("stablehlo.slice")
+def slice_(scope: Scope, op: Op) -> str:
+    starts, limits, steps = (op.attributes[name] for name in ("start_indices", "limit_indices", "strides"))
+    strides = [] if all(step == 1 for step in steps) else [steps]
+    return call("lax.slice", scope(op.operands[0]), starts, limits, *strides)
+
+
+@emits("stablehlo.pad")
+def pad(scope: Scope, op: Op) -> str:
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    rows = tuple(zip(*(op.attributes[name] for name in names)))
+    return call("lax.pad", *map(scope, op.operands), rows)
+
+
+@emits("stablehlo.concatenate")
+def concatenate(scope: Scope, op: Op) -> str:
+    return call("lax.concatenate", listed(map(scope, op.operands)), op.attributes["dimension"])
+
+
+@emits("stablehlo.dynamic_slice")
+def dynamic_slice(scope: Scope, op: Op) -> str:
+    x, *starts = map(scope, op.operands)
+    sizes = op.attributes["slice_sizes"]
+    return call("lax.dynamic_slice", x, listed(starts), tuple(sizes), "allow_negative_indices=False")
+
+
+@emits("stablehlo.dynamic_update_slice")
+def dynamic_update_slice(scope: Scope, op: Op) -> str:
+    x, update, *starts = map(scope, op.operands)
+    return call("lax.dynamic_update_slice", x, update, listed(starts), "allow_negative_indices=False")
