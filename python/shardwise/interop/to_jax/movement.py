@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .literals import scalar_text
 from .scope import Scope, call, listed
 from .table import Op, emits
 
@@ -62,14 +63,29 @@ def concatenate(scope: Scope, op: Op) -> str:
     return call("lax.concatenate", listed(map(scope, op.operands)), op.attributes["dimension"])
 
 
+def _starts(scope: Scope, op: Op, sizes: tuple[int, ...]) -> str:
+    """The start indices. Constants are clamped here: JAX refuses negative ones that it knows."""
+    starts = op.operands[-len(sizes) :] if sizes else []
+    texts = []
+    for start, size, part in zip(starts, op.operands[0].type.shape, sizes):
+        made = start.defining_op
+        if made is None or made.name != "stablehlo.constant":
+            texts.append(scope(start))
+        else:
+            value = np.asarray(made.attributes["value"])
+            texts.append(scalar_text(value.dtype.type(min(max(int(value), 0), size - part))))
+    return listed(texts)
+
+
 @emits("stablehlo.dynamic_slice")
 def dynamic_slice(scope: Scope, op: Op) -> str:
-    x, *starts = map(scope, op.operands)
-    sizes = op.attributes["slice_sizes"]
-    return call("lax.dynamic_slice", x, listed(starts), tuple(sizes), "allow_negative_indices=False")
+    sizes = tuple(op.attributes["slice_sizes"])
+    x, starts = scope(op.operands[0]), _starts(scope, op, sizes)
+    return call("lax.dynamic_slice", x, starts, sizes, "allow_negative_indices=False")
 
 
 @emits("stablehlo.dynamic_update_slice")
 def dynamic_update_slice(scope: Scope, op: Op) -> str:
-    x, update, *starts = map(scope, op.operands)
-    return call("lax.dynamic_update_slice", x, update, listed(starts), "allow_negative_indices=False")
+    x, update = map(scope, op.operands[:2])
+    starts = _starts(scope, op, op.operands[1].type.shape)
+    return call("lax.dynamic_update_slice", x, update, starts, "allow_negative_indices=False")
