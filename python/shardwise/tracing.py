@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -218,6 +218,19 @@ class HoistedArrays:
         return tracer
 
 
+@dataclass
+class Annotations:
+    """What a program knows of its annotations.
+
+    Attributes:
+        implied: constraints from jit's own options: an unused one is no mistake.
+        groups: the shape of the values of each sharding group.
+    """
+
+    implied: set[int] = field(default_factory=set)
+    groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
 class GivenDerivatives:
     """Functions of a program that come with their own gradients, by number.
 
@@ -245,7 +258,7 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "arguments", "core", "derivatives", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh", "prints",
         "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -258,8 +271,7 @@ class Trace:
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None
         self.hoisted = HoistedArrays()
         self.limits: dict[Limit, None] = {}  # checked by each call, in order
-        self.implied: set[int] = set()  # constraints from jit's own options: an unused one is no mistake
-        self.groups: dict[int, tuple[int, ...]] = {}  # sharding group → the shape of its values
+        self.annotations = Annotations()
         self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
         self.propagation: dict[str, Any] = {}  # jit's options of propagation
         self.prints = DebugPrints()  # in program order

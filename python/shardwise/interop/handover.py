@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from ..errors import message
 from ..implementations import provides
 from ..stages import Program
 from ..traceback_filtering import entry_point
+from .jax_shardings import JaxShardings, annotated, shardings_of
 from .optional import needs_jax
 from .to_jax import script_of
+from .to_jax.program import JaxProgram
 
 __all__ = ["annotate_jax", "to_source"]
 
@@ -23,15 +25,17 @@ _TARGETS = ("jax",)
 
 
 @provides("to_jax")
-def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> Any:
+def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxProgram:
     """Implements :meth:`Program.to_jax`."""
-    return needs_jax("to_jax", "to_jax.program").JaxProgram(program, script_of(program), devices, mesh)
+    needs_jax("to_jax")
+    return JaxProgram(program, script_of(program), devices, mesh)
 
 
 @provides("jax_shardings")
-def jax_shardings(program: Program, devices: Sequence[Any] | None, mesh: Any) -> Any:
+def jax_shardings(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxShardings:
     """Implements :meth:`Program.jax_shardings`."""
-    return needs_jax("jax_shardings", "jax_shardings").shardings_of(program, devices, mesh)
+    needs_jax("jax_shardings")
+    return shardings_of(program, devices, mesh)
 
 
 @provides("to_source")
@@ -49,7 +53,7 @@ def to_source(program: Program, target: str, path: str | os.PathLike[str] | None
     text = script.whole(title, file.with_suffix(".npz").name if constants else None)
     file.write_text(text, encoding="utf-8")
     if constants:
-        np.savez(file.with_suffix(".npz"), **constants)
+        np.savez(file.with_suffix(".npz"), **cast("dict[str, Any]", constants))
     return text
 
 
@@ -75,5 +79,5 @@ def annotate_jax(
     """
     if not isinstance(program, Program):
         raise TypeError(message("annotate_jax", "takes a compiled program", repr(program), "call .compile() first"))
-    result: Callable[..., Any] = needs_jax("annotate_jax", "jax_shardings").annotated(fun, program, devices, mesh)
-    return result
+    needs_jax("annotate_jax")
+    return annotated(fun, program, devices, mesh)

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..array import Array, ShapeDtypeStruct
+from ..array import ShapeDtypeStruct
 from ..dtypes import dtype_name
-from ..errors import DTypeError, MeshError, UnsupportedError, described, message
+from ..errors import DTypeError, described, message
 from ..foreign import native
 from ..jit import JitFunction
 from ..jit.call import Call
 from ..jit.options import both_ways
 from ..mesh import Mesh
 from ..placement import device_put
-from ..sharding import NamedSharding
 from ..stages import Lowered, Traced
 from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 from ..trees.argument_names import display_name
 from .jax_arrays import is_jax_array, sharding_of
-from .optional import needs_jax
+from .jax_lowering import FlatFunction, canonical_dtype, shape_of
+from .optional import jax, needs_jax
 
 __all__ = ["JaxFunction", "from_jax"]
 
@@ -78,7 +78,7 @@ class JaxFunction:
     def __init__(self, fun: Callable[..., Any], mesh: Mesh | None, static_argnums: Any, static_argnames: Any) -> None:
         if not callable(fun):
             raise TypeError(message("from_jax", "takes a function", repr(fun)))
-        self._lowering = needs_jax("from_jax", "jax_lowering")
+        needs_jax("from_jax")
         self._fun = fun
         self._static = both_ways("static", fun, static_argnums, static_argnames)
         self._functions: dict[Any, Any] = {}  # lowered ones
@@ -139,14 +139,14 @@ class JaxFunction:
         tracers = [trace.lift(x) for x in function.constants]
         tracers += [x for x in operands if isinstance(x, Tracer)]
         results = _record(trace, function, tracers)
-        return self._lowering.jax.tree.unflatten(function.out_tree, results)
+        return jax.tree.unflatten(function.out_tree, results)
 
     def _operand(self, trace: Trace, leaf: Any, name: str) -> Any:
         """A leaf as a tracer of the dtype that JAX keeps. Anything but arrays and numbers is returned as it is."""
         if isinstance(leaf, (bool, int, float)) or not hasattr(type(leaf), "__array__"):
             return leaf
         if isinstance(leaf, WeakTracer):
-            dtype = self._lowering.canonical_dtype(leaf.dtype)
+            dtype = canonical_dtype(leaf.dtype)
             if dtype == leaf.dtype:
                 return leaf
             if dtype.kind == "i":
@@ -155,29 +155,25 @@ class JaxFunction:
                 trace.limit(leaf, (int(limits.min), int(limits.max)), DTypeError, rule, way_out)
             return WeakTracer.of(leaf.strong().astype(dtype), leaf.weak)
         x = trace.lift(native(leaf) if not is_jax_array(leaf) else np.asarray(leaf))
-        if self._lowering.canonical_dtype(x.dtype) != x.dtype:
+        if canonical_dtype(x.dtype) != x.dtype:
             rule = "arguments must have dtypes that JAX keeps without x64"
-            kept = self._lowering.canonical_dtype(x.dtype).name
+            kept = canonical_dtype(x.dtype).name
             way_out = f'convert it with astype("{kept}"), or call jax.config.update("jax_enable_x64", True)'
             raise DTypeError(message("from_jax", rule, f"{described(x)} for {name}", way_out))
         return x
 
     def _function_for(self, call: Call, operands: list[Any]) -> Any:
         """The function at these shapes."""
-        avals = [
-            self._lowering.shape_of(x.shape, x.dtype, isinstance(x, WeakTracer))
-            for x in operands
-            if isinstance(x, Tracer)
-        ]
+        avals = [shape_of(x.shape, x.dtype, isinstance(x, WeakTracer)) for x in operands if isinstance(x, Tracer)]
         fixed = tuple([None if isinstance(x, Tracer) else (type(x), x) for x in operands])
-        config = self._lowering.canonical_dtype(np.dtype(np.float64))
-        key = (call.tree, call.static, fixed, tuple([(x.shape, x.dtype, x.weak_type) for x in avals]), config)
+        config = canonical_dtype(np.dtype(np.float64))
+        key: Any = (call.tree, call.static, fixed, tuple([(x.shape, x.dtype, x.weak_type) for x in avals]), config)
         try:
             known = self._functions.get(key)
         except TypeError:  # a static argument without a hash
             key, known = None, None
         if known is None:
-            known = self._lowering.FlatFunction(display_name(self._fun), self._flat(call, operands), avals)
+            known = FlatFunction(display_name(self._fun), self._flat(call, operands), avals)
         if key is not None:
             self._functions[key] = known
         return known

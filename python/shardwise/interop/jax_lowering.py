@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of JAX as StableHLO text, with the gradients of JAX. Imports JAX.
+"""Functions of JAX as StableHLO text, with the gradients of JAX.
 
     function = FlatFunction("f", f, (jax.ShapeDtypeStruct((4,), "float32"),))
     function.text                  # "module @jit_f { func.func public @main … }"
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
-from jax.extend import core as jax_core
+
+from .optional import jax
 
 __all__ = ["Derivative", "FlatFunction", "canonical_dtype", "rewritten", "shape_of"]
 
@@ -27,7 +27,8 @@ _NAME_PREFIX = "checkpoint_name:"  # of the function that stands for a checkpoin
 
 def canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of JAX's arrays for this one: float32 for float64, unless x64 is enabled."""
-    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    found: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    return found
 
 
 def shape_of(shape: tuple[int, ...], dtype: np.dtype[Any], weak: bool) -> Any:
@@ -104,10 +105,10 @@ def rewritten(jaxpr: Any, rewrite: Callable[[Any], Any]) -> Any:
 
 
 def _rewritten_param(param: Any, rewrite: Callable[[Any], Any]) -> Any:
-    if isinstance(param, jax_core.ClosedJaxpr):
+    if isinstance(param, jax.extend.core.ClosedJaxpr):
         inner = rewritten(param.jaxpr, rewrite)
         return param if inner is param.jaxpr else param.replace(jaxpr=inner)
-    if isinstance(param, jax_core.Jaxpr):
+    if isinstance(param, jax.extend.core.Jaxpr):
         return rewritten(param, rewrite)
     if isinstance(param, tuple):
         items = tuple([_rewritten_param(item, rewrite) for item in param])

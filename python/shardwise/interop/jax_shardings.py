@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shardings that Shardwise found, for functions that XLA partitions. Imports JAX."""
+"""The shardings that Shardwise found, for functions that XLA partitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-import jax
-
 from .. import _core
 from ..errors import ShardingError, message
 from ..stages import Program
 from ..trees import unflatten
 from .jax_lowering import rewritten
+from .optional import jax
 from .to_jax.mesh_axes import AxisRef, MeshAxes
 from .to_jax.program import jax_mesh, named_sharding
 

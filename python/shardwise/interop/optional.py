@@ -1,26 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports modules of this package that need an optional library, on first use."""
+"""JAX, imported on first use: ``import shardwise`` does not import it."""
 
 from __future__ import annotations
 
-import importlib
+from functools import cache
 from typing import Any
 
 from ..errors import UnsupportedError, message
 
-__all__ = ["needs_jax"]
+__all__ = ["jax", "needs_jax"]
 
-OLDEST_JAX = (0, 8)
+_OLDEST = (0, 8)
 
 
-def needs_jax(what: str, module: str) -> Any:
-    """Import a module of this package that imports JAX. UnsupportedError if JAX is missing or too old."""
-    oldest = ".".join(map(str, OLDEST_JAX))
+class _Jax:
+    """The module `jax`; reading an attribute imports it."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_imported(), name)
+
+
+jax: Any = _Jax()
+
+
+@cache
+def _imported() -> Any:
+    import jax
+    import jax.extend.core
+
+    return jax
+
+
+def needs_jax(what: str) -> None:
+    """Import JAX for the operation ``what``. UnsupportedError if it is missing or too old."""
     try:
-        jax = importlib.import_module("jax")
+        found = _imported().__version_info__
     except ImportError:
         raise UnsupportedError(message(what, "needs JAX", "no module named jax", "pip install jax")) from None
-    if jax.__version_info__ < OLDEST_JAX:
-        way_out = "pip install --upgrade jax"
-        raise UnsupportedError(message(what, f"needs JAX {oldest} or newer", jax.__version__, way_out))
-    return importlib.import_module(f".{module}", __package__)
+    if found < _OLDEST:
+        rule = f"needs JAX {'.'.join(map(str, _OLDEST))} or newer"
+        raise UnsupportedError(message(what, rule, ".".join(map(str, found)), "pip install --upgrade jax"))

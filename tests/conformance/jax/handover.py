@@ -142,7 +142,7 @@ def main() -> int:
                 print(line, flush=True)
             rows.append((case.id, dtype, len(found)))
             failures += found
-    print(table("ops that differ", ("op", "dtype", "failures"), [row for row in rows if row[2]]))
+    table("ops that differ", ("op", "dtype", "failures"), [row for row in rows if row[2]])
     write("handover", {"failures": failures, "ops": rows})
     return 1 if failures else 0
 

@@ -47,4 +47,6 @@ def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
             want = np.asarray(theirs)
             scale = max(1.0, float(np.abs(want).max(initial=0)))
             assert (ours.shape, ours.dtype) == (want.shape, want.dtype)
-            np.testing.assert_allclose(np.asarray(ours), want, rtol=2e-4, atol=3e-5 * scale, err_msg=f"{name} {case.name}")
+            np.testing.assert_allclose(
+                np.asarray(ours), want, rtol=2e-4, atol=3e-5 * scale, err_msg=f"{name} {case.name}"
+            )

@@ -226,7 +226,7 @@ def module_like_equinox(model: Any, x: Any) -> Any:
 @case(X, np.arange(8, dtype=np.int32) % 6)
 def cross_entropy(logits: Any, labels: Any) -> Any:
     rows = jax.nn.log_softmax(logits)
-    return -jnp.take_along_axis(rows, labels[:, None], axis=1).mean() ** 2
+    return -(jnp.take_along_axis(rows, labels[:, None], axis=1).mean() ** 2)
 
 
 @case(normal(10, 4), np.array([3, 1, 3, 9], np.int32))

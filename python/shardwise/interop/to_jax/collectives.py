@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .elementwise import is_narrow_float
 from .literals import axes_text
 from .mesh_axes import AxisRef, axes_in, refs_of_attribute
 from .scope import Scope, call
-from .table import Op, emits
+from .table import Op, attributes, emits
 
 __all__ = ["refs_used"]
 
@@ -46,7 +44,7 @@ class Along:
 
 
 def _mesh(scope: Scope, op: Op) -> Any:
-    return scope.shared.module.meshes[op.attributes["mesh"].name]
+    return scope.shared.module.meshes[attributes(op)["mesh"].name]
 
 
 def _along(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
@@ -60,7 +58,7 @@ def _along(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
 
 
 def _refs(scope: Scope, op: Op, name: str) -> list[AxisRef]:
-    return refs_of_attribute(op.attributes[name], _mesh(scope, op))
+    return refs_of_attribute(attributes(op)[name], _mesh(scope, op))
 
 
 def _bytes(op: Op, dtype: str | None = None) -> float:
@@ -70,7 +68,9 @@ def _bytes(op: Op, dtype: str | None = None) -> float:
 
 def item_size(dtype: str) -> int:
     """Bytes of an element."""
-    return 1 if dtype == "bool" else max(int("".join(c for c in dtype.split("_")[0].split("e")[0] if c.isdigit())) // 8, 1)
+    return (
+        1 if dtype == "bool" else max(int("".join(c for c in dtype.split("_")[0].split("e")[0] if c.isdigit())) // 8, 1)
+    )
 
 
 def _moves_as_bits(op: Op) -> bool:
@@ -98,7 +98,7 @@ def axis_index(scope: Scope, op: Op) -> str:
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
     along = _along(scope, op, _refs(scope, op, "axes"))
-    return _reduced(scope, op, along, op.attributes["reducer"], scope(op.operands[0]), _bytes(op))
+    return _reduced(scope, op, along, attributes(op)["reducer"], scope(op.operands[0]), _bytes(op))
 
 
 def _reduced(scope: Scope, op: Op, along: Along, reducer: str, x: str, size: float) -> str:
@@ -129,7 +129,7 @@ def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
 
 def _dim_axes(scope: Scope, op: Op, name: str) -> dict[int, list[AxisRef]]:
     mesh = _mesh(scope, op)
-    lists = [refs_of_attribute(axes, mesh) for axes in op.attributes[name]]
+    lists = [refs_of_attribute(axes, mesh) for axes in attributes(op)[name]]
     return {d: refs for d, refs in enumerate(lists) if math.prod(size for _, _, size in refs) > 1}
 
 
@@ -158,7 +158,7 @@ def reduce_scatter(scope: Scope, op: Op) -> str:
     dims = _dim_axes(scope, op, "scatter")
     scattered = [ref for refs in dims.values() for ref in refs]
     along = _along(scope, op, scattered)
-    reducer, dtype = op.attributes["reducer"], op.operands[0].type.dtype
+    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
     rest = _without(_refs(scope, op, "axes"), scattered)
     x = scope(op.operands[0])
     size = _bytes(op) / along.size
@@ -174,7 +174,7 @@ def reduce_scatter(scope: Scope, op: Op) -> str:
 
 
 def _scattered(scope: Scope, op: Op, along: Along, dims: dict[int, list[AxisRef]], x: str) -> str:
-    reducer, dtype = op.attributes["reducer"], op.operands[0].type.dtype
+    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
     size = _bytes(op) / along.size * (along.size - 1)
     is_sum = reducer == "sum" and _native_reduction(scope, dtype, "sum") == "lax.psum"
     if is_sum:
@@ -207,7 +207,9 @@ def _without(refs: Sequence[AxisRef], others: Sequence[AxisRef]) -> list[AxisRef
 @emits("shardwise.all_to_all")
 def all_to_all(scope: Scope, op: Op) -> str:
     mesh = _mesh(scope, op)
-    moves = [(refs_of_attribute(move["axes"], mesh), move["from_dim"], move["to_dim"]) for move in op.attributes["moves"]]
+    moves = [
+        (refs_of_attribute(move["axes"], mesh), move["from_dim"], move["to_dim"]) for move in attributes(op)["moves"]
+    ]
     moves = [move for move in moves if math.prod(size for _, _, size in move[0]) > 1]
     x = scope(op.operands[0])
     sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
@@ -227,11 +229,11 @@ def all_to_all(scope: Scope, op: Op) -> str:
 @emits("shardwise.collective_permute")
 def collective_permute(scope: Scope, op: Op) -> str:
     mesh = _mesh(scope, op)
-    attributes = op.attributes
-    if "shift" in attributes:
-        refs = refs_of_attribute(attributes["axes"], mesh)
-        return _shifted(scope, op, refs, attributes["shift"], attributes["wrap"])
-    source, target = (refs_of_attribute(attributes[name], mesh) for name in ("from", "to"))
+    own = attributes(op)
+    if "shift" in own:
+        refs = refs_of_attribute(own["axes"], mesh)
+        return _shifted(scope, op, refs, own["shift"], own["wrap"])
+    source, target = (refs_of_attribute(own[name], mesh) for name in ("from", "to"))
     sources, targets = [*source, *_without(target, source)], [*target, *_without(source, target)]
     size = math.prod(size for _, _, size in sources)
     scope.transfer("collective_permute", size, _bytes(op), op)
@@ -271,9 +273,9 @@ def refs_used(module: Any, mesh: Any) -> list[AxisRef]:
     """The axes of all collectives on a mesh with the program's axes."""
     found: list[AxisRef] = []
     for op in module.ops:
-        if not op.definition.collective or "mesh" not in op.attributes:
+        if not op.definition.collective or "mesh" not in attributes(op):
             continue
-        own = module.meshes[op.attributes["mesh"].name]
+        own = module.meshes[attributes(op)["mesh"].name]
         if own.axis_names == mesh.axis_names:
-            found += [ref for axes in axes_in(op.attributes) for ref in refs_of_attribute(axes, own)]
+            found += [ref for axes in axes_in(attributes(op)) for ref in refs_of_attribute(axes, own)]
     return found

@@ -41,4 +41,3 @@ def if_(scope: Scope, op: Op) -> str:
 @emits("stablehlo.optimization_barrier")
 def optimization_barrier(scope: Scope, op: Op) -> str:
     return _unpacked(op, call("lax.optimization_barrier", listed(map(scope, op.operands))))
-

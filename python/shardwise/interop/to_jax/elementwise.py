@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .scope import Scope, call
-from .table import Op, emits
+from .table import Op, attributes, emits
 
 __all__ = ["binary_function", "is_narrow_float"]
 
@@ -54,6 +54,8 @@ def binary_function(name: str, dtype: str) -> str | None:
 def binary(scope: Scope, op: Op) -> str:
     lhs, rhs = map(scope, op.operands)
     dtype = op.operands[0].type.dtype
+    if op.name == "stablehlo.power" and "float" not in dtype and "complex" not in dtype:
+        return call(scope.helper("integer_power"), lhs, rhs)
     if op.name in _INFIX and dtype != "bool":
         return f"{lhs} {_INFIX[op.name]} {rhs}"
     return call(str(binary_function(op.name, dtype)), lhs, rhs)
@@ -71,8 +73,8 @@ def round_even(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.compare")
 def compare(scope: Scope, op: Op) -> str:
-    sign = _COMPARISONS[op.attributes["comparison_direction"].value]
-    kind = op.attributes.get("compare_type")
+    sign = _COMPARISONS[attributes(op)["comparison_direction"].value]
+    kind = attributes(op).get("compare_type")
     sides = [scope(x) for x in op.operands]
     if kind is not None and kind.value == "TOTALORDER" and "float" in op.operands[0].type.dtype:
         keys = scope.helper("total_order")
@@ -102,5 +104,5 @@ def bitcast(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.reduce_precision")
 def reduce_precision(scope: Scope, op: Op) -> str:
-    attributes = op.attributes
-    return call("lax.reduce_precision", scope(op.operands[0]), attributes["exponent_bits"], attributes["mantissa_bits"])
+    own = attributes(op)
+    return call("lax.reduce_precision", scope(op.operands[0]), own["exponent_bits"], own["mantissa_bits"])

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: allow-untyped-defs, allow-untyped-calls
 """Functions that emitted programs use: their text is copied into the script, which has SIZES and ALL of its mesh.
 
 No module imports this one.
@@ -20,6 +21,17 @@ def total_order(x):
     """Integers in the total order of floats."""
     bits = lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}")
     return lax.select(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+
+
+def integer_power(x, y):
+    """Integers by squaring. For a negative exponent 0, unless the base is 1 or -1."""
+    negative, odd = y < 0, (y & 1) == 1
+    result, base, rest = lax.full_like(x, 1), x, y
+    for _ in range(8 * x.dtype.itemsize):
+        result = jnp.where((rest & 1) == 1, result * base, result)
+        base, rest = base * base, lax.shift_right_logical(rest, lax.full_like(rest, 1))
+    unit = jnp.where((x == 1) | (x + 1 == 0) & odd, x, jnp.where(x + 1 == 0, lax.full_like(x, 1), lax.full_like(x, 0)))
+    return jnp.where(negative, unit, result)
 
 
 def exact_max(x, axes, axis_index_groups=None):
@@ -48,6 +60,7 @@ def folded(parts, combine):
 
 def exchanged(parts, axes, axis_index_groups=None):
     """Row i goes to device i along the axes."""
+
     def move(x):
         return lax.all_to_all(x, axes, 0, 0, axis_index_groups=axis_index_groups, tiled=True)
 

@@ -26,7 +26,7 @@ def scalar_text(value: Any) -> str:
     if dtype.kind in "iu" and dtype.name.lstrip("u") in ("int8", "int16", "int32", "int64"):
         return f"np.{dtype.name}({int(value)})"
     if dtype.kind == "c":
-        return f'np.{dtype.name}({_number(value.real)} + 1j * {_number(value.imag)})'
+        return f"np.{dtype.name}({_number(value.real)} + 1j * {_number(value.imag)})"
     return f"{module}.{dtype.name}({_number(value)})"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,20 +40,22 @@ class MeshAxes:
     parts: dict[str, list[tuple[AxisRef, str]]]
 
     @classmethod
-    def of(cls, mesh: Any, used: Iterable[AxisRef]) -> MeshAxes:
-        """The mesh cut at these sub-axes, as far as the cuts nest."""
-        cuts: dict[str, set[int]] = {name: set() for name in mesh.axis_names}
-        for name, pre, size in used:
-            cuts[name] |= {pre, pre * size}
+    def of(cls, mesh: Any, *used: Iterable[AxisRef]) -> MeshAxes:
+        """The mesh cut at these sub-axes as far as the cuts nest, those of the first list first."""
+        cuts: dict[str, list[int]] = {name: [] for name in mesh.axis_names}
+        for refs in used:
+            more: dict[str, set[int]] = {name: set() for name in mesh.axis_names}
+            for name, pre, size in refs:
+                more[name] |= {pre, pre * size}
+            for name, places in more.items():
+                for cut in sorted(places):
+                    if all(cut % other == 0 or other % cut == 0 for other in cuts[name]):
+                        cuts[name].append(cut)
         sizes: dict[str, int] = {}
         parts: dict[str, list[tuple[AxisRef, str]]] = {}
         for name, size in zip(mesh.axis_names, mesh.axis_sizes):
-            borders = [1]
-            for cut in sorted(cuts[name] - {1, size}):
-                if cut % borders[-1] == 0 and size % cut == 0:
-                    borders.append(cut)
-            borders.append(size)
-            pieces = list(zip(borders, borders[1:]))
+            borders = sorted({1, size, *cuts[name]})
+            pieces = list(pairwise(borders))
             parts[name] = []
             for i, (begin, end) in enumerate(pieces):
                 own = name if len(pieces) == 1 else f"{name}_{i}"
@@ -141,4 +144,3 @@ def axes_in(attribute: Any) -> Iterator[Axes]:
     elif isinstance(attribute, tuple):
         for value in attribute:
             yield from axes_in(value)
-

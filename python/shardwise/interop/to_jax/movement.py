@@ -7,25 +7,25 @@ import numpy as np
 
 from .literals import scalar_text
 from .scope import Scope, call, listed
-from .table import Op, emits
+from .table import Op, attributes, emits
 
 __all__: list[str] = []
 
 
 @emits("stablehlo.constant")
 def constant(scope: Scope, op: Op) -> str:
-    return scope.constant(np.asarray(op.attributes["value"]))
+    return scope.constant(np.asarray(attributes(op)["value"]))
 
 
 @emits("stablehlo.iota")
 def iota(scope: Scope, op: Op) -> str:
     kind = op.results[0].type
-    return call("lax.broadcasted_iota", f'"{kind.dtype}"', kind.shape, op.attributes["iota_dimension"])
+    return call("lax.broadcasted_iota", f'"{kind.dtype}"', kind.shape, attributes(op)["iota_dimension"])
 
 
 @emits("stablehlo.transpose")
 def transpose(scope: Scope, op: Op) -> str:
-    return call("lax.transpose", scope(op.operands[0]), op.attributes["permutation"])
+    return call("lax.transpose", scope(op.operands[0]), attributes(op)["permutation"])
 
 
 @emits("stablehlo.reshape")
@@ -35,18 +35,18 @@ def reshape(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(scope: Scope, op: Op) -> str:
-    dims = op.attributes["broadcast_dimensions"]
+    dims = attributes(op)["broadcast_dimensions"]
     return call("lax.broadcast_in_dim", scope(op.operands[0]), op.results[0].type.shape, tuple(dims))
 
 
 @emits("stablehlo.reverse")
 def reverse(scope: Scope, op: Op) -> str:
-    return call("lax.rev", scope(op.operands[0]), op.attributes["dimensions"])
+    return call("lax.rev", scope(op.operands[0]), attributes(op)["dimensions"])
 
 
 @emits("stablehlo.slice")
 def slice_(scope: Scope, op: Op) -> str:
-    starts, limits, steps = (op.attributes[name] for name in ("start_indices", "limit_indices", "strides"))
+    starts, limits, steps = (attributes(op)[name] for name in ("start_indices", "limit_indices", "strides"))
     strides = [] if all(step == 1 for step in steps) else [steps]
     return call("lax.slice", scope(op.operands[0]), starts, limits, *strides)
 
@@ -54,13 +54,13 @@ def slice_(scope: Scope, op: Op) -> str:
 @emits("stablehlo.pad")
 def pad(scope: Scope, op: Op) -> str:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    rows = tuple(zip(*(op.attributes[name] for name in names)))
+    rows = tuple(zip(*(attributes(op)[name] for name in names)))
     return call("lax.pad", *map(scope, op.operands), rows)
 
 
 @emits("stablehlo.concatenate")
 def concatenate(scope: Scope, op: Op) -> str:
-    return call("lax.concatenate", listed(map(scope, op.operands)), op.attributes["dimension"])
+    return call("lax.concatenate", listed(map(scope, op.operands)), attributes(op)["dimension"])
 
 
 def _starts(scope: Scope, op: Op, sizes: tuple[int, ...]) -> str:
@@ -72,14 +72,14 @@ def _starts(scope: Scope, op: Op, sizes: tuple[int, ...]) -> str:
         if made is None or made.name != "stablehlo.constant":
             texts.append(scope(start))
         else:
-            value = np.asarray(made.attributes["value"])
+            value = np.asarray(attributes(made)["value"])
             texts.append(scalar_text(value.dtype.type(min(max(int(value), 0), size - part))))
     return listed(texts)
 
 
 @emits("stablehlo.dynamic_slice")
 def dynamic_slice(scope: Scope, op: Op) -> str:
-    sizes = tuple(op.attributes["slice_sizes"])
+    sizes = tuple(attributes(op)["slice_sizes"])
     x, starts = scope(op.operands[0]), _starts(scope, op, sizes)
     return call("lax.dynamic_slice", x, starts, sizes, "allow_negative_indices=False")
 

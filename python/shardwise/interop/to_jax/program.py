@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled program as a jitted function of JAX. Imports JAX."""
+"""A compiled program as a jitted function of JAX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from ...errors import DTypeError, MeshError, ShapeError, ShardingError, described, message, shown
@@ -16,6 +15,7 @@ from ...reports.ledger import Ledger
 from ...stages import Program
 from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
+from ..optional import jax
 from .mesh_axes import MeshAxes
 from .script import Border, Script
 
@@ -31,7 +31,9 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
         given = np.asarray(mesh.devices).reshape(-1)
         if len(given) != count:
             rule = f"mesh must have the {count} devices of the program's mesh, {axes.mesh!r}"
-            raise MeshError(message(what, rule, f"{len(given)}: {dict(mesh.shape)}", "compile the program for this mesh"))
+            raise MeshError(
+                message(what, rule, f"{len(given)}: {dict(mesh.shape)}", "compile the program for this mesh")
+            )
         return jax.sharding.Mesh(given.reshape(tuple(axes.sizes.values())), axes.all)
     found = list(jax.devices() if devices is None else devices)
     if len(found) < count:
@@ -152,9 +154,7 @@ class JaxProgram:
         """
         rows = self._program.collectives().rows
         sent = self._script.transfers
-        return Ledger(
-            [replace(rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, bound="") for x in sent]
-        )
+        return Ledger([replace(rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, bound="") for x in sent])
 
     # ---- arguments and results -----------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class JaxProgram:
     def _argument(self, leaf: Any, border: Border, sharding: Any, name: str, strict: bool) -> Any:
         if isinstance(leaf, jax.core.Tracer):
             return leaf
-        if isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1 or _is_placed(leaf, border, sharding):
+        if (isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1) or _is_placed(leaf, border, sharding):
             return self._own(leaf, border, sharding, name, strict)
         array = np.asarray(leaf)
         if array.shape != border.shape or array.dtype != border.dtype:

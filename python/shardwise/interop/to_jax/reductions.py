@@ -9,12 +9,11 @@ import numpy as np
 
 from .elementwise import binary_function, is_narrow_float
 from .scope import Scope, call, listed
-from .table import Op, Region, emits
+from .table import Op, Region, Value, attributes, emits
 
 __all__ = ["combiner_of"]
 
-_CUMULATIVE = {"lax.add": ("cumsum", 0.0), "lax.mul": ("cumprod", 1.0), "lax.max": ("cummax", -np.inf),
-               "lax.min": ("cummin", np.inf)}  # fmt: skip
+_CUMULATIVE = {"lax.add": "cumsum", "lax.mul": "cumprod", "lax.max": "cummax", "lax.min": "cummin"}
 
 
 def combiner_of(region: Region) -> str | None:
@@ -50,7 +49,7 @@ def _operands(scope: Scope, op: Op) -> tuple[str, str]:
 def reduce(scope: Scope, op: Op) -> str:
     combiner = _combiner(scope, op)
     x, init = _operands(scope, op)
-    dims = tuple(op.attributes["dimensions"])
+    dims = tuple(attributes(op)["dimensions"])
     dtype = op.results[0].type.dtype
     if combiner in ("lax.add", "lax.mul") and is_narrow_float(dtype):
         reduced = call("lax.reduce", f'{x}.astype("float32")', f'{init}.astype("float32")', combiner, dims)
@@ -61,15 +60,15 @@ def reduce(scope: Scope, op: Op) -> str:
 def _window_attributes(op: Op) -> dict[str, Any]:
     ndim = len(op.operands[0].type.shape)
     ones = (1,) * ndim
-    attributes = op.attributes
-    given = attributes.get("padding")
+    own = attributes(op)
+    given = own.get("padding")
     padding = np.zeros((ndim, 2), int) if given is None else np.asarray(given).reshape(ndim, 2)
     return {
-        "window_dimensions": tuple(attributes["window_dimensions"]),
-        "window_strides": tuple(attributes.get("window_strides", ones)),
+        "window_dimensions": tuple(own["window_dimensions"]),
+        "window_strides": tuple(own.get("window_strides", ones)),
         "padding": tuple((int(low), int(high)) for low, high in padding),
-        "base_dilation": tuple(attributes.get("base_dilations", ones)),
-        "window_dilation": tuple(attributes.get("window_dilations", ones)),
+        "base_dilation": tuple(own.get("base_dilations", ones)),
+        "window_dilation": tuple(own.get("window_dilations", ones)),
     }
 
 
@@ -77,43 +76,76 @@ def _window_attributes(op: Op) -> dict[str, Any]:
 def reduce_window(scope: Scope, op: Op) -> str:
     window = _window_attributes(op)
     combiner = _combiner(scope, op)
-    x, init = _operands(scope, op)
-    cumulative = _cumulative(op, combiner, window)
+    count = len(op.results)
+    sides = list(map(scope, op.operands))
+    is_neutral = count == 1 and _is_neutral(op.operands[1], combiner)
+    cumulative = _cumulative(op, combiner, window) if is_neutral else None
     if cumulative is not None:
-        return cumulative.format(x=x)
+        return cumulative.format(x=sides[0])
     ones = (1,) * len(window["window_dimensions"])
-    options = [f"{name}={value}" for name, value in window.items() if name != "window_dimensions" and value != ones]
-    return call("lax.reduce_window", x, init, combiner, window["window_dimensions"], *options)
+    is_padded = any(map(any, window["padding"])) or window["base_dilation"] != ones
+    if is_padded and not is_neutral:  # XLA leaves padding out, where StableHLO reads the initial value
+        rows = tuple((*pair, step - 1) for pair, step in zip(window["padding"], window["base_dilation"]))
+        sides[:count] = [call("lax.pad", x, init, rows) for x, init in zip(sides, sides[count:])]
+        window["padding"], window["base_dilation"] = ((0, 0),) * len(ones), ones
+    inputs, inits = sides[:count], sides[count:]
+    given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
+    default = {"padding": ((0, 0),) * len(ones)}
+    options = [
+        f"{name}={value}"
+        for name, value in window.items()
+        if name != "window_dimensions" and value != default.get(name, ones)
+    ]
+    return call("lax.reduce_window", *given, combiner, window["window_dimensions"], *options)
+
+
+def _neutral(combiner: str, dtype: np.dtype[Any]) -> Any:
+    """The neutral element of a combiner; None if it is unknown."""
+    if combiner in ("lax.add", "lax.bitwise_or", "lax.bitwise_xor"):
+        return dtype.type(0)
+    if combiner == "lax.mul":
+        return dtype.type(1)
+    if combiner == "lax.bitwise_and":
+        return np.bool_(True) if dtype.kind == "b" else ~dtype.type(0)
+    if combiner in ("lax.max", "lax.min") and dtype.kind == "b":
+        return np.bool_(combiner == "lax.min")
+    if combiner in ("lax.max", "lax.min") and dtype.kind in "iu":
+        return np.iinfo(dtype).min if combiner == "lax.max" else np.iinfo(dtype).max
+    if combiner in ("lax.max", "lax.min"):
+        return dtype.type(-np.inf if combiner == "lax.max" else np.inf)
+    return None
+
+
+def _is_neutral(init: Value, combiner: str) -> bool:
+    made = init.defining_op
+    if made is None or made.name != "stablehlo.constant":
+        return False
+    value = np.asarray(attributes(made)["value"])
+    return bool(value == _neutral(combiner, value.dtype))
 
 
 def _cumulative(op: Op, combiner: str, window: dict[str, Any]) -> str | None:
     """A window over all elements up to each one, along one dim, as a cumulative op."""
-    if len(op.results) != 1 or combiner not in _CUMULATIVE:
-        return None
-    shape = op.operands[0].type.shape
+    shape, sizes, padding = op.operands[0].type.shape, window["window_dimensions"], window["padding"]
     ones = (1,) * len(shape)
-    if any(window[name] != ones for name in ("window_strides", "base_dilation", "window_dilation")):
-        return None
-    dims = [d for d, size in enumerate(window["window_dimensions"]) if size != 1]
-    name, neutral = _CUMULATIVE[combiner]
-    init = op.operands[1].defining_op
-    if len(dims) != 1 or init is None or init.name != "stablehlo.constant" or not op.operands[1].type.dtype.startswith(
-        ("float32", "float64")
-    ):
+    dims = [d for d, size in enumerate(sizes) if size != 1]
+    is_plain = all(window[name] == ones for name in ("window_strides", "base_dilation", "window_dilation"))
+    if combiner not in _CUMULATIVE or len(dims) != 1 or not is_plain:
         return None
     (dim,) = dims
     n = shape[dim]
-    others = [pair for d, pair in enumerate(window["padding"]) if d != dim]
-    if float(init.attributes["value"]) != neutral or window["window_dimensions"][dim] != n or any(map(any, others)):
+    if sizes[dim] != n or any(any(pair) for d, pair in enumerate(padding) if d != dim):
         return None
-    if window["padding"][dim] == (n - 1, 0):
-        return f"lax.{name}({{x}}, {dim})"
-    return f"lax.{name}({{x}}, {dim}, reverse=True)" if window["padding"][dim] == (0, n - 1) else None
+    if is_narrow_float(op.results[0].type.dtype) or op.results[0].type.dtype == "bool":
+        return None
+    if padding[dim] == (n - 1, 0):
+        return f"lax.{_CUMULATIVE[combiner]}({{x}}, {dim})"
+    return f"lax.{_CUMULATIVE[combiner]}({{x}}, {dim}, reverse=True)" if padding[dim] == (0, n - 1) else None
 
 
 @emits("stablehlo.dot_general")
 def dot_general(scope: Scope, op: Op) -> str:
-    fields = op.attributes["dot_dimension_numbers"].fields
+    fields = attributes(op)["dot_dimension_numbers"].fields
     contracting = (fields.get("lhs_contracting_dimensions", ()), fields.get("rhs_contracting_dimensions", ()))
     batch = (fields.get("lhs_batching_dimensions", ()), fields.get("rhs_batching_dimensions", ()))
     dtype = op.results[0].type.dtype

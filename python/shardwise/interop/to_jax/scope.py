@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 
 from ..._core.ir import Module, Op, Region, Value
-from ...errors import UnsupportedError, message
+from ...errors import UnsupportedError, composed
 from .literals import array_text, identifier, scalar_text, wrapped
 from .mesh_axes import MeshAxes
 from .table import EMISSIONS, REFUSED
@@ -76,6 +76,7 @@ class Scope:
 
     @property
     def axes(self) -> MeshAxes:
+        """The axes of JAX's mesh."""
         return self.shared.axes
 
     def helper(self, name: str) -> str:
@@ -145,9 +146,9 @@ class Scope:
             self.shared.collectives += op.name != "shardwise.axis_index"
         emission = EMISSIONS.get(op.name)
         if emission is None:
-            reason = REFUSED.get(op.name, "it has no form in jax.lax")
-            where = f" (at {op.location})" if op.location.file else ""
-            raise UnsupportedError(message("to_jax", f"{op.name} cannot be handed over: {reason}") + where)
+            reason = REFUSED.get(op.name, "this one has none yet")
+            rule = f"every op must have a form in jax.lax: {reason}"
+            raise UnsupportedError(composed("to_jax", rule, op.name, "", op.location.file, op.location.line))
         if op.name == "stablehlo.constant" and not op.results[0].type.shape:
             self._names[op.results[0]] = emission(self, op)
             return

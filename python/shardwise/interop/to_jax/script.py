@@ -97,7 +97,7 @@ class Script:
                 "",
                 self.head,
                 *self._constants(file),
-                main + f"INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
+                main + "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
                 "RESULTS = [\n" + "\n".join(results) + "\n]",
                 "",
                 "",
@@ -154,7 +154,7 @@ def script_of(program: Program) -> Script:
     mesh = program.mesh._core
     borders = [*body.arguments, *body.results]
     used = [ref for value in borders if value.placement is not None for refs, _ in value.placement.dims for ref in refs]
-    axes = MeshAxes.of(mesh, [*used, *refs_used(module, mesh)])
+    axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
     shared = Shared(module, axes)
     traced = program._traced
     inputs = [
@@ -178,7 +178,20 @@ def script_of(program: Program) -> Script:
     text = "\n".join([*_helpers(tuple(shared.helpers)), *local])
     count = (len(traced.in_avals), traced.out_tree.num_leaves)
     wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
-    return Script(text, head, _name(program), shared.constants, axes, inputs, outputs, arguments, hidden, count, shared.transfers, wide)
+    return Script(
+        text,
+        head,
+        _name(program),
+        shared.constants,
+        axes,
+        inputs,
+        outputs,
+        arguments,
+        hidden,
+        count,
+        shared.transfers,
+        wide,
+    )
 
 
 def _name(program: Program) -> str:
@@ -256,4 +269,3 @@ def _helpers(wanted: tuple[str, ...]) -> list[str]:
             needed.add(name)
             open_names += library[name][1]
     return [f"{library[name][0]}\n\n" for name in library if name in needed]
-

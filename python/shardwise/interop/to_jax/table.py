@@ -3,7 +3,7 @@
 
     @emits("stablehlo.transpose")
     def transpose(scope: Scope, op: Op) -> str:
-        return f"lax.transpose({scope(op.operands[0])}, {op.attributes['permutation']})"
+        return f"lax.transpose({scope(op.operands[0])}, {attributes(op)['permutation']})"
 
 An emission returns the expression of the results. The modules of this package fill the table, one per family of ops.
 """
@@ -13,35 +13,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..._core.ir import Op, Region
+from ..._core.ir import Op, Region, Value
 
 if TYPE_CHECKING:
     from .scope import Scope
 
-__all__ = ["EMISSIONS", "REFUSED", "Op", "Region", "emits"]
+__all__ = ["EMISSIONS", "REFUSED", "Op", "Region", "Value", "attributes", "emits"]
 
 Emission = Callable[["Scope", Op], str]
 _E = TypeVar("_E", bound=Callable[..., Any])
 
 EMISSIONS: dict[str, Emission] = {}
-REFUSED: dict[str, str] = {
-    name: "it is an op of global programs, which the partitioner replaces"
-    for name in (
-        "sdy.sharding_constraint",
-        "sdy.reshard",
-        "sdy.data_flow_edge",
-        "sdy.func_data_flow_edge",
-        "sdy.propagation_barrier",
-        "sdy.sharding_group",
-        "sdy.all_gather",
-        "sdy.all_slice",
-        "sdy.all_to_all",
-        "sdy.collective_permute",
-        "sdy.all_reduce",
-        "sdy.reduce_scatter",
-    )
-}
+_OF_GLOBAL_PROGRAMS = (
+    "sdy.sharding_constraint", "sdy.reshard", "sdy.data_flow_edge", "sdy.func_data_flow_edge",
+    "sdy.propagation_barrier", "sdy.sharding_group", "sdy.all_gather", "sdy.all_slice", "sdy.all_to_all",
+    "sdy.collective_permute", "sdy.all_reduce", "sdy.reduce_scatter",
+)  # fmt: skip
+REFUSED: dict[str, str] = dict.fromkeys(
+    _OF_GLOBAL_PROGRAMS, "it is an op of global programs, which the partitioner replaces"
+)
 """Runnable ops without an emission, and the reason."""
+
+
+def attributes(op: Op) -> dict[str, Any]:
+    """The attributes of an op, whose types its definition checks."""
+    return op.attributes
 
 
 def emits(*names: str) -> Callable[[_E], _E]:
