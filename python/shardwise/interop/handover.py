@@ -42,7 +42,7 @@ def jax_shardings(program: Program, devices: Sequence[Any] | None, mesh: Any) ->
 def to_source(program: Program, target: str, path: str | os.PathLike[str] | None) -> str:
     """Implements :meth:`Program.to_source`."""
     if target not in _TARGETS:
-        raise ValueError(message("to_source", f"target must be one of {', '.join(map(repr, _TARGETS))}", repr(target)))
+        raise ValueError(message("to_source", f"target must be {' or '.join(map(repr, _TARGETS))}", repr(target)))
     script = script_of(program)
     count = program.mesh.size
     title = f"{script.name} on {count} device{'' if count == 1 else 's'}, {script.axes.sizes}; made by shardwise."

@@ -90,9 +90,10 @@ class MeshAxes:
         """The axes of each dim of a value at the border of the program. UnsupportedError if a cut does not nest."""
         found = [self.names(refs) for refs in dims]
         if any(names is None for names in found):
-            rule = "the sub-axes of arguments and results must nest, as JAX's meshes have whole axes alone"
+            rule = f"the sub-axes of {what} must nest with those of the others, since axes of JAX's meshes are whole"
+            got = ", ".join(f'"{name}":({pre}){size}' for refs in dims for name, pre, size in refs)
             way_out = "use sub-axes with the same cuts, or a mesh with more axes"
-            raise UnsupportedError(message("to_jax", rule, f"{list(dims)} for {what}", way_out))
+            raise UnsupportedError(message("to_jax", rule, got, way_out))
         return [names for names in found if names is not None]
 
     def positions(self, mesh: Any, refs: Sequence[AxisRef]) -> tuple[np.ndarray, np.ndarray]:

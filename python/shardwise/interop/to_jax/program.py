@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, MeshError, ShapeError, ShardingError, described, message, shown
+from ...errors import DeletedArrayError, DTypeError, MeshError, ShapeError, ShardingError, described, message
+from ...mesh import Mesh
 from ...reports.ledger import Ledger
 from ...stages import Program
 from ...traceback_filtering import entry_points
@@ -30,7 +31,7 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
             return jax.sharding.AbstractMesh(tuple(axes.sizes.values()), axes.all)
         given = np.asarray(mesh.devices).reshape(-1)
         if len(given) != count:
-            rule = f"mesh must have the {count} devices of the program's mesh, {axes.mesh!r}"
+            rule = f"mesh must have the {count} devices of the program's mesh, {Mesh._wrap(axes.mesh)!r}"
             raise MeshError(
                 message(what, rule, f"{len(given)}: {dict(mesh.shape)}", "compile the program for this mesh")
             )
@@ -38,7 +39,7 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
     found = list(jax.devices() if devices is None else devices)
     if len(found) < count:
         kind = found[0].platform if found else "no"
-        rule = f"needs {count} devices, as many as {axes.mesh!r}"
+        rule = f"needs {count} devices, as many as {Mesh._wrap(axes.mesh)!r}"
         way_out = f"compile the program for a mesh of {len(found)}"
         if kind == "cpu":
             way_out = f"set XLA_FLAGS=--xla_force_host_platform_device_count={count} before Python starts, or {way_out}"
@@ -167,6 +168,10 @@ class JaxProgram:
     def _argument(self, leaf: Any, border: Border, sharding: Any, name: str, strict: bool) -> Any:
         if isinstance(leaf, jax.core.Tracer):
             return leaf
+        if isinstance(leaf, jax.Array) and leaf.is_deleted():  # JAX may crash on it
+            rule = f"argument {name} must not be deleted"
+            way_out = "use the results of the call that it was donated to"
+            raise DeletedArrayError(message("to_jax", rule, "an array that was donated before", way_out))
         if (isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1) or _is_placed(leaf, border, sharding):
             return self._own(leaf, border, sharding, name, strict)
         array = np.asarray(leaf)
@@ -187,7 +192,7 @@ class JaxProgram:
         if strict:
             rule = f"argument {name} must have the sharding of the program, {sharding.spec}"
             way_out = "place it with put(…), which moves it"
-            raise ShardingError(message("to_jax", rule, shown(leaf.sharding), way_out))
+            raise ShardingError(message("to_jax", rule, getattr(leaf.sharding, "spec", leaf.sharding), way_out))
         if leaf.shape == border.padded:
             return jax.device_put(leaf, sharding)
         return self._placed(np.asarray(leaf), border, sharding)
