@@ -28,15 +28,17 @@ def _indices(scope: Scope, op: Op, fields: dict[str, Any]) -> str:
     return call("lax.transpose", name, (*[d for d in range(ndim) if d != dim], dim))
 
 
-def _numbers(kind: str, pairs: dict[str, tuple[int, ...]]) -> str:
+def _numbers(scope: Scope, kind: str, pairs: dict[str, tuple[int, ...]]) -> str:
+    """The dimension numbers, as a global: they are long."""
     given = [f"{name}={tuple(value)}" for name, value in pairs.items() if value or "batching" not in name]
-    return call(f"lax.{kind}", *given)
+    return scope.table("DIMS", call(f"lax.{kind}", *given))
 
 
 @emits("stablehlo.gather")
 def gather(scope: Scope, op: Op) -> str:
     fields = attributes(op)["dimension_numbers"].fields
     numbers = _numbers(
+        scope,
         "GatherDimensionNumbers",
         {
             "offset_dims": fields.get("offset_dims", ()),
@@ -68,6 +70,7 @@ def scatter(scope: Scope, op: Op) -> str:
         raise _refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
     fields = attributes(op)["scatter_dimension_numbers"].fields
     numbers = _numbers(
+        scope,
         "ScatterDimensionNumbers",
         {
             "update_window_dims": fields.get("update_window_dims", ()),

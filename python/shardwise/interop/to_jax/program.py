@@ -65,6 +65,7 @@ def _settings(mesh: Any, needs_x64: bool) -> Iterator[None]:
         if needs_x64:
             stack.enter_context(jax.enable_x64(True))
         stack.enter_context(jax.set_mesh(mesh))
+        stack.enter_context(jax.default_matmul_precision("highest"))
         yield
 
 

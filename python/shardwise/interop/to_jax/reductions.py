@@ -151,7 +151,7 @@ def dot_general(scope: Scope, op: Op) -> str:
     dtype = op.results[0].type.dtype
     sides = list(map(scope, op.operands))
     accumulated = "float32" if is_narrow_float(dtype) else dtype
-    precision = [] if not accumulated.startswith("float") else ['precision="highest"']
-    options = [*precision, f'preferred_element_type="{accumulated}"']
+    is_default = all(operand.type.dtype == accumulated for operand in op.operands)
+    options = [] if is_default else [f'preferred_element_type="{accumulated}"']
     text = call("lax.dot_general", *sides, (contracting, batch), *options)
     return text if accumulated == dtype else f'{text}.astype("{dtype}")'

@@ -95,6 +95,8 @@ class Script:
             [
                 f'"""{title}"""',
                 "",
+                *(["from pathlib import Path", ""] if file is not None else []),
+                *(["import base64", ""] if file is None and self.stored else []),
                 self.head,
                 *self._constants(file),
                 main + "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
@@ -230,7 +232,8 @@ def _border(axes: MeshAxes, value: Any, shape: tuple[int, ...], dtype: np.dtype[
 
 def _head(shared: Shared, inputs: list[Border], outputs: list[Border]) -> str:
     tables = [f"{name} = {text}" for text, name in shared.tables.items()]
-    imports = ["import base64", "import math", "from pathlib import Path", ""]
+    uses_math = any("math." in text for text in _helpers(tuple(shared.helpers)))
+    imports = ["import math", ""] if uses_math else []
     lines = [
         *imports,
         "import jax",
