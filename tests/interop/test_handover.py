@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hand-over to JAX promises without JAX: every op has a form, scripts are short, errors say what is missing."""
+"""The hand-over to JAX, without JAX: every op has a form, scripts are short, errors say what is missing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ import sys
 sys.modules["jax"] = None
 import numpy as np, shardwise as sw
 program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(4)).compile()
-for call in (lambda: sw.from_jax(np.sin), program.to_jax, program.jax_shardings, lambda: sw.annotate_jax(np.sin, program)):
+calls = [lambda: sw.from_jax(np.sin), program.to_jax, program.jax_shardings, lambda: sw.annotate_jax(np.sin, program)]
+for call in calls:
     try:
         call()
     except sw.UnsupportedError as error:

@@ -28,8 +28,8 @@ struct GivenProgram {
 };
 
 struct GivenDerivative {
-  GivenProgram forward;   // operands of the op → its results, then the residuals
-  GivenProgram backward;  // residuals, then the cotangents of the results that have one → gradients
+  GivenProgram forward;             // operands of the op → its results, then the residuals
+  GivenProgram backward;            // residuals, then the cotangents of the results that have one → gradients
   std::vector<bool> has_gradient;   // by operand
   std::vector<bool> has_cotangent;  // by result
 };

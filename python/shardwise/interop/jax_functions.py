@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from ..array import ShapeDtypeStruct
 from ..dtypes import dtype_name
-from ..errors import DTypeError, described, message
+from ..errors import DTypeError, MeshError, described, message
 from ..foreign import native
 from ..jit import JitFunction
 from ..jit.call import Call
@@ -192,13 +192,22 @@ class JaxFunction:
 
 def _record(trace: Trace, function: Any, operands: list[Tracer]) -> list[Tracer]:
     """Append the ops of a lowered function, as a named computation that refers to its gradient."""
+    mesh = _mesh_of(function.text)
+    if mesh is not None and trace.mesh is None:
+        trace.mesh = mesh
+    elif mesh is not None and mesh != trace.mesh:
+        rule = f"the shardings of a JAX function must be on the program's mesh, {trace.mesh!r}"
+        raise MeshError(message("from_jax", rule, repr(mesh), "use the same axes and devices in both"))
     region = trace.core.import_text(function.text)
-    if trace.mesh is None:
-        mesh = _core.ir.parse(function.text).program_mesh
-        trace.mesh = None if mesh is None else Mesh._wrap(mesh)
     attrs = {"name": function.name, "shardwise.derivative": trace.derivatives.add(function)}
     types = [(tuple(aval.shape), dtype_name(np.dtype(aval.dtype))) for aval in function.out_avals]
     return trace.emit_op("sdy.named_computation", operands, attrs, types, [region])
+
+
+def _mesh_of(text: str) -> Mesh | None:
+    """The mesh of the shardings in a program."""
+    core = _core.ir.parse(text).program_mesh if "<@" in text else None
+    return None if core is None else Mesh._wrap(core)
 
 
 def _converted(tree: Any, convert: Callable[[Any], Any]) -> Any:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import PartitionSpec
 
 import shardwise as sw
 from shardwise import P
@@ -217,9 +218,13 @@ def test_found_shardings_are_options_of_jax_jit_and_constraints() -> None:
     annotated = sw.jit(function, mesh=mesh, in_shardings=(P("data"), P(None, "model"), None), out_shardings=P("data"))
     program = annotated.lower(*arrays).compile()
     found = program.jax_shardings()
-    Q = jax.sharding.PartitionSpec
-    assert [s.spec for s in found.in_shardings] == [Q("data"), Q(None, "model"), Q("model")]
-    assert found.out_shardings.spec == Q("data")
+
+    assert [s.spec for s in found.in_shardings] == [
+        PartitionSpec("data"),
+        PartitionSpec(None, "model"),
+        PartitionSpec("model"),
+    ]
+    assert found.out_shardings.spec == PartitionSpec("data")
     jitted = jax.jit(network, **found._asdict())
     np.testing.assert_allclose(np.asarray(jitted(*arrays)), np.asarray(network(*arrays)), rtol=1e-6)
     constrained = jax.jit(sw.annotate_jax(network, program))
