@@ -19,7 +19,7 @@ from .optional import needs_jax
 from .to_jax import script_of
 from .to_jax.program import JaxProgram
 
-__all__ = ["annotate_jax", "to_source"]
+__all__ = ["annotate_jax"]
 
 _TARGETS = ("jax",)
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._core.ir import Op
 from .elementwise import is_narrow_float
 from .literals import axes_text
 from .mesh_axes import AxisRef, axes_in, refs_of_attribute
 from .scope import Scope, call
-from .table import Op, attributes, emits
+from .table import attributes, emits
 
 __all__ = ["refs_used"]
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from ..._core.ir import Op
 from .scope import Scope, call
-from .table import Op, attributes, emits
+from .table import attributes, emits
 
 __all__ = ["binary_function", "is_narrow_float"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.ir import Op
 from ...errors import UnsupportedError, composed
 from .reductions import combiner_of
 from .scope import Scope, call
-from .table import Op, attributes, emits
+from .table import attributes, emits
 
 __all__: list[str] = []
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.ir import Op
 from .literals import scalar_text
 from .scope import Scope, call, listed
-from .table import Op, attributes, emits
+from .table import attributes, emits
 
 __all__: list[str] = []
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.ir import Op, Region, Value
 from .elementwise import binary_function, is_narrow_float
 from .scope import Scope, call, listed
-from .table import Op, Region, Value, attributes, emits
+from .table import attributes, emits
 
 __all__ = ["combiner_of"]
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..._core.ir import Op, Region, Value
+from ..._core.ir import Op
 
 if TYPE_CHECKING:
     from .scope import Scope
 
-__all__ = ["EMISSIONS", "REFUSED", "Op", "Region", "Value", "attributes", "emits"]
+__all__ = ["EMISSIONS", "REFUSED", "attributes", "emits"]
 
 Emission = Callable[["Scope", Op], str]
 _E = TypeVar("_E", bound=Callable[..., Any])
