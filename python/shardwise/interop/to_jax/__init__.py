@@ -6,8 +6,10 @@ from . import (  # they fill the table
     control as control,
     elementwise as elementwise,
     indexing as indexing,
+    linear_algebra as linear_algebra,
     movement as movement,
     reductions as reductions,
+    sorting as sorting,
 )
 from .script import Script as Script, script_of as script_of
 from .table import EMISSIONS as EMISSIONS, REFUSED as REFUSED

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..._core.ir import Op
+from ..._core.ir import Op, Value
 from .scope import Scope, call
 from .table import attributes, emits
 
@@ -39,6 +39,11 @@ def is_narrow_float(dtype: str) -> bool:
     return dtype in ("float16", "bfloat16") or dtype.startswith("float8")
 
 
+def is_literal(x: Value) -> bool:
+    """Whether the text of a value is a NumPy scalar."""
+    return x.defining_op is not None and x.defining_op.name == "stablehlo.constant" and not x.type.shape
+
+
 @emits(*_UNARY)
 def unary(scope: Scope, op: Op) -> str:
     return call(f"lax.{_UNARY[op.name]}", scope(op.operands[0]))
@@ -57,7 +62,8 @@ def binary(scope: Scope, op: Op) -> str:
     dtype = op.operands[0].type.dtype
     if op.name == "stablehlo.power" and "float" not in dtype and "complex" not in dtype:
         return call(scope.helper("integer_power"), lhs, rhs)
-    if op.name in _INFIX and dtype != "bool":
+    is_traced = any(not is_literal(x) for x in op.operands)  # NumPy would warn of an overflow
+    if op.name in _INFIX and dtype != "bool" and is_traced:
         return f"{lhs} {_INFIX[op.name]} {rhs}"
     return call(str(binary_function(op.name, dtype)), lhs, rhs)
 

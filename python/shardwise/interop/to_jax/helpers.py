@@ -23,6 +23,24 @@ def total_order(x):
     return lax.select(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
 
 
+def canonical(x):
+    """0.0 for -0.0, and one NaN for all of them."""
+    return lax.select(x != x, lax.full_like(x, jnp.nan), lax.select(x == 0, lax.full_like(x, 0), x))
+
+
+def random_part(state, start, shape, whole, dtype, algorithm):
+    """The next state, and a part of the bits for the whole shape."""
+    state, bits = lax.rng_bit_generator(state, whole, dtype, algorithm=algorithm)
+    bits = jnp.pad(bits, [(0, n) for n in shape])
+    return state, lax.dynamic_slice(bits, start, shape, allow_negative_indices=False)
+
+
+def upper_cholesky(x):
+    """The upper factor, from the upper triangle."""
+    lower = lax.linalg.cholesky(jnp.swapaxes(x, -1, -2).conj(), symmetrize_input=False)
+    return jnp.swapaxes(lower, -1, -2).conj()
+
+
 def integer_power(x, y):
     """Integers by squaring. For a negative exponent 0, unless the base is 1 or -1."""
     negative, odd = y < 0, (y & 1) == 1

@@ -20,7 +20,7 @@ from .literals import axes_text, wrapped
 from .mesh_axes import MeshAxes
 from .scope import Scope, Shared, Transfer, listed
 
-__all__ = ["Border", "Script", "script_of"]
+__all__ = ["Border", "Script", "helpers_of", "script_of"]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def script_of(program: Program) -> Script:
     if not outputs:
         local[-1] = "    return ()"
     head = _head(shared, inputs, outputs)
-    text = "\n".join([*_helpers(tuple(shared.helpers)), *local])
+    text = "\n".join([*helpers_of(tuple(shared.helpers)), *local])
     count = (len(traced.in_avals), traced.out_tree.num_leaves)
     wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
     return Script(
@@ -232,7 +232,7 @@ def _border(axes: MeshAxes, value: Any, shape: tuple[int, ...], dtype: np.dtype[
 
 def _head(shared: Shared, inputs: list[Border], outputs: list[Border]) -> str:
     tables = [f"{name} = {text}" for text, name in shared.tables.items()]
-    uses_math = any("math." in text for text in _helpers(tuple(shared.helpers)))
+    uses_math = any("math." in text for text in helpers_of(tuple(shared.helpers)))
     imports = ["import math", ""] if uses_math else []
     lines = [
         *imports,
@@ -264,7 +264,8 @@ def _library() -> dict[str, tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _helpers(wanted: tuple[str, ...]) -> list[str]:
+def helpers_of(wanted: tuple[str, ...]) -> list[str]:
+    """The text of functions of helpers.py, and of those that they call."""
     library, needed, open_names = _library(), set(), list(wanted)
     while open_names:
         name = open_names.pop()

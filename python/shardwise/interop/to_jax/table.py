@@ -29,9 +29,11 @@ _OF_GLOBAL_PROGRAMS = (
     "sdy.propagation_barrier", "sdy.sharding_group", "sdy.all_gather", "sdy.all_slice", "sdy.all_to_all",
     "sdy.collective_permute", "sdy.all_reduce", "sdy.reduce_scatter",
 )  # fmt: skip
-REFUSED: dict[str, str] = dict.fromkeys(
-    _OF_GLOBAL_PROGRAMS, "it is an op of global programs, which the partitioner replaces"
-)
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(_OF_GLOBAL_PROGRAMS, "it is an op of global programs, which the partitioner replaces"),
+    "stablehlo.select_and_scatter": "JAX has no public function for it",
+    "stablehlo.custom_call": "it calls a function of one engine",
+}
 """Runnable ops without an emission, and the reason."""
 
 
