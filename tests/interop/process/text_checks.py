@@ -41,7 +41,8 @@ SPD = np.eye(4, dtype=np.float32) * 3 + 0.1 * np.ones((4, 4), np.float32)
 KEYS = np.array([3.0, -0.0, np.nan, 1.0, 0.0, -2.0], np.float32)
 CASES: dict[str, tuple[Any, ...]] = {
     "convolution": (lambda x, k: lax.conv_general_dilated(
-        x, k, (2, 1), ((1, 1), (0, 2)), (1, 2), (1, 1), ("NHWC", "HWIO", "NHWC"), 2), normal(2, 6, 5, 4), normal(3, 2, 2, 6)),
+        x, k, (2, 1), ((1, 1), (0, 2)), (1, 2), (1, 1), ("NHWC", "HWIO", "NHWC"), 2),
+        normal(2, 6, 5, 4), normal(3, 2, 2, 6)),
     "gradient of a convolution": (jax.grad(
         lambda k, x: (lax.conv(x, k, (1, 1), "SAME") ** 2).sum()), normal(3, 2, 3, 3), normal(2, 2, 5, 5)),
     "fft": (lambda x: jnp.fft.rfft(x).real + jnp.fft.fft(x).imag[..., :5], normal(3, 8)),
