@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core.ir import Op
+from ...dtypes import numpy_dtype
 from .elementwise import is_narrow_float
 from .literals import axes_text
 from .mesh_axes import AxisRef, axes_in, refs_of_attribute
@@ -69,9 +70,7 @@ def _bytes(op: Op, dtype: str | None = None) -> float:
 
 def item_size(dtype: str) -> int:
     """Bytes of an element."""
-    return (
-        1 if dtype == "bool" else max(int("".join(c for c in dtype.split("_")[0].split("e")[0] if c.isdigit())) // 8, 1)
-    )
+    return numpy_dtype(dtype).itemsize
 
 
 def _moves_as_bits(op: Op) -> bool:

@@ -11,23 +11,18 @@ import numpy as np
 
 __all__ = ["array_text", "axes_text", "identifier", "scalar_text", "wrapped"]
 
-_OF_ML_DTYPES = re.compile(r"bfloat16|float[4678]_|int[24]|uint[24]")
 _WIDTH = 116
 
 
 def scalar_text(value: Any) -> str:
-    """A scalar of its dtype: ``np.float32(0.5)``."""
+    """A scalar of its dtype: ``np.float32(0.5)``; dtypes that NumPy lacks are those of `jax.numpy`."""
     dtype = np.asarray(value).dtype
-    module = "jnp" if _OF_ML_DTYPES.fullmatch(dtype.name) or _OF_ML_DTYPES.match(dtype.name) else "np"
-    if dtype.name in ("int2", "int4", "uint2", "uint4"):
-        module = "jnp"
+    function = f"{'np' if dtype.isbuiltin == 1 else 'jnp'}.{dtype.name}"
     if dtype.kind == "b":
         return f"np.bool_({bool(value)})"
-    if dtype.kind in "iu" and dtype.name.lstrip("u") in ("int8", "int16", "int32", "int64"):
-        return f"np.{dtype.name}({int(value)})"
     if dtype.kind == "c":
-        return f"np.{dtype.name}({_number(value.real)} + 1j * {_number(value.imag)})"
-    return f"{module}.{dtype.name}({_number(value)})"
+        return f"{function}({_number(value.real)} + 1j * {_number(value.imag)})"
+    return f"{function}({int(value) if 'int' in dtype.name else _number(value)})"
 
 
 def _number(value: Any) -> str:
