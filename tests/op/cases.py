@@ -19,8 +19,10 @@ from shardwise import _core
 from tests.op import references as ref
 from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
 from tests.op.composed_cases import COMPOSED
+from tests.op.convolution_cases import CONVOLUTIONS
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
+from tests.op.pooling_cases import POOLING
 from tests.op.random_cases import RANDOM
 from tests.op.reduction_cases import SEVERAL
 from tests.op.references import Array, Reference, is_float
@@ -511,6 +513,8 @@ CASES: list[OpCase] = (
     + WINDOWS
     + SORTS
     + RANDOM
+    + CONVOLUTIONS
+    + POOLING
     + INDEXING
     + CREATE
     + COMPOSED

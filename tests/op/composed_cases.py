@@ -79,6 +79,30 @@ def _unary_einsum(n: int, dtype: str) -> list[Application]:
     )
 
 
+def _ragged_dot(n: int, dtype: str) -> list[Application]:
+    counts = np.array([n // 3, 0, n - n // 3], np.int32)
+    group = np.repeat(np.arange(3), counts)
+
+    def by_rows(x: Array, w: Array, _: Array) -> Array:
+        return np.einsum("mk,mkn->mn", wide(x), wide(w)[group])
+
+    def by_groups(x: Array, y: Array, _: Array) -> Array:
+        return np.stack([np.einsum("km,kn->mn", wide(x)[group == g], wide(y)[group == g]) for g in range(3)])
+
+    lists = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (1,), "lhs_ragged_dimensions": (0,)}
+    rows: list[tuple[Shape, Shape, Reference, dict[str, Any]]] = [
+        ((n, 4), (3, 4, 5), by_rows, {**lists, "rhs_group_dimensions": (0,)}),
+        ((n, 2), (n, 5), by_groups, {**lists, "lhs_contracting_dimensions": (0,), "rhs_contracting_dimensions": (0,)}),
+    ]
+    return [
+        Application(
+            (lhs, rhs, (3,)), reference, {"ragged_dot_dimension_numbers": Struct("chlo.ragged_dot", fields)},
+            dtypes=(None, None, "int32"), fixed={2: counts}, has_local=False, label=f"{lhs}{rhs}",
+        )
+        for lhs, rhs, reference, fields in rows
+    ]  # fmt: skip
+
+
 # ---- movement -------------------------------------------------------------------------------------------------------
 
 
@@ -537,6 +561,7 @@ COMPOSED = [
     OpCase("stablehlo.dot", ALL, _dot, plain, "dot", combine="add"),
     OpCase("stablehlo.einsum", ALL, _binary_einsum, plain, "dot", combine="add"),
     OpCase("stablehlo.unary_einsum", ALL, _unary_einsum, plain, "sum", combine="add"),
+    OpCase("chlo.ragged_dot", FLOATS, _ragged_dot, plain, "magnitude", 16, combine="add"),
     OpCase("stablehlo.broadcast", ALL, _broadcast, plain),
     OpCase("stablehlo.torch_index_select", ALL, _torch_index_select, extreme),
     OpCase("stablehlo.dynamic_broadcast_in_dim", ALL, _dynamic_broadcast, plain),

@@ -55,6 +55,23 @@ def halving(x: Any, w: Any) -> Any:
     return sw.while_loop(lambda x: np.sum(x) > 1.0, lambda x: np.abs(x @ w) / 40, sw.split(x, 0, "x"))
 
 
+def delayed(x: Any, w: Any) -> Any:
+    """Each carry takes the value of the one before it, so the fifth trip makes the fifth buffer."""
+
+    def shift(i: Any, carries: Any) -> Any:
+        return (carries[0] @ w, *carries[:-1])
+
+    return sw.fori_loop(0, 9, shift, (sw.split(x, 0, "x"),) * 5)
+
+
+def late_peak(x: Any, w: Any) -> Any:
+    """The peak needs the first branch of the first cond, whose result lives on, and the second one of the other."""
+    x = sw.split(x, 0, "x")
+    kept = sw.cond(x[0, 0] >= 0, lambda x: np.tanh(x) @ w, lambda x: x, x)
+    found = sw.cond(x[0, 0] < 0, lambda x: x, lambda x: np.broadcast_to(x[:, None], (64, 9, 32)).sum(1) @ w, x)
+    return kept, found
+
+
 def branches(x: Any, w: Any) -> Any:
     return sw.cond(np.sum(x) > 0, lambda x: (x @ w) @ w, lambda x: x * 2, sw.split(x, 0, "x"))
 
@@ -74,6 +91,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "two trips": (lambda x, w: rnn(x, w, 2), shapes((63, 32), (32, 32))),
     "gradient of rnn": (rnn_gradient, shapes((64, 32), (32, 32))),
     "while": (halving, shapes((64, 32), (32, 32))),
+    "delayed": (delayed, shapes((64, 32), (32, 32))),
+    "late peak": (late_peak, shapes((64, 32), (32, 32))),
     "branches": (branches, shapes((64, 32), (32, 32))),
     "movement": (lambda x: np.concatenate([np.transpose(sw.split(x, 0, "x"))[3:], x.T[:3]], 0), shapes((32, 64))),
     "reductions": (lambda x: (np.max(sw.split(x, 1, "y"), 0), np.cumsum(x, 1), np.argmax(x, 1)), shapes((32, 64))),

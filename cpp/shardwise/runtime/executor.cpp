@@ -2,6 +2,7 @@
 #include "shardwise/runtime/executor.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -38,18 +39,18 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
   return true;
 }
 
-int64_t most_branches(const Block& block) {
-  int64_t most = 1;
+// Calls visit(op, number of branches) for each branch step, inner ones too.
+void visit_branches(const Block& block, const std::function<void(OpId, int64_t)>& visit) {
   for (const Step& step : block.steps) {
     if (const auto* branches = std::get_if<Branches>(&step.work)) {
-      most = std::max(most, std::ssize(branches->blocks));
-      for (const Block& inner : branches->blocks) most = std::max(most, most_branches(inner));
+      visit(step.op, std::ssize(branches->blocks));
+      for (const Block& inner : branches->blocks) visit_branches(inner, visit);
     }
     if (const auto* loop = std::get_if<Loop>(&step.work)) {
-      most = std::max({most, most_branches(loop->condition), most_branches(loop->body)});
+      visit_branches(loop->condition, visit);
+      visit_branches(loop->body, visit);
     }
   }
-  return most;
 }
 
 }  // namespace
@@ -142,16 +143,23 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
     mesh_->expect_runnable("memory");
   }
   const Plan& plan = of_one_device ? *of_one_device : *plan_;
-  const int64_t branches = most_branches(plan.main);
-  MemoryUse most = rehearse(plan, options, 0);
-  for (int64_t branch = 1; branch < branches; ++branch) {
-    MemoryUse use = rehearse(plan, options, branch);
-    if (use.peak_bytes > most.peak_bytes) most = std::move(use);
-  }
+  BranchChoices chosen;
+  MemoryUse most = rehearse(plan, options, chosen);
+  visit_branches(plan.main, [&](OpId op, int64_t count) {
+    for (int64_t branch = 1; branch < count; ++branch) {
+      BranchChoices other = chosen;
+      other[op] = branch;
+      MemoryUse use = rehearse(plan, options, other);
+      if (use.peak_bytes <= most.peak_bytes) continue;
+      most = std::move(use);
+      chosen = std::move(other);
+    }
+  });
   return most;
 }
 
-MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, int64_t branch) const {
+MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options,
+                               const BranchChoices& branches) const {
   const std::span<const ValueId> values = module_->region(module_->main().body).arguments;
   AllocationLog log;
   const auto live = [&] {
@@ -166,7 +174,7 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, i
   const int64_t argument_bytes = live();
   std::vector<Shards> results;
   {
-    const RunOptions run_options{.rehearsed_branch = branch};
+    const RunOptions run_options{.rehearsed_branches = &branches};
     const DeviceSet devices;
     OneDevice one;
     VirtualCommunicator all;

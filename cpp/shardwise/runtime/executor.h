@@ -62,7 +62,7 @@ class Executable {
  private:
   const Plan& plan(bool faithful) const;
   Plan planned(bool faithful, const AxisList& pinned) const;
-  MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, int64_t branch) const;
+  MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, const BranchChoices& branches) const;
   Shards rehearsed_argument(size_t i, bool per_device) const;
   void check_argument(size_t i, const ShardedArray& argument) const;
 

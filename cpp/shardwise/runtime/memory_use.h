@@ -7,8 +7,8 @@
 //   %3 = dot_general %x, %w     4 MiB   ├ at the peak: 9 MiB
 //   %4 = exponential %y         4 MiB   ┘
 //
-// A loop is rehearsed for three trips at most. Where there are branches, the program is rehearsed once with the first
-// branch of each op, once with the second, …, and the largest peak counts.
+// A loop is rehearsed until its trips repeat. Where there are branches, the largest peak counts: the rehearsal begins
+// with the first branch of each op, and tries every other branch of one op after the other, keeping what is larger.
 #pragma once
 
 #include <span>

@@ -8,7 +8,6 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
@@ -21,9 +20,6 @@ namespace {
 
 // Flops and bytes below which waking a thread costs more than it saves.
 constexpr double kParallelWork = 1 << 16;
-
-// The first trip enters with buffers of others; the second frees what the first made; the third is like all later ones.
-constexpr int64_t kRehearsedTrips = 3;
 
 const ParallelFor& pool_for() {
   static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
@@ -128,30 +124,62 @@ void ProgramRun::run_block(const Block& block) {
 void ProgramRun::run_loop(const Step& step, const Loop& loop) {
   const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
   move(loop.enter);
-  for (int64_t trip = 0;; ++trip) {
+  if (is_rehearsal()) rehearse_trips(loop);
+  while (true) {
     run_block(loop.condition);
-    if (!goes_on(step, loop, trip)) break;
+    if (is_rehearsal() || predicate(step, loop.condition.results[0]) == 0) break;
     if (is_empty && options_.between_ops) options_.between_ops();
     run_block(loop.body);
   }
   free(step.dead);
 }
 
-bool ProgramRun::goes_on(const Step& step, const Loop& loop, int64_t trip) const {
-  if (!is_rehearsal()) return predicate(step, loop.condition.results[0]) != 0;
-  if (trip == kRehearsedTrips) return false;
-  const std::optional<CountedLoop> counted = counted_loop(OpView(module_, step.op));
-  return !counted || trip < counted->trips;
+// The first trips enter with buffers of others. Once a trip ends with carries that share buffers as they did before it,
+// all later trips allocate the same.
+void ProgramRun::rehearse_trips(const Loop& loop) {
+  const int64_t most = std::min<int64_t>(loop.trips.value_or(INT64_MAX), std::ssize(loop.enter) + 2);
+  std::vector<int64_t> before;
+  for (int64_t trip = 0; trip < most; ++trip) {
+    run_block(loop.condition);
+    run_block(loop.body);
+    std::vector<int64_t> now = sharing_of_carries(loop);
+    if (now == before) break;
+    before = std::move(now);
+  }
+}
+
+// For each buffer of the carries: which of them is the first in the same memory, its number of owners, and its strides.
+std::vector<int64_t> ProgramRun::sharing_of_carries(const Loop& loop) const {
+  std::vector<int64_t> sharing;
+  std::vector<const void*> known;
+  const auto add = [&](const NdArray& array) {
+    const auto found = std::find(known.begin(), known.end(), array.owner().get());
+    sharing.push_back(found - known.begin());
+    if (found == known.end()) known.push_back(array.owner().get());
+    sharing.push_back(array.owner().use_count());
+    sharing.insert(sharing.end(), array.strides().begin(), array.strides().end());
+  };
+  for (const Move& carry : loop.enter) {
+    const Shards& shards = slots_[carry.to];
+    if (shards.is_stacked()) add(shards.stacked());
+    for (int64_t i = 0; !shards.is_stacked() && i < shards.count(); ++i) add(shards[i]);
+  }
+  return sharing;
 }
 
 void ProgramRun::run_branch(const Step& step, const Branches& branches) {
   const int64_t count = std::ssize(branches.blocks);
-  int64_t branch = is_rehearsal() ? options_.rehearsed_branch : predicate(step, step.inputs[0]);
+  int64_t branch = is_rehearsal() ? rehearsed_branch(step.op) : predicate(step, step.inputs[0]);
   if (!is_rehearsal() && slots_[step.inputs[0]].dtype() == DType::kBool)
     branch = branch != 0 ? 0 : 1;  // if: the first one is for true
   if (branch < 0 || branch >= count) branch = count - 1;
   run_block(branches.blocks[static_cast<size_t>(branch)]);
   free(step.dead);
+}
+
+int64_t ProgramRun::rehearsed_branch(OpId op) const {
+  const auto found = options_.rehearsed_branches->find(op);
+  return found == options_.rehearsed_branches->end() ? 0 : found->second;
 }
 
 int64_t ProgramRun::predicate(const Step& step, uint32_t slot) const {

@@ -37,7 +37,9 @@ class ProgramRun {
   void run_step(const Step& step);
   void run_loop(const Step& step, const Loop& loop);
   void run_branch(const Step& step, const Branches& branches);
-  bool goes_on(const Step& step, const Loop& loop, int64_t trip) const;
+  void rehearse_trips(const Loop& loop);
+  std::vector<int64_t> sharing_of_carries(const Loop& loop) const;
+  int64_t rehearsed_branch(OpId op) const;
   int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices
   void move(const std::vector<Move>& moves);
   [[noreturn]] void fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const;

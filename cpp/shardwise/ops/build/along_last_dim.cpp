@@ -20,17 +20,22 @@ ValueId build_take_along_last(Builder& builder, ValueId operand, ValueId places)
 }
 
 ValueId build_add_along_last(Builder& builder, ValueId operand, ValueId places, ValueId updates) {
-  const TensorType type = builder.module().type(operand);
-  const Dims last{type.ndim() - 1}, rows = identity_dims(type.ndim() - 1);
+  const RegionId region = build_reducer_region(builder, Reducer::kSum, builder.module().type(operand).dtype);
+  return build_scatter_along_last(builder, operand, places, updates, region, true);
+}
+
+ValueId build_scatter_along_last(Builder& builder, ValueId operand, ValueId places, ValueId updates, RegionId region,
+                                 bool unique) {
+  const int64_t ndim = builder.module().type(operand).ndim();
+  const Dims last{ndim - 1}, rows = identity_dims(ndim - 1);
   const StructAttr numbers{"stablehlo.scatter",
                            {{"inserted_window_dims", last},
                             {"input_batching_dims", rows},
                             {"scatter_indices_batching_dims", rows},
                             {"scatter_dims_to_operand_dims", last},
-                            {"index_vector_dim", IntAttr{type.ndim()}}}};
-  const RegionId region = build_reducer_region(builder, Reducer::kSum, type.dtype);
+                            {"index_vector_dim", IntAttr{ndim}}}};
   const ValueId operands[] = {operand, places, updates};
-  const Attrs attrs{{"scatter_dimension_numbers", numbers}, {"unique_indices", true}};
+  const Attrs attrs{{"scatter_dimension_numbers", numbers}, {"unique_indices", unique}};
   return builder.module().result(builder.create_op("stablehlo.scatter", operands, attrs, {}, {&region, 1}));
 }
 

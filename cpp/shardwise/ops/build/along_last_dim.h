@@ -13,5 +13,8 @@ namespace shardwise {
 ValueId build_take_along_last(Builder& builder, ValueId operand, ValueId places);
 // The operand with `updates` added at `places`, no two of which are equal in a row.
 ValueId build_add_along_last(Builder& builder, ValueId operand, ValueId places, ValueId updates);
+// The operand combined with `updates` at `places` by a region of two scalars. Places outside the row are dropped.
+ValueId build_scatter_along_last(Builder& builder, ValueId operand, ValueId places, ValueId updates, RegionId region,
+                                 bool unique);
 
 }  // namespace shardwise

@@ -216,7 +216,8 @@ constexpr OpDef kElementwiseOps[] = {
     row("stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
     row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
-        "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert)."),
+        "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
+        {Linear::kFirst, Reducer::kSum}),
     bitcast_row(row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>, not_differentiable,
                     kBitwise, kFunctionalFormat,
                     "The same bits as another dtype; a last dim holds the parts of a wider one (StableHLO "

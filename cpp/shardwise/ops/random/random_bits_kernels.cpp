@@ -7,8 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "shardwise/base/moved_item.h"
-
 namespace shardwise {
 namespace {
 

@@ -17,7 +17,6 @@
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {

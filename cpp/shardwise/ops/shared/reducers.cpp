@@ -110,4 +110,8 @@ std::string_view reducer_op_name(Reducer reducer) {
   return entry->op;
 }
 
+bool combines_by(const OpDef& def, Reducer reducer) {
+  return reducer != Reducer::kNone && def.name == reducer_op_name(reducer);
+}
+
 }  // namespace shardwise
