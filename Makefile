@@ -52,6 +52,7 @@ demo: build
 	$(PY) examples/quickstart.py
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
+	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py; fi
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
 # follows the code, also where its page has not changed.

@@ -29,7 +29,6 @@ from . import (
     debug as debug,
     dtensor,
     errors as errors,
-    interop as _interop,  # noqa: F401 - registers the other libraries
     layouts,
     models as models,
     numpy as numpy,
@@ -79,6 +78,7 @@ from .errors import (
     UnsupportedError,
 )
 from .grad import grad, stop_gradient, value_and_grad
+from .interop import annotate_jax, from_jax
 from .jit import eval_shape, jit
 from .layouts import axis_rules
 from .manual import manual, shard_map
@@ -126,6 +126,7 @@ __all__ = [
     "TracerConversionError",
     "TracingWarning",
     "UnsupportedError",
+    "annotate_jax",
     "associative_scan",
     "axis_rules",
     "bfloat16",
@@ -139,6 +140,7 @@ __all__ = [
     "dtensor",
     "eval_shape",
     "fori_loop",
+    "from_jax",
     "get_mesh",
     "grad",
     "jit",

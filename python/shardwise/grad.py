@@ -238,4 +238,4 @@ def _variable(trace: Trace, x: Tracer) -> Tracer:
 
 
 def _append_vjp(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:
-    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
+    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt], trace.derivatives)

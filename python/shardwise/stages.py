@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
 from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from .foreign import native
+from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
 from .propagation_options import (
@@ -294,6 +297,52 @@ class Program:
         accessors = dict(enumerate(self._traced.out_tree.accessors()))  # without the hidden results of debug.print
         path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
         return f"result{path}" if path and path != f"[{number[1]}]" else cause
+
+    def to_jax(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
+        """The same program as a jitted function of JAX, with the same collectives, for GPUs, TPUs and host devices.
+
+        Args:
+            devices: JAX's devices, by device id of this program's mesh. Default: `jax.devices()`.
+            mesh: instead, a `jax.sharding.Mesh` of as many devices, in the order of this program's mesh.
+
+        Returns:
+            A function of the arguments of the program, NumPy arrays or JAX arrays, with ``put``, ``get``,
+            ``in_shardings``, ``out_shardings``, ``lower``, ``as_text`` and ``collectives``.
+
+        Raises:
+            MeshError: too few devices.
+            UnsupportedError: JAX is missing or too old, or the program has an op that JAX cannot run.
+
+        Values of 64 bits stay so, whether x64 is enabled in JAX or not.
+        """
+        return IMPLEMENTATIONS.to_jax(self, devices, mesh)
+
+    def to_source(self, target: str = "jax", path: str | os.PathLike[str] | None = None) -> str:
+        """The same program as a short script that runs without Shardwise.
+
+        Args:
+            target: ``"jax"``, which needs JAX and NumPy.
+            path: also write the script to this file, and large constants beside it, to a file with the suffix
+                ``.npz``. Default: they are part of the text.
+
+        Returns:
+            The script. Its ``main(*args)`` takes and returns NumPy arrays, and ``local`` is the program of one device.
+
+        Raises:
+            ValueError: another target. UnsupportedError: the program has an op that JAX cannot run.
+        """
+        text: str = IMPLEMENTATIONS.to_source(self, target, path)
+        return text
+
+    def jax_shardings(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
+        """The shardings of arguments and results for `jax.jit`: ``jax.jit(f, **prog.jax_shardings()._asdict())``.
+
+        Args: as :meth:`to_jax`. ``mesh`` may be a `jax.sharding.AbstractMesh`, if there are no devices.
+
+        Returns:
+            ``in_shardings``, a tuple of trees, and ``out_shardings``, a tree of `NamedSharding`.
+        """
+        return IMPLEMENTATIONS.jax_shardings(self, devices, mesh)
 
     def memory(self, *, virtual: bool = False) -> MemoryReport:
         """The peak memory of a run, by value and source line. Nothing runs: arguments may be as large as you like.

@@ -150,6 +150,14 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                return std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
       // The mesh of the shardings, or the first declared mesh of several devices.
+      .def_property_readonly("meshes",
+                             [](const Module& self) {
+                               std::map<std::string, std::shared_ptr<Mesh>> meshes;
+                               for (const MeshPtr& mesh : self.meshes) {
+                                 meshes[mesh->name()] = std::const_pointer_cast<Mesh>(mesh);
+                               }
+                               return meshes;
+                             })
       .def_property_readonly("program_mesh",
                              [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
                                const MeshPtr mesh = program_mesh(self);

@@ -140,7 +140,8 @@ void ReverseWalk::pull_back(OpId op) {
   switch (module_.op(op).def->regions) {
     case Regions::kLoop: return differentiate_loop(*this, op);
     case Regions::kBranches: return differentiate_branches(*this, op);
-    case Regions::kInline: return differentiate_checkpoint(*this, op);
+    case Regions::kInline:
+      return has_given_derivative(module_, op) ? differentiate_given(*this, op) : differentiate_checkpoint(*this, op);
     case Regions::kNone:
     case Regions::kManual: break;
   }
