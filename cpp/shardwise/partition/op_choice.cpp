@@ -20,12 +20,12 @@ struct OpChooser::Price {
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
   ComputeShardings shardings(op, rule);
   project(op, rule, false);
-  shardings.add(projection_, {}, Reducer::kNone);
+  shardings.add(projection_, tensors_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true);
   // Computing where the operands currently are may save a reshard.
-  if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
+  if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
   Pending pending = pending_at_home(op, rule);
-  if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
+  if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
 
   const ComputeSharding* best = &shardings.candidates()[0];
   if (shardings.candidates().size() > 1) {

@@ -8,6 +8,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/exchange_partition.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -313,6 +314,7 @@ constexpr OpDef kReverse{
     .infer = infer_reverse,
     .rule = rule_reverse,
     .partition = partition_movement,
+    .methods = kByExchange,
     .prepare = prepare_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,

@@ -10,6 +10,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/exchange_partition.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -301,6 +302,7 @@ constexpr OpDef kSlice{
     .infer = infer_slice,
     .rule = rule_slice,
     .partition = partition_slice,
+    .methods = kByExchange,
     .prepare = prepare_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
@@ -316,6 +318,7 @@ constexpr OpDef kPad{
     .infer = infer_pad,
     .rule = rule_pad,
     .partition = partition_pad,
+    .methods = kByExchange,
     .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
@@ -333,6 +336,7 @@ constexpr OpDef kConcatenate{
     .infer = infer_concatenate,
     .rule = rule_concatenate,
     .partition = partition_concatenate,
+    .methods = kByExchange,
     .prepare = prepare_concatenate,
     .vjp = vjp_concatenate,
     .batch = batch_concatenate,
