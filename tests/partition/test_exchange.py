@@ -107,7 +107,7 @@ OPS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
     "reverse": lambda _: [{"dimensions": (0,)}, {"dimensions": (0, 1)}],
     "concatenate": lambda _: [{"dimension": 0}, {"dimension": 1}],
 }
-DTYPES = ["int8", "bfloat16", "float32", "float64", "complex128"]
+DTYPES = ["int8", "bfloat16", "float32", "float64", "int64"]
 
 
 def bits(dtype: str, *shape: int) -> np.ndarray:

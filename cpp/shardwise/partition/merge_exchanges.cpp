@@ -69,7 +69,7 @@ bool merge_operand(Module& module, OpId id, size_t k) {
   const OpId maker = module.value(operand).op;
   if (!is_exchange(module, maker) || has_fill(OpView(module, maker))) return false;
   const OpView op(module, id), made_by(module, maker);
-  if (collective_mesh(op)->name() != collective_mesh(made_by)->name()) return false;
+  if (collective_mesh(op) != collective_mesh(made_by)) return false;
   const ExchangeMap outer = exchange_map(op), inner = exchange_map(made_by);
   const auto map = composed(outer, k, inner);
   if (!map) return false;

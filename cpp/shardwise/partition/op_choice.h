@@ -33,6 +33,7 @@ class OpChooser {
  private:
   struct Price;
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
+  PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
   double sharers(ValueId value, const OpView& user, Reducer reducer) const;
   Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending);

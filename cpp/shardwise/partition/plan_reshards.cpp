@@ -106,6 +106,8 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                                .align_axes = effort_ == Effort::kBest};
   *cached = search_reshard(problem);
   states_ += cached->states;
+  // One collective keeps its name: engines run it better.
+  if (cached->steps.size() < 2) return *cached;
   if (auto exchange = one_exchange(problem, cached->bytes)) *cached = std::move(*exchange);
   return *cached;
 }

@@ -172,7 +172,7 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
   Random random(7);
   const Shards fill(NdArray::full(DType::kI64, {}, Scalar::of_int(DType::kI64, kNobody)));
   int64_t moved = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const Case c = random_case(random);
     const bool everywhere = below(random, 3) == 0, has_fill = below(random, 2) == 0;
     std::vector<Shards> operands;
@@ -185,7 +185,7 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
     ASSERT_EQ(cost.elements, static_cast<double>(truth.received)) << round;
     moved += truth.received > 0 ? 1 : 0;
   }
-  EXPECT_GT(moved, 400);
+  EXPECT_GT(moved, 80);
 }
 
 MeshPtr line(int64_t devices) { return std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", devices}}); }

@@ -5,7 +5,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ops/collectives/local_collectives.h"
 
 namespace shardwise {
 namespace {
@@ -201,7 +200,8 @@ void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
 ExchangeMap exchange_map(const OpView& op) {
   std::vector<Dims> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i).shape);
-  return read_map(*collective_mesh(op), op.attrs(), op.name(), operands);
+  const MeshPtr mesh = op.module().find_mesh(op.attrs().get<Symbol>("mesh").name);
+  return read_map(*mesh, op.attrs(), op.name(), operands);
 }
 
 bool has_fill(const OpView& op) {

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/exchange_partition.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 

@@ -6,11 +6,11 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/exchange_partition.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -242,7 +242,7 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// Operands must be whole along the dim.
+// The operands are whole along the dim, or exchanged.
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/exchange_partition.h"
+#include "shardwise/ops/build/exchange_partition.h"
 
 #include <algorithm>
 
