@@ -132,8 +132,8 @@ def received(hlo: str, devices: int) -> float:
             continue
         result = type_bytes(found["type"])
         if found["kind"] == "collective-permute":
-            pairs = re.search(r"source_target_pairs=\{(.*?)\}\}?,", line)
-            for source, target in re.findall(r"\{(\d+),(\d+)", "{" + pairs[1] + "}" if pairs else ""):
+            pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", line)
+            for source, target in re.findall(r"\{(\d+),(\d+)", pairs[1] if pairs else ""):
                 by_device[int(target)] += result if source != target else 0
             continue
         group = group_size(line, devices)

@@ -106,9 +106,9 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                                .align_axes = effort_ == Effort::kBest};
   *cached = search_reshard(problem);
   states_ += cached->states;
-  // One collective keeps its name: engines run it better.
-  if (cached->steps.size() < 2) return *cached;
-  if (auto exchange = one_exchange(problem, cached->bytes)) *cached = std::move(*exchange);
+  // One collective keeps its name, which engines run better, unless a quarter of what it sends is padding.
+  const double limit = cached->steps.size() == 1 ? cached->bytes * 3 / 4 : cached->bytes;
+  if (auto exchange = one_exchange(problem, limit)) *cached = std::move(*exchange);
   return *cached;
 }
 
