@@ -52,6 +52,7 @@ demo: build
 	$(PY) examples/quickstart.py
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
+	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py; fi
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
 # follows the code, also where its page has not changed.
@@ -61,10 +62,10 @@ docs: build
 	$(PY) tools/check_site.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
-test: build test-cpp test-tsan test-asan-cpp docs test-py
+test: build test-cpp test-tsan docs test-py
 
-# What takes longer: Python under sanitizers, and more random programs and texts than `make test` tries.
-test-more: test-asan-py test-random
+# What takes longer: C++ and Python under sanitizers, and more random programs and texts than `make test` tries.
+test-more: test-asan-cpp test-asan-py test-random
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable

@@ -2,6 +2,7 @@
 """Loops: time to compile them, and to run them, beside the same program unrolled, unpartitioned, and in JAX.
 
     rnn          1,000 steps of tanh(h @ w + x @ u), which stack h           batch split over 8 devices
+    gradient     the gradient of its weights, for the sum of all h
     power        200 steps of v = a @ v / |a @ v| for a block of vectors     vectors split over 8 devices
     transformer  36 layers of attention and MLP, weights stacked             heads and hidden units split over 8 devices
 
@@ -16,7 +17,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -48,6 +49,7 @@ class Case:
     init: Any
     xs: Any  # a tuple of arrays with a leading dim of steps
     specs: tuple[Any, Any, Any]
+    differentiate: bool = False  # the gradient of the weights instead of the results
 
     @property
     def length(self) -> int:
@@ -56,11 +58,21 @@ class Case:
 
     def program(self, lib: Any, scan: Callable[..., Any]) -> Callable[..., Any]:
         """The loop as a function of ``arguments``, in NumPy or ``jax.numpy``."""
-        return lambda weights, init, xs: scan(lambda carry, row: self.step(lib, weights, carry, row), init, xs)
+
+        def run(weights: Any, init: Any, xs: Any) -> Any:
+            return scan(lambda carry, row: self.step(lib, weights, carry, row), init, xs)
+
+        def total(weights: Any, init: Any, xs: Any) -> Any:
+            carry, ys = run(weights, init, xs)
+            return (ys * ys).sum() + carry.sum()
+
+        if not self.differentiate:
+            return run
+        return sw.grad(total) if lib is np else jax.grad(total)
 
     def head(self, length: int) -> Case:
         """The same loop with fewer steps."""
-        return Case(self.name, self.step, self.weights, self.init, tuple(x[:length] for x in self.xs), self.specs)
+        return replace(self, xs=tuple(x[:length] for x in self.xs))
 
     @property
     def arguments(self) -> tuple[Any, Any, Any]:
@@ -114,11 +126,13 @@ def cases(width: int = 512) -> dict[str, Case]:
     by_head = P(None, None, "data", None)
     stack_specs = (by_head, by_head, by_head, P(None, "data"), P(None, None, "data"), P(None, "data", None))
     rows = np.zeros((1000, 1, 1), np.float32) + normal(rng, 1000, 64, width, scale=1.0)
+    rnn = Case(
+        "rnn", rnn_step, (square(), square()), normal(rng, 64, width, scale=1.0), (rows,),
+        ((P(), P()), P("data"), (P(None, "data"),)),
+    )  # fmt: skip
     return {
-        "rnn": Case(
-            "rnn", rnn_step, (square(), square()), normal(rng, 64, width, scale=1.0), (rows,),
-            ((P(), P()), P("data"), (P(None, "data"),)),
-        ),
+        "rnn": rnn,
+        "gradient": replace(rnn, name="gradient", differentiate=True),
         "power": Case(
             "power", power_step, (square(),), normal(rng, width, width, scale=1.0), (np.zeros(200, np.float32),),
             ((P(),), P(None, "data"), (P(),)),
@@ -192,16 +206,18 @@ def main() -> None:
     compiles = {name: measure_compile(case) for name, case in all_cases.items()}
     columns = list(next(iter(compiles.values())))
     table("loops: compile, 8 devices", ["loop", *columns], [[n, *row.values()] for n, row in compiles.items()])
-    rnn, transformer = compiles["rnn"], compiles["transformer"]
-    if rnn["compile ms"] > LIMITS["compile ms"]:
-        problems.append(f"rnn: {rnn['compile ms']:.1f} ms to compile, above {LIMITS['compile ms']}")
-    if rnn["local ops"] > LIMITS["local ops"] * rnn["ops of one step"]:
-        problems.append(f"rnn: {rnn['local ops']} local ops, {rnn['ops of one step']} in one step")
+    for name in ("rnn", "gradient"):
+        rnn = compiles[name]
+        if rnn["compile ms"] > LIMITS["compile ms"]:
+            problems.append(f"{name}: {rnn['compile ms']:.1f} ms to compile, above {LIMITS['compile ms']}")
+        if rnn["local ops"] > LIMITS["local ops"] * rnn["ops of one step"]:
+            problems.append(f"{name}: {rnn['local ops']} local ops, {rnn['ops of one step']} in one step")
+    transformer = compiles["transformer"]
     if transformer["compile ms"] > LIMITS["compile/layer"] * transformer["one step, ms"]:
         problems.append(
             f"transformer: compile {transformer['compile ms'] / transformer['one step, ms']:.1f}x one layer"
         )
-    steps = {"rnn": 50, "power": 50, "transformer": 12}
+    steps = {"rnn": 50, "gradient": 30, "power": 50, "transformer": 12}
     runs = {name: measure_run(case, steps[name], args.rounds) for name, case in all_cases.items()}
     rows = []
     for name, run in runs.items():

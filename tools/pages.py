@@ -7,7 +7,8 @@
 
 A page is one program. Its blocks run in order, in one namespace and one temporary folder:
 
-    ```python     runs; a first line `# NAME.py` also saves the block as that file, and `# test_NAME.py` only saves it
+    ```python     runs; a first line `# NAME.py` also saves the block as that file, and `# test_NAME.py`
+                  and `# NAME.py, run below` only save it
     ```console    each `$ COMMAND` runs as a subprocess: shardwise, pytest or python
     ```text       what the block before it prints; a block that raises prints the error's last line
     ```sh         how to install or build; these lines are not run
@@ -105,10 +106,10 @@ def outputs_of(text: str, file: str) -> Iterator[str]:
 
 
 def _python(code: str, file: str, namespace: dict[str, Any]) -> str:
-    if named := re.match(r"# (\w+\.py)\n", code):
+    if named := re.match(r"# (\w+\.py)(, run below)?\n", code):
         file = named[1]
         Path(file).write_text(code)
-        if file.startswith("test_"):  # for the page's own `$ pytest`
+        if named[2] or file.startswith("test_"):  # for the page's own `$ python` or `$ pytest`
             return ""
     out = io.StringIO()
 

@@ -29,7 +29,6 @@ from . import (
     debug as debug,
     dtensor,
     errors as errors,
-    interop as _interop,  # noqa: F401 - registers the other libraries
     layouts,
     models as models,
     numpy as numpy,
@@ -60,6 +59,7 @@ from .control_flow import (
     switch,
     while_loop,
 )
+from .custom_calls import custom_call, register_custom_call
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
@@ -78,6 +78,7 @@ from .errors import (
     UnsupportedError,
 )
 from .grad import grad, stop_gradient, value_and_grad
+from .interop import annotate_jax, from_jax
 from .jit import eval_shape, jit
 from .layouts import axis_rules
 from .manual import manual, shard_map
@@ -125,6 +126,7 @@ __all__ = [
     "TracerConversionError",
     "TracingWarning",
     "UnsupportedError",
+    "annotate_jax",
     "associative_scan",
     "axis_rules",
     "bfloat16",
@@ -132,11 +134,13 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "cond",
+    "custom_call",
     "device_get",
     "device_put",
     "dtensor",
     "eval_shape",
     "fori_loop",
+    "from_jax",
     "get_mesh",
     "grad",
     "jit",
@@ -145,6 +149,7 @@ __all__ = [
     "make_mesh",
     "manual",
     "propagation_barrier",
+    "register_custom_call",
     "register_dataclass",
     "register_pytree_node",
     "register_pytree_node_class",

@@ -295,10 +295,10 @@ def sharding_group(values: Any, group_id: int | None = None) -> Any:
     traced = next((leaf._trace for leaf in leaves if isinstance(leaf, Tracer)), current_trace())
     if traced is None:
         return values
-    number = max(traced.groups, default=-1) + 1 if group_id is None else int(group_id)
+    number = max(traced.annotations.groups, default=-1) + 1 if group_id is None else int(group_id)
     for leaf in leaves:
         x = traced.lift(leaf)
-        shape = traced.groups.setdefault(number, x.shape)
+        shape = traced.annotations.groups.setdefault(number, x.shape)
         if shape != x.shape:
             raise ShapeError(message("sharding_group", f"all values of a group must have one shape, {shape}", x.shape))
         traced.emit_op("sdy.sharding_group", [x], {"group_id": number})

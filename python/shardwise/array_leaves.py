@@ -64,7 +64,7 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
 
 def as_weak(x: Tracer, leaf: Any) -> Tracer:
     """The tracer of an argument; a Python number stays weakly typed."""
-    return WeakTracer.of(x, type(leaf)) if type(leaf) in (int, float) else x
+    return WeakTracer.of(x, type(leaf)) if type(leaf) in (int, float, complex) else x
 
 
 def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], Any]:

@@ -1,35 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion between NumPy dtypes and the extension's names. bfloat16 comes from ml_dtypes."""
+"""NumPy dtypes and the extension's names of them. Those that NumPy lacks come from ml_dtypes."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from ml_dtypes import bfloat16
 
+from ._core import ir
 from .errors import DTypeError, message, shown
 
 __all__ = [
     "as_dtype",
+    "as_wide",
     "bfloat16",
     "dtype_name",
+    "float_range",
+    "integer_range",
+    "is_complex",
     "is_dtype",
     "is_float",
+    "is_inexact",
+    "is_integer",
+    "is_signed",
+    "is_unsigned",
     "numpy_dtype",
     "refuse_subclass",
     "way_to_numbers",
 ]
 
-_BY_NAME: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name)
-    for name in (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-        "float16", "float32", "float64",
-    )
-}  # fmt: skip
-_BY_NAME["bfloat16"] = np.dtype(bfloat16)
+# Older versions of ml_dtypes lack some of the narrow ones.
+_KINDS = {name: kind for name, kind in ir.dtypes() if hasattr(ml_dtypes, name) or hasattr(np, name) or name == "bool"}
+_BY_NAME: dict[str, np.dtype[Any]] = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in _KINDS}
 _NAMES = {dtype: name for name, dtype in _BY_NAME.items()}
+_KIND_OF = {dtype: _KINDS[name] for name, dtype in _BY_NAME.items()}
 
 
 def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
@@ -72,7 +79,6 @@ def refuse_subclass(x: Any) -> None:
 
 
 _TO_NUMBERS = {
-    "c": "pass its real and its imaginary part",
     "M": "convert it with astype(np.int64)",
     "m": "convert it with astype(np.int64)",
     "U": "number its texts with np.unique(x, return_inverse=True)",
@@ -99,6 +105,56 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return _BY_NAME[name]
 
 
+def _kind(dtype: np.dtype[Any]) -> str:
+    """The kind of a dtype; NumPy's own ``kind`` is "V" for most dtypes of ml_dtypes."""
+    return _KIND_OF.get(dtype) or dtype.kind
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """A floating dtype, bfloat16 included."""
-    return dtype.kind == "f" or dtype == _BY_NAME["bfloat16"]
+    """A floating dtype of real numbers, those of ml_dtypes included."""
+    return _kind(dtype) == "f"
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """complex64 or complex128."""
+    return dtype.kind == "c"
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """A floating dtype, real or complex: one with derivatives."""
+    return _kind(dtype) in "fc"
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """A signed or unsigned integer dtype, those of ml_dtypes included; bool is not."""
+    return _kind(dtype) in "iu"
+
+
+def as_wide(x: Any) -> np.ndarray:
+    """An array of numbers in float64, or in complex128."""
+    array = np.asarray(x)
+    return array.astype(np.complex128 if is_complex(array.dtype) else np.float64)
+
+
+def float_range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The smallest and the largest number of a float dtype: infinities, where it has them."""
+    if math.isinf(float(np.array(math.inf).astype(dtype))):
+        return -math.inf, math.inf
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(info.min), float(info.max)
+
+
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest number of an integer dtype."""
+    info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
+
+
+def is_unsigned(dtype: np.dtype[Any]) -> bool:
+    """An unsigned integer dtype, those of ml_dtypes included."""
+    return _kind(dtype) == "u"
+
+
+def is_signed(dtype: np.dtype[Any]) -> bool:
+    """A signed integer dtype, those of ml_dtypes included."""
+    return _kind(dtype) == "i"

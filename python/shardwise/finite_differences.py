@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .dtypes import is_float
+from .dtypes import as_wide, is_complex, is_inexact
 from .errors import message
 from .trees import flatten, unflatten
 
@@ -67,7 +67,7 @@ def check_gradients(
 
     Raises:
         AssertionError: a derivative differs by more than rounding explains: by 1e-6 of the sum of its absolute terms in
-            float64, 1e-3 in float32, and 16 eps in narrower dtypes.
+            float64, 1e-3 in float32 (and complex numbers of these), and 16 eps in narrower dtypes.
     """
     leaves, tree = flatten(args)
     slopes = _slopes(args, positions, gradients)
@@ -85,7 +85,7 @@ def check_gradients(
         found = _derivative(at)
         if found is None:
             continue
-        terms = np.concatenate([np.ravel(np.asarray(slopes[i], np.float64) * along[i]) for i in along])
+        terms = np.concatenate([np.ravel(np.real(as_wide(slopes[i]) * along[i])) for i in along])
         relative = max(_tolerance(np.asarray(slopes[i]).dtype) for i in along)
         rounding = max(_rounding(slopes[i], along[i]) for i in along)
         if not abs(terms.sum() - found) <= relative * (np.abs(terms).sum() + abs(found)) + rounding + 1e-7:
@@ -99,24 +99,31 @@ def _directions(points: list[Any], slopes: dict[int, Any]) -> Iterator[dict[int,
     random = np.random.default_rng(0)
     size = {i: np.maximum(np.abs(points[i]), 1) for i in slopes}
     for wanted in (*[list(slopes)] * _DIRECTIONS, *[[i] for i in slopes]):
-        yield {i: random.standard_normal(np.shape(points[i])) * size[i] for i in wanted}
+        yield {i: _random_like(random, points[i]) * size[i] for i in wanted}
     for i in slopes:
         count = np.size(points[i])
         for k in random.choice(count, min(count, _ELEMENTS), replace=False):
-            element = np.zeros(count)
-            element[k] = 1
+            element = np.zeros(count, points[i].dtype)
+            element[k] = 1j if is_complex(element.dtype) and random.random() < 0.5 else 1
             yield {i: element.reshape(np.shape(points[i])) * size[i]}
+
+
+def _random_like(random: np.random.Generator, point: Any) -> Any:
+    real = random.standard_normal(np.shape(point))
+    return real + 1j * random.standard_normal(np.shape(point)) if is_complex(np.asarray(point).dtype) else real
 
 
 def _rounding(slope: Any, along: Any) -> float:
     """The rounding of one element, where cancellation has made it small beside the others."""
     slope = np.asarray(slope)
     eps = float(ml_dtypes.finfo(slope.dtype).eps)  # type: ignore[no-untyped-call]
-    return 16 * eps * float(np.max(np.abs(slope.astype(np.float64)), initial=0) * np.max(np.abs(along), initial=0))
+    return 16 * eps * float(np.max(np.abs(as_wide(slope)), initial=0) * np.max(np.abs(along), initial=0))
 
 
 def _tolerance(dtype: np.dtype[Any]) -> float:
     """The tolerance relative to the sum of the absolute terms; gradients of many layers round more than once."""
+    if is_complex(dtype):
+        return 1e-3 if dtype == np.complex64 else 1e-6
     if dtype.itemsize < 4:
         return 16 * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
     return 1e-3 if dtype == np.float32 else 1e-6
@@ -134,7 +141,7 @@ def _slopes(args: tuple[Any, ...], positions: Sequence[int], gradients: Sequence
 
 def _widened(leaf: Any) -> Any:
     array = np.asarray(leaf)
-    return array.astype(np.float64) if is_float(array.dtype) else leaf
+    return as_wide(array) if is_inexact(array.dtype) else leaf
 
 
 def _derivative(at: Callable[[float], float]) -> float | None:

@@ -13,11 +13,12 @@ import numpy as np
 
 from .array import Array
 from .array_leaves import numbers_of
-from .dtypes import is_float, way_to_numbers
+from .dtypes import is_complex, is_float, is_inexact, way_to_numbers
 from .errors import DTypeError, ShapeError, described, message
 from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, run_as_program
 from .jit.options import parameter_positions
+from .numpy._primitives import complex_of, imag_part, real_part
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
@@ -120,8 +121,11 @@ def stop_gradient(x: Any) -> Any:
 def _without_gradient(x: Any) -> Any:
     if not isinstance(x, Tracer):
         return held_constant(x)
-    if not is_float(x.dtype):
+    if not is_inexact(x.dtype):
         return x
+    if is_complex(x.dtype):
+        stopped = complex_of(_without_gradient(real_part(x)), _without_gradient(imag_part(x)))
+        return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped
     # Integers have no derivative, so the bits of a float read as an integer have none either.
     stopped = x.view(f"uint{8 * x.dtype.itemsize}").view(x.dtype)
     return WeakTracer.of(stopped, x.weak) if isinstance(x, WeakTracer) else stopped
@@ -183,7 +187,7 @@ def _floating(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], i: i
     leaves, structure = flatten(args[i])
     for k, leaf in enumerate(leaves):
         array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
-        if array is None or not is_float(array.dtype):
+        if array is None or not is_inexact(array.dtype):
             name = names_of_leaves(fun, args[: i + 1])[k - len(leaves)]
             rule = "an argument to differentiate by must be floating"
             way_out = f"{way_to_numbers(leaf) or 'convert it with astype'}, or {_left_out(name)}"
@@ -234,4 +238,4 @@ def _variable(trace: Trace, x: Tracer) -> Tracer:
 
 
 def _append_vjp(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:
-    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt])
+    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt], trace.derivatives)

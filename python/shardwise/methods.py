@@ -109,6 +109,16 @@ class ArrayMethods(NDArrayOperatorsMixin):
         order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return np.transpose(self, order)  # type: ignore[call-overload]
 
+    @property
+    def real(self) -> Any:
+        """The real parts; of real numbers the array itself."""
+        return np.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts; of real numbers zeros."""
+        return np.imag(self)
+
     def copy(self) -> Any:
         """The array itself, because it is never modified."""
         return self
@@ -149,15 +159,15 @@ for _name, _doc in {
     "swapaxes": "The array with two dims swapped; see numpy.swapaxes.",
     "clip": "The elements limited to an interval; see numpy.clip.",
     "round": "The elements rounded to the nearest even; see numpy.round.",
-    "conj": "The array itself, for it is real; see numpy.conj.",
-    "conjugate": "The array itself, for it is real; see numpy.conjugate.",
+    "conj": "The complex conjugates; see numpy.conj.",
+    "conjugate": "The complex conjugates; see numpy.conjugate.",
     "diagonal": "The elements of a diagonal; see numpy.diagonal.",
     "trace": "Sum along a diagonal; see numpy.trace.",
     "repeat": "Elements repeated along an axis; see numpy.repeat.",
     "take": "Elements at indices along ``axis``; see numpy.take.",
     "compress": "Elements at a known mask along ``axis``; see numpy.compress.",
     "searchsorted": "Where values would be inserted into the sorted array; see numpy.searchsorted.",
-    "argsort": "Not supported in traced functions; see numpy.argsort.",
+    "argsort": "The indices that sort the array along ``axis``; see numpy.argsort.",
     "nonzero": "Not supported in traced functions; see numpy.nonzero.",
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))

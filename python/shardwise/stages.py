@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
 from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from .foreign import native
+from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
 from .propagation_options import (
@@ -28,6 +31,7 @@ from .propagation_options import (
 )
 from .reports.explanations import Explanation, explanation_of
 from .reports.ledger import Ledger, ledger_of
+from .reports.memory import MemoryReport, memory_of
 from .reports.promotions import Promotions
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
@@ -294,6 +298,78 @@ class Program:
         path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
         return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
+    def to_jax(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
+        """The same program as a jitted function of JAX, with the same collectives, for GPUs, TPUs and host devices.
+
+        Args:
+            devices: JAX's devices, by device id of this program's mesh. Default: `jax.devices()`.
+            mesh: instead, a `jax.sharding.Mesh` of as many devices, in the order of this program's mesh.
+
+        Returns:
+            A function of the arguments of the program, NumPy arrays or JAX arrays, with ``put``, ``get``,
+            ``in_shardings``, ``out_shardings``, ``lower``, ``as_text`` and ``collectives``.
+
+        Raises:
+            MeshError: too few devices.
+            UnsupportedError: JAX is missing or too old, or the program has an op that JAX cannot run.
+
+        Values of 64 bits stay so, whether x64 is enabled in JAX or not.
+        """
+        return IMPLEMENTATIONS.to_jax(self, devices, mesh)
+
+    def to_source(self, target: str = "jax", path: str | os.PathLike[str] | None = None) -> str:
+        """The same program as a short script that runs without Shardwise.
+
+        Args:
+            target: ``"jax"``, which needs JAX and NumPy.
+            path: also write the script to this file, and large constants beside it, to a file with the suffix
+                ``.npz``. Default: they are part of the text.
+
+        Returns:
+            The script. Its ``main(*args)`` takes and returns NumPy arrays, and ``local`` is the program of one device.
+
+        Raises:
+            ValueError: another target. UnsupportedError: the program has an op that JAX cannot run.
+        """
+        text: str = IMPLEMENTATIONS.to_source(self, target, path)
+        return text
+
+    def jax_shardings(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
+        """The shardings of arguments and results for `jax.jit`: ``jax.jit(f, **prog.jax_shardings()._asdict())``.
+
+        Args: as :meth:`to_jax`. ``mesh`` may be a `jax.sharding.AbstractMesh`, if there are no devices.
+
+        Returns:
+            ``in_shardings``, a tuple of trees, and ``out_shardings``, a tree of `NamedSharding`.
+        """
+        return IMPLEMENTATIONS.jax_shardings(self, devices, mesh)
+
+    def memory(self, *, virtual: bool = False) -> MemoryReport:
+        """The peak memory of a run, by value and source line. Nothing runs: arguments may be as large as you like.
+
+        The executor rehearses its plan with buffers that are only addresses, so reuse of dead buffers, views and loops
+        count as they do in a run. Arguments that ``jit`` donates may be freed; all others live until the end.
+
+        Args:
+            virtual: the buffers of all devices of the virtual mesh in this process, where devices that hold the same
+                bytes share one; the default is one device of a real mesh, which holds its own shards.
+
+        >>> import numpy as np, shardwise as sw
+        >>> x = sw.ShapeDtypeStruct((1 << 20, 256), np.float32)
+        >>> step = sw.jit(lambda x: np.exp(sw.split(x, 0, 4)) @ np.ones((256, 8), np.float32), mesh=sw.Mesh({"x": 4}))
+        >>> step.lower(x).compile().memory().summary()
+        'peak 520 MiB per device; arguments 256 MiB, results 8 MiB'
+        """
+        donated = [i for i in self._traced._donation[1] if i < len(self._traced.in_avals)]
+        alive = self._runnable().memory(not switch("memory", "virtual", virtual, False), donated)
+        peak_bytes, argument_bytes, result_bytes, values = alive
+        return memory_of(values, peak_bytes, argument_bytes, result_bytes, self.mesh.size if virtual else 1)
+
+    def _runnable(self) -> _core.runtime.Executable:
+        if self._executable is None:
+            self._executable = _core.runtime.Executable(self._compiled)
+        return self._executable
+
     def promotions(self) -> Promotions:
         """Where floats become wider in the recorded program, as :meth:`Module.promotions`."""
         return self._traced.promotions()
@@ -336,8 +412,7 @@ class Program:
 
     def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
         self.mesh._core.expect_runnable("run")
-        if self._executable is None:
-            self._executable = _core.runtime.Executable(self._compiled)
+        executable = self._runnable()
         shardings = self._compiled.argument_shardings
         arguments = [
             self._argument(leaf, aval, name, sharding, poison)
@@ -354,7 +429,7 @@ class Program:
         for i in donated:  # before the run, which may write them
             leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
         arguments += self._hidden
-        results = self._executable.run(arguments, faithful=faithful, poison=poison, borrowed=borrowed, donated=donated)
+        results = executable.run(arguments, faithful=faithful, poison=poison, borrowed=borrowed, donated=donated)
         return self._traced._results_of([Array(result) for result in results])
 
     def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from . import _core
-from .dtypes import is_float, numpy_dtype
+from .dtypes import as_wide, is_inexact, numpy_dtype
 from .errors import Error, UnsupportedError, message, shown
 from .jit import JitFunction, jitted_with
 from .mesh import Mesh
@@ -150,10 +150,10 @@ class _Reference:
 
             def at(step: float, signs: list[Any] = signs) -> np.ndarray:
                 moved = [
-                    x.astype(np.float64) * (1 + step * sign) if is_float(getattr(x, "dtype", np.dtype(bool))) else x
+                    as_wide(x) * (1 + step * sign) if is_inexact(getattr(x, "dtype", np.dtype(bool))) else x
                     for x, sign in zip(leaves, signs)
                 ]
-                return np.asarray(flatten(self.run(unflatten(tree, moved)))[0][i], np.float64)
+                return as_wide(flatten(self.run(unflatten(tree, moved)))[0][i])
 
             with suppress(Error), np.errstate(all="ignore"):
                 near, far = (np.abs(at(k * _STEP) - at(-k * _STEP)) / (2 * k * _STEP) for k in (1, 2))
@@ -185,7 +185,7 @@ class _Bound(NamedTuple):
         return max(float(ml_dtypes.finfo(each).eps) for each in dtypes)  # type: ignore[no-untyped-call]
 
     def tolerance(self, expected: np.ndarray) -> np.ndarray:
-        finite = np.abs(np.where(np.isfinite(expected), expected, 0).astype(np.float64))
+        finite = np.abs(as_wide(np.where(np.isfinite(expected), expected, 0)))
         if self.is_default:
             return np.full(expected.shape, 8 * self.eps(expected.dtype) * float(np.max(finite)))
         return np.asarray((self.atol or 0.0) + (self.rtol or 0.0) * finite)
@@ -203,7 +203,7 @@ def _compare(
         raise AssertionError(f"{where} is {kinds[0]}, NumPy gives {kinds[1]}")
     if not expected.size:
         return
-    if not is_float(expected.dtype) or (bound.exact and bound.is_default):
+    if not is_inexact(expected.dtype) or (bound.exact and bound.is_default):
         wrong = ~_same(result, expected)
         if np.any(wrong):
             raise AssertionError(_difference(where, None, result, expected, wrong))
@@ -219,19 +219,19 @@ def _compare(
 
 def _beyond(result: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> Any:
     with np.errstate(invalid="ignore"):
-        near = np.abs(result.astype(np.float64) - expected.astype(np.float64)) <= tolerance
+        near = np.abs(as_wide(result) - as_wide(expected)) <= tolerance
     return ~np.where(np.isfinite(expected), near, _same(result, expected))
 
 
 def _same(result: np.ndarray, expected: np.ndarray) -> Any:
-    if not is_float(expected.dtype):
+    if not is_inexact(expected.dtype):
         return result == expected
     return (result == expected) | (np.isnan(result) & np.isnan(expected))
 
 
 def _difference(where: str, tolerance: Any, result: np.ndarray, expected: np.ndarray, wrong: Any) -> str:
     with np.errstate(invalid="ignore"):
-        distance = np.where(wrong, np.abs(result.astype(np.float64) - expected.astype(np.float64)), -1)
+        distance = np.where(wrong, np.abs(as_wide(result) - as_wide(expected)), -1)
     index = np.unravel_index(int(np.argmax(np.nan_to_num(distance, nan=np.inf))), expected.shape)
     at = f"[{', '.join(map(str, index))}]"
     bound = "exactly" if tolerance is None else f"within {tolerance[index]:.3g}"

@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from .array import ShapeDtypeStruct
 from .debug_prints import DebugPrint
-from .dtypes import bfloat16, numpy_dtype
+from .dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
 from .errors import UnsupportedError, message
 from .implementations import provides
 from .mesh import Mesh, get_mesh
@@ -111,15 +111,22 @@ def _parameters(main: _core.ir.Function, named: _core.ir.Function) -> list[Param
 
 
 def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
-    """Give an argument the dtype of the text where NumPy would not: Python numbers, and bfloat16 from a file."""
-    if isinstance(value, np.ndarray) and value.dtype.type is np.void and aval.dtype == bfloat16:
-        return value.view(bfloat16) if value.dtype == np.dtype("V2") else value  # np.save writes no name
-    if aval.shape or isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
+    """Give an argument the dtype of the text where NumPy would not: Python numbers, dtypes of ml_dtypes in files."""
+    if isinstance(value, np.ndarray) and value.dtype.type is np.void and aval.dtype.isbuiltin == 2:
+        return (
+            value.view(aval.dtype) if value.dtype.itemsize == aval.dtype.itemsize else value
+        )  # np.save writes no name
+    if aval.shape or isinstance(value, np.generic) or not isinstance(value, (bool, int, float, complex)):
         return value
-    kinds = "b" if isinstance(value, bool) else "iufV" if isinstance(value, int) else "fV"  # V: bfloat16
-    if aval.dtype.kind not in kinds:
-        return value
-    if aval.dtype.kind in "iu" and not np.iinfo(aval.dtype).min <= value <= np.iinfo(aval.dtype).max:
+    dtype = aval.dtype
+    if isinstance(value, bool):
+        fits = dtype.kind == "b"
+    elif isinstance(value, int):
+        low, high = integer_range(dtype) if is_integer(dtype) else (1, 0)
+        fits = is_inexact(dtype) or low <= value <= high
+    else:
+        fits = is_complex(dtype) or (is_float(dtype) and isinstance(value, float))
+    if not fits:
         return value
     return np.asarray(value, aval.dtype)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from . import _core
 from .debug_prints import DebugPrints
-from .dtypes import dtype_name, numpy_dtype, refuse_subclass
+from .dtypes import dtype_name, is_dtype, numpy_dtype, refuse_subclass
 from .errors import (
     DTypeError,
     MeshError,
@@ -33,7 +33,7 @@ from .traceback_filtering import hide_frames
 from .user_code.advice import bool_error, conversion_error, restored
 from .user_code.call_sites import Instruction
 
-__all__ = ["Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
+__all__ = ["GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; others become constants.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -139,10 +139,10 @@ class WeakTracer(Tracer):
 
     __slots__ = ("weak",)
 
-    weak: type[int] | type[float]
+    weak: type[int] | type[float] | type[complex]
 
     @classmethod
-    def of(cls, x: Tracer, weak: type[int] | type[float]) -> WeakTracer:
+    def of(cls, x: Tracer, weak: type[int] | type[float] | type[complex]) -> WeakTracer:
         """The scalar ``x`` as a number of this Python type."""
         tracer = cls(x._trace, x._value, x.shape, x.dtype)
         tracer.weak = weak
@@ -218,11 +218,47 @@ class HoistedArrays:
         return tracer
 
 
+@dataclass
+class Annotations:
+    """What a program knows of its annotations.
+
+    Attributes:
+        implied: constraints from jit's own options: an unused one is no mistake.
+        groups: the shape of the values of each sharding group.
+    """
+
+    implied: set[int] = field(default_factory=set)
+    groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+class GivenDerivatives:
+    """Functions of a program that come with their own gradients, by number.
+
+    Each has a ``name``, a ``text`` in StableHLO, and a ``derivative`` with the functions ``forward`` and ``backward``.
+    """
+
+    __slots__ = ("_functions",)
+
+    def __init__(self) -> None:
+        self._functions: list[Any] = []
+
+    def add(self, function: Any) -> int:
+        """The number of a function, for the attribute ``shardwise.derivative`` of its named computation."""
+        self._functions.append(function)
+        return len(self._functions) - 1
+
+    def __call__(self, number: int) -> tuple[Any, Any, list[bool], list[bool]]:
+        """The gradient of a function, in the form that ``Trace.core.vjp`` reads."""
+        given = self._functions[number].derivative
+        programs = [(part.name, self.add(part), part.text) for part in (given.forward, given.backward)]
+        return programs[0], programs[1], given.has_gradient, given.has_cotangent
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "arguments", "core", "groups", "hoisted", "implied", "limits", "manual_axes", "mesh", "prints",
+        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh", "prints",
         "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -235,11 +271,11 @@ class Trace:
         self.refused: tuple[TracerConversionError, Instruction | None] | None = None
         self.hoisted = HoistedArrays()
         self.limits: dict[Limit, None] = {}  # checked by each call, in order
-        self.implied: set[int] = set()  # constraints from jit's own options: an unused one is no mistake
-        self.groups: dict[int, tuple[int, ...]] = {}  # sharding group → the shape of its values
+        self.annotations = Annotations()
         self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
         self.propagation: dict[str, Any] = {}  # jit's options of propagation
         self.prints = DebugPrints()  # in program order
+        self.derivatives = GivenDerivatives()
 
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
         """The program's mesh; ``own``, the mesh of an annotation, becomes it if there is none. Raises ShardingError."""
@@ -308,7 +344,7 @@ class Trace:
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
-        if array.dtype.kind in "OSUVMm" and array.dtype.name not in ("bfloat16",):
+        if not is_dtype(array.dtype):
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)

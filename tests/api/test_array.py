@@ -253,7 +253,7 @@ def test_a_numpy_array_is_updated_in_place_by_an_array() -> None:
 
 @pytest.mark.parametrize(
     "call",
-    [np.sort, lambda a: np.add(a, 1, out=a), lambda a: np.sum(a, out=np.zeros(()))],
+    [lambda a: np.partition(a, 2), lambda a: np.add(a, 1, out=a), lambda a: np.sum(a, out=np.zeros(()))],
 )
 def test_what_has_no_form_on_a_mesh_is_an_unsupported_error(call: Callable[[Any], Any]) -> None:
     with pytest.raises(sw.UnsupportedError):
@@ -319,7 +319,7 @@ def test_a_sharding_that_does_not_fit_is_refused(spec: P) -> None:
         put(X, spec)
 
 
-@pytest.mark.parametrize("x", [np.ones(2, complex), np.array(["a"]), object(), np.array([None])])
+@pytest.mark.parametrize("x", [np.ones(2, np.clongdouble), np.array(["a"]), object(), np.array([None])])
 def test_what_is_no_array_of_numbers_is_refused(x: Any) -> None:
     with pytest.raises(sw.DTypeError):
         sw.device_put(x, MESH)
@@ -364,7 +364,7 @@ def test_a_shape_dtype_struct_has_shape_dtype_and_sharding() -> None:
     ("shape", "dtype", "sharding", "kind"),
     [
         ((-1,), np.float32, None, sw.ShapeError),
-        ((2,), complex, None, sw.DTypeError),
+        ((2,), np.clongdouble, None, sw.DTypeError),
         ((2,), "O", None, sw.DTypeError),
         ((2,), np.float32, 3, sw.ShardingError),
     ],

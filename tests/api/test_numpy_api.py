@@ -90,10 +90,10 @@ class Refusal:
 
 
 REFUSALS = {
-    "sort": Refusal(
-        lambda x: np.sort(x),
+    "partition": Refusal(
+        lambda x: np.partition(x, 2),
         sw.UnsupportedError,
-        "np.sort is not supported in traced functions; call it on np.asarray(x) outside jit (at",
+        "np.partition is not supported in traced functions; call it on np.asarray(x) outside jit (at",
     ),
     "near": Refusal(
         lambda x: np.nanmedian(x), sw.UnsupportedError, "np.nanmedian is not supported in traced functions"
@@ -153,7 +153,7 @@ REFUSALS = {
         lambda x: np.argmax(x, axis=0, out=np.zeros(4, np.intp)), sw.UnsupportedError, "np.argmax: out= is not"
     ),
     "negative": Refusal(lambda x: -(x > 0), sw.DTypeError, "np.negative: has no meaning for these dtypes, got bool"),
-    "complex": Refusal(lambda x: x.astype(complex), sw.DTypeError, "complex128"),
+    "complex": Refusal(lambda x: x.astype(np.clongdouble), sw.DTypeError, "complex256"),
     "index": Refusal(lambda x: x[8], IndexError, "dim 0 of size 8", "got 8"),
     "indices": Refusal(lambda x: x[0, 0, 0], IndexError, "at most as many indices"),
     "mask": Refusal(lambda x: x[x > 0], sw.UnsupportedError, "np.where(mask, x, 0)"),
@@ -162,7 +162,7 @@ REFUSALS = {
     "overflow": Refusal(lambda x: x.astype(np.uint8) + 300, OverflowError, "a number must fit uint8, got 300"),
     "repeats": Refusal(lambda x: np.repeat(x[:, 0], x[:, 0].astype(int)), sw.TracerConversionError, "np.repeat"),
     "pad": Refusal(lambda x: np.pad(x, 1, mode="linear_ramp"), sw.UnsupportedError, "constant, edge"),
-    "norm": Refusal(lambda x: np.linalg.norm(x, 2), sw.UnsupportedError, "singular values"),
+    "norm": Refusal(lambda x: np.linalg.norm(x, 3), ValueError, "a matrix's order must be 1, 2, inf, these negative"),
 }
 
 

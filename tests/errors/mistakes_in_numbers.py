@@ -158,6 +158,14 @@ def uniform_integers() -> None:
     sw.random.uniform(KEY, (), np.int32)
 
 
+@row(
+    sw.DTypeError,
+    r"random.uniform: dtype must be floating, of at least 16 bits, got float8_e5m2; draw floats and convert them",
+)
+def uniform_floats_of_eight_bits() -> None:
+    sw.random.uniform(KEY, (), "float8_e5m2")
+
+
 @row(sw.DTypeError, r"random.uniform: minval must be of real numbers, got complex128; convert it with astype")
 def complex_bounds() -> None:
     sw.random.uniform(KEY, (), minval=1j)

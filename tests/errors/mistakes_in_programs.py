@@ -396,9 +396,9 @@ def minus_of_a_bool() -> None:
     on_mesh(lambda x: -(x > 0)).trace(X)
 
 
-@row(sw.DTypeError, r"astype: the dtype must be of real numbers, got complex64")
-def astype_complex() -> None:
-    on_mesh(lambda x: x.astype(np.complex64)).trace(X)
+@row(sw.DTypeError, r"astype: the dtype must be of numbers, got complex256")
+def astype_long_complex() -> None:
+    on_mesh(lambda x: x.astype(np.clongdouble)).trace(X)
 
 
 @row(

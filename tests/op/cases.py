@@ -18,11 +18,16 @@ import numpy as np
 from shardwise import _core
 from tests.op import references as ref
 from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
-from tests.op.composed_cases import COMPOSED
+from tests.op.composed_cases import COMPOSED, sizes_of_complex
+from tests.op.convolution_cases import CONVOLUTIONS
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
+from tests.op.linalg_cases import LINALG
+from tests.op.pooling_cases import POOLING
+from tests.op.random_cases import RANDOM
 from tests.op.reduction_cases import SEVERAL
 from tests.op.references import Array, Reference, is_float
+from tests.op.sort_cases import SORTS
 from tests.op.window_cases import WINDOWS
 
 EnumValue = _core.ir.EnumValue
@@ -129,7 +134,10 @@ def _reduce_precision(n: int, dtype: str) -> list[Application]:
 
 L = ref.in_long_double
 
+
 UNARY = [
+    unary_exact("stablehlo.real", np.real, FLOATS),
+    unary_exact("stablehlo.imag", np.zeros_like, FLOATS),
     unary_exact("stablehlo.abs", np.abs, FLOATS + SIGNED),
     unary_exact("stablehlo.negate", np.negative, NUMBERS),
     unary_exact("stablehlo.sign", ref.sign, FLOATS + SIGNED),
@@ -179,6 +187,7 @@ UNARY = [
 ]
 
 BINARY = [
+    OpCase("stablehlo.complex", ("float32", "float64"), sizes_of_complex, plain, "ulps", 2),
     binary_exact("stablehlo.add", np.add, ALL),
     binary_exact("stablehlo.subtract", np.subtract, NUMBERS),
     binary_exact("stablehlo.multiply", np.multiply, ALL),
@@ -500,7 +509,21 @@ CREATE = [
 ]
 
 CASES: list[OpCase] = (
-    UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + SEVERAL + WINDOWS + INDEXING + CREATE + COMPOSED
+    UNARY
+    + BINARY
+    + LAYOUT
+    + SLICING
+    + DOT_AND_REDUCE
+    + SEVERAL
+    + WINDOWS
+    + SORTS
+    + RANDOM
+    + CONVOLUTIONS
+    + POOLING
+    + INDEXING
+    + CREATE
+    + LINALG
+    + COMPOSED
 )
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
@@ -509,7 +532,7 @@ PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites.
 OF_FUNCTIONS = {"stablehlo.composite"}
 # Ops made of ops that have no kernel: test_composed.
-OF_OTHERS_WITHOUT_KERNEL = {"chlo.broadcast_complex", "stablehlo.dynamic_conv"}
+OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv"}
 # Ops whose regions are programs: test_control_flow.
 CONTROL_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 

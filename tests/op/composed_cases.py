@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -77,6 +78,30 @@ def _unary_einsum(n: int, dtype: str) -> list[Application]:
             (((n, 2, n, n),), "iaii->ai"),
         ]
     )
+
+
+def _ragged_dot(n: int, dtype: str) -> list[Application]:
+    counts = np.array([n // 3, 0, n - n // 3], np.int32)
+    group = np.repeat(np.arange(3), counts)
+
+    def by_rows(x: Array, w: Array, _: Array) -> Array:
+        return np.einsum("mk,mkn->mn", wide(x), wide(w)[group])
+
+    def by_groups(x: Array, y: Array, _: Array) -> Array:
+        return np.stack([np.einsum("km,kn->mn", wide(x)[group == g], wide(y)[group == g]) for g in range(3)])
+
+    lists = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (1,), "lhs_ragged_dimensions": (0,)}
+    rows: list[tuple[Shape, Shape, Reference, dict[str, Any]]] = [
+        ((n, 4), (3, 4, 5), by_rows, {**lists, "rhs_group_dimensions": (0,)}),
+        ((n, 2), (n, 5), by_groups, {**lists, "lhs_contracting_dimensions": (0,), "rhs_contracting_dimensions": (0,)}),
+    ]
+    return [
+        Application(
+            (lhs, rhs, (3,)), reference, {"ragged_dot_dimension_numbers": Struct("chlo.ragged_dot", fields)},
+            dtypes=(None, None, "int32"), fixed={2: counts}, has_local=False, label=f"{lhs}{rhs}",
+        )
+        for lhs, rhs, reference, fields in rows
+    ]  # fmt: skip
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------
@@ -420,6 +445,38 @@ def _broadcast_case(
     )
 
 
+def _recorded_size(name: str, application: Application) -> Application:
+    """Complex numbers from two operands, and how large they are: a float, as references are."""
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        return int(trace.emit("stablehlo.abs", [trace.emit(name, list(operands), application.attrs or None)[0]])[0])
+
+    return replace(application, record=record)
+
+
+def sizes_of_complex(n: int, dtype: str) -> list[Application]:
+    return [_recorded_size("stablehlo.complex", Application(((n, 3),) * 2, ref.in_long_double(np.hypot)))]
+
+
+def _asin_acos_kernel(n: int, dtype: str) -> list[Application]:
+    """Of a complex number whose parts are equal, its real part."""
+
+    def reference(x: Array) -> Array:
+        z = ref.wide(x) * np.clongdouble(1 + 1j)
+        return np.asarray(np.real(np.sqrt(1 - z) * np.sqrt(1 + z)))
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        z = trace.emit("stablehlo.complex", [operands[0], operands[0]])[0]
+        return int(trace.emit("stablehlo.real", [trace.emit("chlo._asin_acos_kernel", [z])[0]])[0])
+
+    return [Application(((n, 3),), reference, record=record)]
+
+
+def _sizes_of_broadcasts(n: int, dtype: str) -> list[Application]:
+    rows = _broadcasting(2, ref.in_long_double(np.hypot), None)(n, dtype)
+    return [_recorded_size("chlo.broadcast_complex", row) for row in rows]
+
+
 def _power(x: Array, y: Array) -> Array:
     return (ref.in_long_double(np.power) if is_float(x.dtype) else ref.integer_power)(x, y)
 
@@ -524,6 +581,8 @@ SPECIAL = [
 ]  # fmt: skip
 
 CHLO = [
+    OpCase("chlo.broadcast_complex", ("float32", "float64"), _sizes_of_broadcasts, plain, "ulps", 2),
+    OpCase("chlo._asin_acos_kernel", ("float64",), _asin_acos_kernel, within(-0.9, 0.9), "ulps", 4),
     OpCase("chlo.tan", FLOATS, _one(ref.in_long_double(np.tan)), within(-1.4, 1.4), "ulps", 2),
     OpCase("chlo.conj", FLOATS, _one(lambda x: x), extreme),
     OpCase("chlo.is_inf", FLOATS, _one(np.isinf), extreme),
@@ -537,6 +596,7 @@ COMPOSED = [
     OpCase("stablehlo.dot", ALL, _dot, plain, "dot", combine="add"),
     OpCase("stablehlo.einsum", ALL, _binary_einsum, plain, "dot", combine="add"),
     OpCase("stablehlo.unary_einsum", ALL, _unary_einsum, plain, "sum", combine="add"),
+    OpCase("chlo.ragged_dot", FLOATS, _ragged_dot, plain, "magnitude", 16, combine="add"),
     OpCase("stablehlo.broadcast", ALL, _broadcast, plain),
     OpCase("stablehlo.torch_index_select", ALL, _torch_index_select, extreme),
     OpCase("stablehlo.dynamic_broadcast_in_dim", ALL, _dynamic_broadcast, plain),

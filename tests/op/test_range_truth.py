@@ -26,7 +26,7 @@ from tests.support.partitioned import record
 SIZES = (6, 5, 1)
 WITH_RANGES = {
     "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate", "stablehlo.reverse", "stablehlo.dynamic_slice",
-    "stablehlo.dynamic_update_slice", "stablehlo.reduce_window",
+    "stablehlo.dynamic_update_slice", "stablehlo.reduce_window", "stablehlo.convolution",
 }  # fmt: skip
 MOVEMENT = {op.name for op in _core.ir.all_ops() if op.movement}
 

@@ -277,7 +277,13 @@ def judge_of(case: OpCase, application: Application, dtype: str) -> Judge | None
     return Judge(case, application, dtype, rule, operands, np.asarray(application.reference(*operands)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+# The text shows Shardy's rule. Its factors of a convolution's windows are no tiles, and no op is partitioned by them:
+# our own rule has ranges (test_range_truth), and test_matrix runs what it allows.
+OF_SHARDY_ALONE = {"stablehlo.convolution"}
+PROVEN = [case for case in CASES if case.name not in OF_SHARDY_ALONE]
+
+
+@pytest.mark.parametrize("case", PROVEN, ids=[case.id for case in PROVEN])
 def test_rule_is_true(case: OpCase) -> None:
     with np.errstate(all="ignore"):
         for dtype in dict.fromkeys((case.dtypes[0], case.dtypes[-1])):

@@ -20,6 +20,7 @@ FAMILIES = {
     ("slicing/dynamic_slicing_batch", "indexing/indexing"): "batches a slice as a gather, an update as a scatter",
     ("slicing/dynamic_slicing_batch", "indexing/index_values"): "clamps the starts of that scatter",
     ("window/reduce_window_kernels", "slicing/slicing"): "pads its operand by the kernel of pad",
+    ("linalg/linalg_vjp", "contraction/dot_general"): "multiplies matrices",
     ("sharding/manual_computation_verify", "control/control"): "looks into the functions that a region calls",
 }
 SHARED = ("build", "shared")

@@ -29,10 +29,13 @@ LAYERS = {
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
-    "arrays on a mesh": ["array", "array_leaves", "debug", "interop"],
+    "arrays on a mesh": ["array", "array_leaves", "debug"],
     "compiled functions": ["stages", "text_programs", "jit"],
-    "transforms, annotations and placement": ["annotations", "placement", "vmap", "grad", "manual", "control_flow"],
+    "transforms, annotations and placement": [
+        "annotations", "custom_calls", "placement", "vmap", "grad", "manual", "control_flow",
+    ],
     "written with the public functions": ["dtensor", "models", "testing"],
+    "programs from and to other libraries": ["interop"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
 }  # fmt: skip
 # The types that a module names in annotations though their module stands after it.

@@ -389,6 +389,58 @@ class Drawer:
             "stablehlo.reduce", [i, init], result, {"dimensions": dims}, region=f"stablehlo.{reducer}"
         )
 
+    def accumulate(self) -> int | None:
+        """A loop that combines a carry with a reduction in each trip, and may change its sign, or take it away."""
+        i = self.value(lambda x: x.ndim > 0)
+        if i is None:
+            return None
+        x = self.array_of(i)
+        reducer = self.pick(("and", "or") if x.dtype == np.bool_ else ("add", "add", "maximum", "minimum"))
+        dims = tuple(d for d in range(x.ndim) if self.draw(st.booleans())) or (0,)
+        neutral = self.constant(np.asarray(ref.neutral(reducer, x.dtype)))
+        self.set_aside.add(neutral)  # the ends of the dtype
+        addend = ref.REDUCTIONS[reducer](x, self.array_of(neutral), dims).astype(x.dtype)
+        combine = {"add": np.add, "maximum": ref.maximum, "minimum": ref.minimum, "and": np.logical_and}
+        trips, then = self.integer(0, 3), self.pick(("", "negate", "abs")) if reducer == "add" else ""
+        after = {"negate": np.negative, "abs": np.abs}.get(then, np.asarray)
+        init = self.constant(
+            self.array(addend.shape, x.dtype.name) if self.draw(st.booleans()) else np.zeros_like(addend)
+        )
+        result = self.array_of(init)
+        for _ in range(trips):
+            result = np.asarray(after(combine.get(reducer, np.logical_or)(result, addend)))
+        if result.dtype != np.bool_ and (not np.isfinite(result).all() or np.abs(result).max(initial=0) > 2**20):
+            return None
+
+        def emit(trace: Any, values: list[int]) -> int:
+            def op(
+                name: str, operands: list[int], attrs: dict[str, Any] | None = None, region: str | None = None
+            ) -> int:
+                return int(trace.emit(name, operands, attrs, None, None, region)[0])
+
+            def arguments() -> tuple[int, int]:
+                return trace.region_argument((), "int32"), trace.region_argument(result.shape, result.dtype.name)
+
+            direction = EnumValue("stablehlo", "comparison_direction", "LT")
+            condition = trace.begin_region()
+            limit = trace.constant(np.asarray(trips, np.int32))[0]
+            less = op("stablehlo.compare", [arguments()[0], limit], {"comparison_direction": direction})
+            trace.end_region([less])
+            body = trace.begin_region()
+            counter, carry = arguments()
+            more = op("stablehlo.reduce", [values[i], values[neutral]], {"dimensions": dims}, f"stablehlo.{reducer}")
+            combined = op(f"stablehlo.{reducer}", [carry, more])
+            combined = op(f"stablehlo.{then}", [combined]) if then else combined
+            one = trace.constant(np.asarray(1, np.int32))[0]
+            trace.end_region([op("stablehlo.add", [counter, one]), combined])
+            start = trace.constant(np.asarray(0, np.int32))[0]
+            return int(trace.emit_op("stablehlo.while", [start, values[init]], {}, regions=[condition, body])[1][0])
+
+        line = (
+            f"while: {trips} times {reducer} of {reducer} over {dims} of %{i}, from %{init}, then {then or 'nothing'}"
+        )
+        return self.keep_small(self.program.push(emit, result, line))
+
     def reduce_window(self) -> int | None:
         """Mostly the prefix form; from a constant or from any value."""
         i = self.value(lambda x: x.ndim > 0 and 0 < x.size < 200)
@@ -425,7 +477,7 @@ STEPS = [
     Drawer.unary, Drawer.transcendental, Drawer.binary, Drawer.binary, Drawer.binary, Drawer.logical,
     Drawer.compare_and_select, Drawer.convert, Drawer.transpose, Drawer.reshape, Drawer.broadcast, Drawer.reverse,
     Drawer.slice, Drawer.pad, Drawer.concatenate, Drawer.dynamic_slice, Drawer.dynamic_update_slice, Drawer.dot,
-    Drawer.dot, Drawer.reduce, Drawer.reduce, Drawer.reduce_window, Drawer.iota,
+    Drawer.dot, Drawer.reduce, Drawer.reduce, Drawer.reduce_window, Drawer.iota, Drawer.accumulate,
 ]  # fmt: skip
 
 

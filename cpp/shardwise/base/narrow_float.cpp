@@ -9,31 +9,6 @@
 namespace shardwise {
 namespace {
 
-enum class Specials : uint8_t { kIeee, kAllOnesIsNan, kNegativeZeroIsNan, kNone };
-
-struct NarrowFormat {
-  int width, mantissa, bias;
-  Specials specials;
-  bool is_signed = true;
-};
-
-std::optional<NarrowFormat> format_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF4E2M1FN: return NarrowFormat{4, 1, 1, Specials::kNone};
-    case DType::kF6E2M3FN: return NarrowFormat{6, 3, 1, Specials::kNone};
-    case DType::kF6E3M2FN: return NarrowFormat{6, 2, 3, Specials::kNone};
-    case DType::kF8E3M4: return NarrowFormat{8, 4, 3, Specials::kIeee};
-    case DType::kF8E4M3: return NarrowFormat{8, 3, 7, Specials::kIeee};
-    case DType::kF8E4M3B11FNUZ: return NarrowFormat{8, 3, 11, Specials::kNegativeZeroIsNan};
-    case DType::kF8E4M3FN: return NarrowFormat{8, 3, 7, Specials::kAllOnesIsNan};
-    case DType::kF8E4M3FNUZ: return NarrowFormat{8, 3, 8, Specials::kNegativeZeroIsNan};
-    case DType::kF8E5M2: return NarrowFormat{8, 2, 15, Specials::kIeee};
-    case DType::kF8E5M2FNUZ: return NarrowFormat{8, 2, 16, Specials::kNegativeZeroIsNan};
-    case DType::kF8E8M0FNU: return NarrowFormat{8, 0, 127, Specials::kAllOnesIsNan, false};
-    default: return std::nullopt;
-  }
-}
-
 double magnitude_of(const NarrowFormat& format, unsigned bits) {
   const auto mantissa = static_cast<int>(bits & ((1U << format.mantissa) - 1));
   const auto exponent = static_cast<int>(bits >> format.mantissa);
@@ -46,40 +21,31 @@ double magnitude_of(const NarrowFormat& format, unsigned bits) {
 
 }  // namespace
 
-bool is_narrow_float(DType dtype) { return format_of(dtype).has_value(); }
-
-int bit_width(DType dtype) {
-  switch (dtype) {
-    case DType::kBool: return 1;
-    case DType::kI2:
-    case DType::kU2: return 2;
-    case DType::kI4:
-    case DType::kU4: return 4;
-    default: break;
-  }
-  const std::optional<NarrowFormat> format = format_of(dtype);
-  return format ? format->width : static_cast<int>(8 * item_size(dtype));
-}
-
-DType part_of_complex(DType dtype) { return dtype == DType::kC64 ? DType::kF32 : DType::kF64; }
+bool is_narrow_float(DType dtype) { return narrow_format(dtype).has_value(); }
 
 double narrow_float_value(DType dtype, uint8_t bits) {
-  const std::optional<NarrowFormat> format = format_of(dtype);
+  const std::optional<NarrowFormat> format = narrow_format(dtype);
   check_internal(format.has_value(), "narrow_float_value needs a float of at most eight bits");
-  const unsigned sign_bit = format->is_signed ? 1U << (format->width - 1) : 0U;
-  const unsigned magnitude = bits & ~sign_bit;
-  const bool negative = (bits & sign_bit) != 0;
-  const unsigned largest = (1U << (format->width - (format->is_signed ? 1 : 0))) - 1;
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  if (format->specials == Specials::kNegativeZeroIsNan && bits == sign_bit) return kNan;
-  if (format->specials == Specials::kAllOnesIsNan && magnitude == largest) return kNan;
-  const unsigned infinity = largest & ~((1U << format->mantissa) - 1);
-  if (format->specials == Specials::kIeee && magnitude >= infinity) {
-    if (magnitude > infinity) return kNan;
-    return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  const unsigned magnitude = bits & format->all_ones();
+  const bool is_negative = (bits & format->sign_bit()) != 0;
+  const double nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), is_negative ? -1.0 : 1.0);
+  if (format->specials == NarrowSpecials::kNegativeZeroIsNan && is_negative && magnitude == 0) return nan;
+  if (format->specials == NarrowSpecials::kAllOnesIsNan && magnitude == format->all_ones()) return nan;
+  if (format->specials == NarrowSpecials::kIeee && magnitude >= format->infinity()) {
+    if (magnitude > format->infinity()) return nan;
+    return is_negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   }
   const double value = magnitude_of(*format, magnitude);
-  return negative ? -value : value;
+  return is_negative ? -value : value;
+}
+
+uint8_t round_to_narrow(DType dtype, double value) { return round_to_narrow(*narrow_format(dtype), value); }
+
+double narrow_float_limit(DType dtype, bool is_largest) {
+  const NarrowFormat format = *narrow_format(dtype);
+  if (!is_largest && !format.is_signed) return narrow_float_value(dtype, 0);
+  const unsigned magnitude = format.specials == NarrowSpecials::kIeee ? format.infinity() : format.largest();
+  return narrow_float_value(dtype, static_cast<uint8_t>(magnitude | (is_largest ? 0U : format.sign_bit())));
 }
 
 // A linear search suffices, because there are at most 256 patterns.

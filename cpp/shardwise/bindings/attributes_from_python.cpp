@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/attributes_from_python.h"
 
+#include <cstring>
+
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/casters.h"
 
@@ -27,11 +29,27 @@ Attribute text_array(py::handle values) {
   return array;
 }
 
+// The options of a call keep all digits.
+Attribute options_dict(py::handle options) {
+  AttrDict dict;
+  for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(options)) {
+    const bool is_float = py::isinstance<py::float_>(value);
+    dict.fields.emplace_back(name.cast<std::string>(), is_float
+                                                           ? Attribute(FloatAttr{value.cast<double>(), DType::kF64})
+                                                           : attribute_from_python(value));
+  }
+  return dict;
+}
+
 }  // namespace
 
 NdArray constant_from_python(py::handle array) {
   const NdArray view = from_numpy(py::reinterpret_borrow<py::array>(array));
-  if (view.size() > 0 && view.is_splat()) return NdArray::full(view.dtype(), view.shape(), view.scalar_at());
+  if (view.size() > 0 && view.is_splat()) {  // by its bytes, because a NaN may have a payload
+    const NdArray one = NdArray::empty(view.dtype(), {1});
+    std::memcpy(one.data(), view.data(), static_cast<size_t>(item_size(view.dtype())));
+    return {view.dtype(), view.shape(), Dims(view.shape().size(), 0), one.data(), one.owner()};
+  }
   NdArray copy = NdArray::empty(view.dtype(), view.shape());
   copy.copy_from(view);
   return copy;
@@ -45,6 +63,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     return is_text_list(value) ? text_array(value) : int_array(value);
   }
+  if (py::isinstance<py::dict>(value)) return options_dict(value);
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
   if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
@@ -54,7 +73,7 @@ Attribute attribute_from_python(py::handle value) {
     return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
   }
   fail<DTypeError>("attribute",
-                   "must be a bool, int, float, str, list of ints or of strs, enum, struct, sharding or array",
+                   "must be a bool, int, float, str, list of ints or of strs, dict, enum, struct, sharding or array",
                    py::repr(value).cast<std::string>());
 }
 

@@ -4,6 +4,7 @@
 //
 //   3 -> 3 : i64     True -> true     1.5 -> 1.5 : f32     "text"     (1, 2), [] -> array<i64: …>     ("a", "b") -> ["a", "b"]
 //   EnumValue("stablehlo", "comparison_direction", "LT")     Struct("stablehlo.dot", {...})     ndarray -> dense<…>
+//   {"n": 3, "x": 1.5} -> {n = 3 : i64, x = 1.5 : f64}
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -150,6 +150,14 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                return std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
       // The mesh of the shardings, or the first declared mesh of several devices.
+      .def_property_readonly("meshes",
+                             [](const Module& self) {
+                               std::map<std::string, std::shared_ptr<Mesh>> meshes;
+                               for (const MeshPtr& mesh : self.meshes) {
+                                 meshes[mesh->name()] = std::const_pointer_cast<Mesh>(mesh);
+                               }
+                               return meshes;
+                             })
       .def_property_readonly("program_mesh",
                              [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
                                const MeshPtr mesh = program_mesh(self);
@@ -241,6 +249,21 @@ std::vector<const OpDef*> definitions() {
   return list;
 }
 
+// Name and kind ("b", "i", "u", "f" or "c") of each dtype of arrays.
+std::vector<std::pair<std::string, std::string>> dtype_rows() {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const char* kind = is_complex(dtype)            ? "c"
+                       : is_float(dtype)            ? "f"
+                       : is_signed_integer(dtype)   ? "i"
+                       : is_unsigned_integer(dtype) ? "u"
+                                                    : "b";
+    rows.emplace_back(numpy_name(dtype), kind);
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_ir(py::module_& module) {
@@ -250,6 +273,7 @@ void bind_ir(py::module_& module) {
   bind_program(module, modules);
   bind_module_class(modules);
   bind_trace(module);
+  bind_custom_calls(module);
   module.def("hide_frames_of", &hide_frames_of, py::arg("paths"));
   module.def("place_text", &place_text, py::arg("file"), py::arg("line"));
   module.def("current_location", [] {
@@ -270,6 +294,7 @@ void bind_ir(py::module_& module) {
       },
       py::arg("text"));
   module.def("all_ops", &definitions, py::return_value_policy::reference);
+  module.def("dtypes", &dtype_rows);
 }
 
 }  // namespace shardwise

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/bindings/bind_trace.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
@@ -14,7 +16,9 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/text/parser.h"
 #include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/import_program.h"
 
 namespace py = pybind11;
 
@@ -118,6 +122,26 @@ std::vector<std::pair<uint32_t, bool>> batch(Trace& trace, uint32_t region, cons
   return list;
 }
 
+using ProgramTuple = std::tuple<std::string, int64_t, std::string>;  // name, number of its derivative, text
+using DerivativeTuple = std::tuple<ProgramTuple, ProgramTuple, std::vector<bool>, std::vector<bool>>;
+using DerivativeFromPython = std::function<DerivativeTuple(int64_t)>;
+
+// The texts of a derivative, by its number, as regions: forward, backward, has_gradient, has_cotangent.
+DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
+  return [derivative](Module& module, int64_t number) {
+    const auto [forward, backward, has_gradient, has_cotangent] = derivative(number);
+    const auto program = [&](const ProgramTuple& given) {
+      const auto& [name, own, text] = given;
+      const RegionId body = import_program(parse(text, module.shared_context()), module);
+      return GivenProgram{.name = name, .derivative = own, .body = body};
+    };
+    return GivenDerivative{.forward = program(forward),
+                           .backward = program(backward),
+                           .has_gradient = has_gradient,
+                           .has_cotangent = has_cotangent};
+  };
+}
+
 // The region ends even where a result is refused: the caller may go on recording around it.
 void end_region(Trace& trace, const Numbers& results) {
   std::vector<ValueId> values;
@@ -188,12 +212,16 @@ void bind_trace(py::module_& module) {
            })
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
-      .def("vjp",
-           [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt) {
-             return numbers_of(trace.append_gradients(values_from_python(trace, outputs),
-                                                      values_from_python(trace, cotangents),
-                                                      values_from_python(trace, wrt)));
-           })
+      .def(
+          "vjp",
+          [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
+             const DerivativeFromPython& derivative) {
+            return numbers_of(trace.append_gradients(values_from_python(trace, outputs),
+                                                     values_from_python(trace, cotangents),
+                                                     values_from_python(trace, wrt), derivative_source(derivative)));
+          },
+          py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative"))
+      .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",
            [](Trace& trace, const ShapeLike& shape, const std::string& dtype) {

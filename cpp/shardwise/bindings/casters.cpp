@@ -18,10 +18,10 @@ DType dtype_from_python(std::string_view name) {
 }
 
 py::object numpy_dtype_object(DType dtype) {
-  if (dtype == DType::kBF16) {
-    return py::module_::import("numpy").attr("dtype")(py::module_::import("ml_dtypes").attr("bfloat16"));
-  }
-  return py::dtype(std::string(numpy_name(dtype)));
+  const std::string name(numpy_name(dtype));
+  const bool is_numpys = dtype != DType::kBF16 && (is_complex(dtype) || dtype <= DType::kF64);
+  if (is_numpys) return py::dtype(name);
+  return py::module_::import("numpy").attr("dtype")(py::module_::import("ml_dtypes").attr(name.c_str()));
 }
 
 namespace {

@@ -3,17 +3,21 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/text/parser.h"
 #include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/import_program.h"
 
 namespace shardwise {
 
-Trace::Trace(const std::string& name) : module_(std::make_shared<Module>(std::make_shared<Context>())) {
+Trace::Trace(const std::string& name, std::shared_ptr<Context> context)
+    : module_(std::make_shared<Module>(std::move(context))) {
   module_->name = "jit_" + name;
   body_ = module_->add_region();
   Function main;
@@ -200,9 +204,17 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
   }
 }
 
+RegionId Trace::import_text(std::string_view text) {
+  builder_here();
+  const RegionId region = import_program(parse(text, module_->shared_context()), *module_);
+  ++loose_regions_;
+  return region;
+}
+
 std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
-                                             std::span<const ValueId> wrt) {
+                                             std::span<const ValueId> wrt, DerivativeSource source) {
   Builder builder = builder_here();
+  const GivenDerivatives given(std::move(source));
   const auto known = static_cast<uint32_t>(module_->region_count());
   Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
   if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced

@@ -11,16 +11,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
+#include "shardwise/transforms/given_derivatives.h"
 
 namespace shardwise {
 
 class Trace {
  public:
-  explicit Trace(const std::string& name);
+  explicit Trace(const std::string& name, std::shared_ptr<Context> context = std::make_shared<Context>());
 
   Module& module() { return *module_; }
   const Module& module() const { return *module_; }
@@ -43,6 +45,8 @@ class Trace {
   // its results where the op does not imply them.
   OpId emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                std::span<const TypeId> declared, std::span<const RegionId> regions);
+  // A recorded region with the ops of a program in StableHLO text.
+  RegionId import_text(std::string_view text);
   // Values from around a recorded region that its ops use become arguments of it: the value, and its argument.
   std::vector<std::pair<ValueId, ValueId>> capture(RegionId region);
   void set_sharding(ValueId value, const TensorSharding& sharding);  // the column of an argument or result
@@ -52,9 +56,10 @@ class Trace {
   // gradient ops exist, `substitute` puts the values back in place of the variables, all in one walk.
   ValueId variable(ValueId value);
   void substitute(std::span<const ValueId> variables, std::span<const ValueId> values);
-  // The gradients of `outputs`; values that the gradient replaced are substituted.
+  // The gradients of `outputs`; values that the gradient replaced are substituted. `source` makes the given derivatives
+  // of named computations.
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
-                                        std::span<const ValueId> wrt);
+                                        std::span<const ValueId> wrt, DerivativeSource source);
   // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
   ValueId checked(uint32_t value) const;
   // The same, for an operand of what is recorded now; UnsupportedError for a value of a region that has ended.

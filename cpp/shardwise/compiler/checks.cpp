@@ -67,10 +67,10 @@ void check_collectives(std::string_view what, const Module& module) {
 // ---- programs to run -----------------------------------------------------------------------------------------------
 
 void check_type(const Module& module, ValueId value, LocId loc) {
-  if (has_kernels(module.type(value).dtype)) return;
+  if (module.type(value).dtype != DType::kToken) return;
   fail_at<DTypeError>(module, loc,
-                      error_message("compile", "a value must be of a dtype that has kernels", module.type(value).text(),
-                                    "convert the values before and after"));
+                      error_message("compile", "a value must be a tensor", module.type(value).text(),
+                                    "leave out the ops that have effects"));
 }
 
 // The requirements of the passes to come.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/float_precision.h"
 
+#include "shardwise/base/narrow_float.h"
+
 namespace shardwise {
 namespace {
 
@@ -11,11 +13,15 @@ int significand_bits(DType dtype) {
     case DType::kBF16: return 8;
     case DType::kF16: return 11;
     case DType::kF32: return 24;
-    default: return 53;
+    case DType::kF64: return 53;
+    default: return narrow_format(dtype)->mantissa + 1;
   }
 }
 
-Precision precision_of(DType dtype) { return is_float(dtype) ? Precision(dtype) : std::nullopt; }
+Precision precision_of(DType dtype) {
+  const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
+  return is_float(part) ? Precision(part) : std::nullopt;
+}
 
 Precision coarser(Precision a, Precision b) {
   if (!a || !b) return a ? a : b;

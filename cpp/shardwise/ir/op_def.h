@@ -227,7 +227,8 @@ struct DataFlowEdge {
 //   kFirst  in operand 0 alone, the others being indices or absent    transpose, reshape, slice, negate
 //   kJoint  when all operands are unreduced over the same axes        add (sum), maximum (max)
 //   kEach   in each operand while the others are fixed                multiply, dot_general (sum)
-enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach };
+//   kUpdate in operands 0 and 1 together, the others being indices    dynamic_update_slice
+enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach, kUpdate };
 using ReducerSet = uint8_t;
 constexpr ReducerSet reducer_bit(Reducer reducer) {
   return static_cast<ReducerSet>(1u << static_cast<unsigned>(reducer));

@@ -28,6 +28,7 @@
 #include "shardwise/ops/layout/broadcast.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/linalg/fft.h"
+#include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg.h"
 #include "shardwise/ops/random/rng.h"
 #include "shardwise/ops/reduce/batch_norm.h"
@@ -38,6 +39,7 @@
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/sort/sort.h"
+#include "shardwise/ops/sort/top_k.h"
 #include "shardwise/ops/window/reduce_window.h"
 #include "shardwise/ops/window/select_and_scatter.h"
 
@@ -66,6 +68,7 @@ std::vector<const OpDef*> join_families() {
                                         linalg_ops(),
                                         fft_ops(),
                                         sort_ops(),
+                                        top_k_ops(),
                                         batch_norm_ops(),
                                         dot_ops(),
                                         einsum_ops(),
@@ -107,6 +110,13 @@ std::span<const OpDef* const> all_ops() {
   return *ops;
 }
 
-void register_ops() { install_op_lookup(lookup); }
+void register_ops() {
+  static const bool kOnce = [] {
+    register_linalg_calls();
+    return true;
+  }();
+  static_cast<void>(kOnce);
+  install_op_lookup(lookup);
+}
 
 }  // namespace shardwise

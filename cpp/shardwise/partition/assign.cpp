@@ -7,7 +7,9 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/op_choice.h"
-#include "shardwise/partition/partition_context.h"
+#include "shardwise/partition/open_loops.h"
+#include "shardwise/partition/placed_ops.h"
+#include "shardwise/partition/regions_in_progress.h"
 
 namespace shardwise {
 namespace {
@@ -15,27 +17,10 @@ namespace {
 // The trips of a loop that does not count: enough for a reshard before it to be worth more than one in it.
 constexpr int64_t kAssumedTrips = 16;
 
-std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
-
-std::string operand_cause(const OpView& op, size_t i) {
-  return "operand " + std::to_string(i) + " of " + short_name(op.name());
-}
-
-// Why the range of a sharded dim needs the dim whole, if that is the reason; else nothing.
-std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, const Placement& home,
-                        const Placement& need) {
-  for (size_t d = 0; d < home.dims.size(); ++d) {
-    const Range* range = rule.range(i, d);
-    if (range == nullptr || home.dims[d].axes.empty() || !need.dims[d].axes.empty()) continue;
-    if (!range->is_static()) return str(": the start along dim ", d, " is known only at run time");
-    const FactorId factor = rule.dim(i, d)[0];
-    for (size_t e = 0; e < rule.ndim(rule.result_tensor(0)); ++e) {
-      if (rule.dim(rule.result_tensor(0), e)[0] != factor) continue;
-      const Interval read = range->reads({0, op.result_type().shape[e]}, op.operand_type(i).shape[d]);
-      return str(": the range [", read.begin, ", ", read.end, ") crosses shards along dim ", d);
-    }
-  }
-  return {};
+// For the reduction of an accumulator; that of an inner loop may become one of an outer loop.
+std::string cause_behind_loop(const std::string& cause) {
+  constexpr std::string_view kBehind = ", behind the loop";
+  return cause.ends_with(kBehind) ? cause : str(cause, kBehind);
 }
 
 class Assignment {
@@ -44,11 +29,14 @@ class Assignment {
       : source_(module),
         target_(empty_copy(source_)),
         builder_(target_, target_.main().body),
-        copy_(source_, target_),
         planner_(module.context(), ReshardPlanner::Effort::kEstimate),
         placements_(module),
         values_(source_, builder_, planner_, placements_),
-        chooser_(module, values_, placements_, planner_) {}
+        chooser_(module, values_, placements_, planner_),
+        accumulators_(module, values_, placements_, planner_, chooser_),
+        loops_(module),
+        ops_(source_, builder_, values_, placements_),
+        regions_(source_, builder_, values_, placements_) {}
 
   Module run(Counters& counters) {
     const RegionId body = source_.main().body;
@@ -66,8 +54,10 @@ class Assignment {
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
-    if (op.def().is_control_flow()) {
-      add_control_flow(op);
+    if (op.def().regions == Regions::kLoop) {
+      add_loop(op);
+    } else if (op.def().regions == Regions::kBranches) {
+      add_branches(op);
     } else if (traits.constraint || traits.reshard) {
       values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
     } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
@@ -75,115 +65,119 @@ class Assignment {
     } else {
       const ShardingRule& rule = source_.context().sharding_rule(op);
       if (rule.empty()) {
-        add_replicated(op);
+        ops_.add_replicated(op);
       } else {
-        add_by_rule(op, rule);
+        ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
       }
     }
-  }
-
-  void add_replicated(const OpView& op) {
-    std::vector<ValueId> operands;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      operands.push_back(
-          values_.get(op.operand(i), placements_.replicated(type_of(op.operand(i))), operand_cause(op, i)));
-    }
-    const OpId made = copy_.op(op.id(), builder_.region(), operands);
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
-                  placements_.replicated(type_of(op.result(i))), {});
-    }
-  }
-
-  void add_by_rule(const OpView& op, const ShardingRule& rule) {
-    const auto [compute, pending] = chooser_.choose(op, rule);
-    std::vector<ValueId> operands;
-    std::string cause;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
-      operands.push_back(values_.get(op.operand(i), need, cause_of_operand(op, rule, i, need)));
-      if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
-    }
-    if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
-    const OpId made = copy_.op(op.id(), builder_.region(), operands);
-    if (compute.has_own_partition()) {
-      Attrs attrs = op.attrs();
-      attrs.set(kMethodAttr, std::string(compute.method->name));
-      target_.op(made).attrs = target_.context().intern(attrs);
-    }
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)),
-                  result_placement(placements_, op, rule, compute, i), cause);
-    }
-  }
-
-  std::string cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {
-    const Placement* home = rule.has_ranges() ? placements_.find(values_.home(op.operand(i), need)) : nullptr;
-    if (home == nullptr) return operand_cause(op, i);
-    return operand_cause(op, i) + range_cause(op, rule, i, *home, *placements_.find(need));
-  }
-
-  static std::string reduction_cause(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute) {
-    if (compute.method != nullptr) {
-      for (const FactorId id : compute.method->factors(op, rule)) {
-        const AxisList& axes = compute.factors[id];
-        if (!axes.empty() && overlaps(axes, compute.reduced)) return method_cause(*compute.method, op);
-      }
-    }
-    return "reduction in " + short_name(op.name());
   }
 
   // ---- regions ----
 
-  // A carry, or the result of all branches, has the placement that propagation gave to the result of the op. Predicates
-  // are whole on each device: all devices take the same way.
-  void add_control_flow(const OpView& op) {
-    const bool is_loop = op.def().regions == Regions::kLoop;
-    std::vector<ValueId> operands;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const PlacementId need =
-          is_loop ? placements_.declared(op.result(i)) : placements_.replicated(type_of(op.operand(i)));
-      operands.push_back(values_.get(op.operand(i), need, operand_cause(op, i)));
-    }
+  // The predicate is whole on each device: all devices take the same way. The result of all branches has the placement
+  // that propagation gave to the result of the op.
+  void add_branches(const OpView& op) {
+    const ValueId predicate = op.operand(0);
+    const ValueId operand = values_.get(predicate, placements_.replicated(type_of(predicate)), operand_cause(op, 0));
+    std::vector<PlacementId> placements;
+    for (size_t i = 0; i < op.result_count(); ++i) placements.push_back(placements_.declared(op.result(i)));
     std::vector<RegionId> regions;
-    for (size_t r = 0; r < op.regions().size(); ++r) regions.push_back(add_region(op, r));
-    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
-    std::vector<TypeId> types;
-    for (size_t i = 0; i < op.result_count(); ++i) types.push_back(type_of(op.result(i)));
-    const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
+    for (const RegionId branch : op.regions()) {
+      regions_.enter(op, branch, 1);
+      for (const OpId id : source_.region(branch).ops) add_op(OpView(source_, id));
+      regions.push_back(regions_.leave(op, branch, placements));
+    }
+    const OpId made = ops_.create(op, std::span(&operand, 1), regions);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements_.declared(op.result(i)), {});
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements[i], {});
     }
   }
 
-  RegionId add_region(const OpView& op, size_t index) {
-    const Region& region = source_.region(op.regions()[index]);
-    const bool is_loop = op.def().regions == Regions::kLoop;
-    const bool is_condition = is_loop && index == 0;
-    const Builder outside = builder_;
-    builder_ = Builder(target_, target_.add_region());
+  // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
+  void add_loop(const OpView& op) {
     const auto counted = counted_loop(op);
-    const auto trips = static_cast<double>(counted ? counted->trips : kAssumedTrips);
-    values_.enter(is_loop ? std::max(trips, 2.0) : 1);
-    for (size_t i = 0; i < region.arguments.size(); ++i) {
-      const ValueId argument = region.arguments[i];
-      const ValueId made = target_.add_argument(builder_.region(), type_of(argument), source_.value(argument).loc);
-      target_.value(made).origin = source_.value(argument).origin;
-      values_.add(argument, made, placements_.declared(op.result(i)), {});
+    loops_.enter(op, std::max(static_cast<double>(counted ? counted->trips : kAssumedTrips), 2.0), placements_);
+    share_reductions();
+    std::vector<ValueId> operands(op.operand_count());
+    const auto add_operand = [&](size_t i, PlacementId carry) {
+      operands[i] = values_.get(op.operand(i), values_.entry(op.operand(i), carry), operand_cause(op, i));
+    };
+    const std::vector<OpenLoop::Carry> declared = loops_.innermost().carries;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!loops_.innermost().accumulates(i)) add_operand(i, declared[i].placement);
     }
-    for (const OpId id : region.ops) add_op(OpView(source_, id));
-    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
-    for (size_t i = 0; i < region.results.size(); ++i) {
-      const PlacementId need =
-          is_condition ? placements_.replicated(type_of(region.results[i])) : placements_.declared(op.result(i));
-      const std::string cause = is_condition ? "condition of " : str("result ", i, " of a region of ");
-      const ValueId result = values_.get(region.results[i], need, cause + short_name(op.name()));
-      target_.region(builder_.region()).results.push_back(result);
+    const RegionId regions[] = {add_condition(op), add_body(op)};
+    const OpenLoop loop = loops_.leave();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (loop.accumulates(i)) add_operand(i, loop.carries[i].placement);
     }
-    values_.leave();
-    const RegionId made = builder_.region();
-    builder_ = outside;
-    return made;
+    const OpId made = ops_.create(op, operands, regions);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const OpenLoop::Carry& carry = loop.carries[i];
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), carry.placement, carry.pending_cause,
+                  carry.pending_loc);
+    }
+  }
+
+  // A reduction behind the loop serves all of its trips.
+  void share_reductions() {
+    const OpenLoop& loop = loops_.innermost();
+    double share = 0;
+    for (const Accumulator& accumulator : loop.accumulators) {
+      const AccumulatorSite site = loops_.site(accumulator.carry);
+      share = std::max(share, chooser_.share(site.result) / site.trips);
+    }
+    for (const ValueId value : find_deferred(source_, loop.op, loop.accumulators)) chooser_.set_share(value, share);
+  }
+
+  RegionId add_condition(const OpView& op) {
+    const RegionId condition = op.regions()[0];
+    regions_.enter(op, condition, loops_.innermost().trips);
+    for (const OpId id : source_.region(condition).ops) add_op(OpView(source_, id));
+    return regions_.leave_condition(op, condition);
+  }
+
+  RegionId add_body(const OpView& op) {
+    const RegionId body = op.regions()[1];
+    regions_.enter(op, body, loops_.innermost().trips);
+    for (const OpId id : source_.region(body).ops) {
+      const Accumulator* accumulator = loops_.innermost().accumulator_with(id);
+      if (accumulator == nullptr) {
+        add_op(OpView(source_, id));
+      } else if (accumulator->ops.back() == id) {
+        add_accumulator(*accumulator);
+      }
+    }
+    std::vector<PlacementId> placements;
+    for (const OpenLoop::Carry& carry : loops_.innermost().carries) placements.push_back(carry.placement);
+    return regions_.leave(op, body, placements);
+  }
+
+  // All of its ops together: the placement of the carry depends on those of all addends.
+  void add_accumulator(const Accumulator& accumulator) {
+    const OpView loop = loops_.innermost().op;
+    const auto choice = accumulators_.choose(loop, accumulator, loops_.site(accumulator.carry));
+    if (choice) place_carry(accumulator.carry, *choice);
+    for (size_t i = 0; i < accumulator.ops.size(); ++i) {
+      const OpView op(source_, accumulator.ops[i]);
+      if (!choice) {
+        add_op(op);
+        continue;
+      }
+      builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+      ops_.add_by_rule(op, source_.context().sharding_rule(op), choice->ops[i]);
+    }
+  }
+
+  void place_carry(size_t carry, const AccumulatorChoice& choice) {
+    const std::string cause = cause_behind_loop(values_.pending_cause(choice.addend));
+    const LocId loc = values_.pending_loc(choice.addend);
+    loops_.visit_relays(carry, [&](OpenLoop& loop, size_t of_loop) {
+      loop.carries[of_loop] = {choice.carry, cause, loc};
+      for (const RegionId region : loop.op.regions()) {
+        values_.move_home(source_.region(region).arguments[of_loop], choice.carry, cause, loc);
+      }
+    });
   }
 
   void add_results() {
@@ -207,11 +201,14 @@ class Assignment {
   Module& source_;
   Module target_;
   Builder builder_;
-  GraphCopy copy_;
   ReshardPlanner planner_;
   ProgramPlacements placements_;
   PlacedValues values_;
   OpChooser chooser_;
+  AccumulatorChooser accumulators_;
+  OpenLoops loops_;
+  PlacedOps ops_;
+  RegionsInProgress regions_;
 };
 
 }  // namespace

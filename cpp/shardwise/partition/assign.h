@@ -19,9 +19,9 @@
 // reduce. Otherwise the value is reduced directly to the sharding that the user needs, so that the reduction becomes a
 // reduce-scatter if possible.
 //
-// Regions of loops and branches are assigned like main. A carry has one placement, the one that propagation gave to the
-// result of the loop, and it is reduced at the end of each trip. Values from around a loop are resharded before it, once
-// (placed_values.h).
+// Regions of loops and branches are assigned like main. A carry has one placement: the one that propagation gave to the
+// result of the loop, or one that is unreduced, if the body only accumulates into it (accumulators.h). Values from around
+// a loop are resharded before it, once (placed_values.h).
 //
 // Constraints become reshards (or nothing). Constants are created once per needed sharding. Results of main get their
 // sharding without unreduced axes.

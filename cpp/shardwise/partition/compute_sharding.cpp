@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/mesh/digits.h"
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 
@@ -313,18 +314,48 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
   }
 }
 
-bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
+namespace {
+
+// A conversion to fewer bits rounds, and one between integers wraps around: neither distributes over a sum.
+bool loses_bits(const OpView& op) {
+  if (!op.def().traits.elementwise || op.operand_count() != 1) return false;
+  const DType from = op.operand_type(0).dtype, to = op.result_type().dtype;
+  return from != to && !(is_float(from) && is_float(to) && item_size(to) > item_size(from));
+}
+
+}  // namespace
+
+Linear linear_in(const OpView& op, const ShardingRule& rule, Reducer reducer) {
+  if (reducer == Reducer::kNone) return Linear::kNone;
+  if (combines_by(op.def(), reducer)) return Linear::kJoint;  // it is associative and commutative
   const Linearity& linear = op.def().linear;
-  if (linear.kind == Linear::kNone || (linear.reducers & reducer_bit(reducer)) == 0) return false;
+  if ((linear.reducers & reducer_bit(reducer)) == 0 || loses_bits(op)) return Linear::kNone;
   bool reduces = false;
   for (const Factor& factor : rule.factors()) {
     if (factor.kind != FactorKind::kReduction) continue;
-    if (factor.reducer != reducer) return false;
+    if (factor.reducer != reducer) return Linear::kNone;
     reduces = true;
   }
   // An op with a region that reduces nothing may apply the region in a way that is not linear.
-  return reduces || op.regions().empty();
+  return reduces || op.regions().empty() ? linear.kind : Linear::kNone;
 }
+
+namespace {
+
+// Whether an op that is linear like that may leave exactly these operands unreduced.
+bool pass_together(Linear linear, const std::vector<bool>& pending) {
+  const auto count = static_cast<size_t>(std::ranges::count(pending, true));
+  switch (linear) {
+    case Linear::kNone: return false;
+    case Linear::kFirst: return count == 1 && pending[0];
+    case Linear::kJoint: return count == pending.size();
+    case Linear::kEach: return count == 1;
+    case Linear::kUpdate: return count == 2 && pending[0] && pending[1];
+  }
+  return false;
+}
+
+}  // namespace
 
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands) {
   Pending pending;
@@ -338,12 +369,7 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     pending.operands[i] = true;
     ++count;
   }
-  if (count == 0 || !may_pass(op, rule, pending.reducer)) return {};
-  const Linear linear = op.def().linear.kind;
-  const bool fits = linear == Linear::kFirst   ? count == 1 && pending.operands[0]
-                    : linear == Linear::kJoint ? count == op.operand_count()
-                                               : count == 1;
-  return fits ? pending : Pending{};
+  return count != 0 && pass_together(linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
 }
 
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,

@@ -97,8 +97,11 @@ struct Pending {
   std::vector<bool> operands;  // which come unreduced
 };
 
-// Whether the op distributes over a reduction of its operands by `reducer`, judging by the op alone.
-bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer);
+// How the op distributes over a reduction of its operands by `reducer`, judging by the op alone.
+Linear linear_in(const OpView& op, const ShardingRule& rule, Reducer reducer);
+inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
+  return linear_in(op, rule, reducer) != Linear::kNone;
+}
 // The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
 // nothing.
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);

@@ -250,8 +250,7 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
-      if (is_loop) expect_placed(op, operand, results[i], str("operand ", i));
-      operands.push_back(operand.value);
+      operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
     for (const RegionId region : op.regions()) {
@@ -264,6 +263,21 @@ class Localization {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));
       keep(op.result(i), results[i]);
     }
+  }
+
+  // The entry value of a carry that is unreduced may be whole: then one device counts it.
+  ValueId entry_value(const OpView& op, size_t i, const LocalValue& entry, const LocalValue& carry) {
+    const Placement* placement = placements_.find(carry.part.placement);
+    if (placement != nullptr && !placement->unreduced.empty() && placements_.find(entry.part.placement) != nullptr) {
+      Placement whole = *placement;
+      whole.unreduced.clear();
+      whole.reducer = Reducer::kNone;
+      if (*placements_.find(entry.part.placement) == whole) {
+        return emitter_.as_parts(entry.value, placement->unreduced, placement->reducer);
+      }
+    }
+    expect_placed(op, entry, carry, str("operand ", i));
+    return entry.value;
   }
 
   RegionId add_region(const OpView& op, const Region& region, const std::vector<LocalValue>& carries,

@@ -88,8 +88,11 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   return pending_of(op, rule, homes);
 }
 
-// The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
-// reduced anyway: a region that returns it, or an op in another region.
+double OpChooser::share(ValueId value) const {
+  const auto found = shares_.find(value);
+  return found == shares_.end() ? 1 : found->second;
+}
+
 double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) const {
   const RegionId region = source_.op(user.id()).parent;
   double count = 0;
@@ -145,7 +148,7 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     if (has_own_partition) tensors.push_back(made);
     if (has_own_partition) is_used.push_back(uses_result);
     if (!uses_result) continue;
-    price.bytes += planner_.bytes(type_of(op.result(i)), made, declared);
+    price.bytes += share(op.result(i)) * planner_.bytes(type_of(op.result(i)), made, declared);
     price.reshards += made == declared ? 0 : 1;
   }
   if (has_own_partition) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);

@@ -9,6 +9,7 @@
 //   choice.pending.operands[0]      // whether operand 0 stays unreduced
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "shardwise/partition/compute_sharding.h"
@@ -30,12 +31,19 @@ class OpChooser {
 
   OpChoice choose(const OpView& op, const ShardingRule& rule);
 
+  // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
+  // reduced anyway: a region that returns it, or an op in another region.
+  double sharers(ValueId value, const OpView& user, Reducer reducer) const;
+  // How often a reduction of the value runs for each run of the op that makes it: 1, or less where it is deferred behind
+  // a loop.
+  double share(ValueId value) const;
+  void set_share(ValueId value, double share) { shares_[value] = share; }
+
  private:
   struct Price;
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
-  double sharers(ValueId value, const OpView& user, Reducer reducer) const;
   Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending);
   TypeId type_of(ValueId value) const { return source_.value(value).type; }
 
@@ -46,6 +54,7 @@ class OpChooser {
   DryRuns dry_runs_;
   FactorProjection projection_;
   std::vector<const Placement*> tensors_;
+  std::unordered_map<ValueId, double> shares_;  // below 1
 };
 
 }  // namespace shardwise

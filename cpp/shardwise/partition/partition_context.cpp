@@ -9,6 +9,8 @@
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 
@@ -56,6 +58,17 @@ ValueId LocalEmitter::masked(ValueId value, int64_t dim, const DimLayout& layout
   const Dims shape = builder_.module().type(value).shape;
   const ValueId inside = build_broadcast(builder_, rows_inside(layout), shape, Dims{dim});
   return builder_.create("stablehlo.select", {inside, value, build_splat(builder_, shape, fill)});
+}
+
+ValueId LocalEmitter::as_parts(ValueId value, const AxisList& axes, Reducer reducer) {
+  const Module& module = builder_.module();
+  const std::optional<Scalar> splat = splat_value(module, value);
+  if (is_idempotent(reducer) || (splat && is_neutral(reducer, *splat))) return value;
+  const TensorType type = module.type(value);
+  const ValueId zero = build_scalar(builder_, Scalar::of_int(DType::kI32, 0));
+  const ValueId keeps = build_compare(builder_, "EQ", axis_index(axes), zero);
+  const ValueId neutral = build_splat(builder_, type.shape, exact_neutral(reducer, type.dtype));
+  return builder_.create("stablehlo.select", {keeps, value, neutral});
 }
 
 std::vector<LocalValue> LocalPartitionContext::run() {

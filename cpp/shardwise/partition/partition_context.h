@@ -29,6 +29,8 @@ class LocalEmitter {
   const MeshPtr& mesh() const { return mesh_; }
   ValueId axis_index(const AxisList& axes);    // tensor<i32>
   ValueId shard_offset(const DimLayout& dim);  // tensor<i32>, or i64 where rows do not fit
+  // `value`, which the devices along `axes` hold alike, as parts that `reducer` combines to it: one device keeps it.
+  ValueId as_parts(ValueId value, const AxisList& axes, Reducer reducer);
   // `value` with `fill` in the padding of dim `dim`.
   ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);
 

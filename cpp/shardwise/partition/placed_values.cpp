@@ -26,14 +26,24 @@ void PlacedValues::leave() {
   scopes_.pop_back();
 }
 
-void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause) {
+void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc) {
   target().value(made).sharding = placements_.sharding(home);
   const OpId op = source_.value(source).op;
+  if (!pending_loc) pending_loc = op ? source_.op(op).loc : source_.value(source).loc;
   placed_[source.index] = {.depth = depth(),
                            .versions = {{home, made, depth()}},
                            .pending_cause = std::move(pending_cause),
-                           .loc = op ? source_.op(op).loc : source_.value(source).loc,
+                           .loc = pending_loc,
                            .constant = {}};
+}
+
+void PlacedValues::move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc) {
+  Placed& placed = placed_[source.index];
+  check_internal(placed.versions.size() == 1, "a value that was read keeps its home");
+  target().value(placed.versions[0].value).sharding = placements_.sharding(home);
+  placed.versions[0].placement = home;
+  placed.pending_cause = std::move(pending_cause);
+  placed.loc = pending_loc;
 }
 
 void PlacedValues::add_constant(const OpView& op) {
@@ -68,6 +78,14 @@ PlacementId PlacedValues::home(ValueId source, PlacementId of_constants) const {
   const Placement* found = placements_.find(home);
   const bool is_pending = found != nullptr && !found->unreduced.empty();
   return is_pending && placed.depth < depth() ? placements_.declared(source) : home;
+}
+
+PlacementId PlacedValues::entry(ValueId source, PlacementId carry) const {
+  const Placement* placement = placements_.find(carry);
+  if (placement == nullptr || placement->unreduced.empty()) return carry;
+  const auto& versions = placed_[source.index].versions;
+  if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
+  return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone);
 }
 
 // Only reductions that are already pending can stay pending.
@@ -113,6 +131,14 @@ size_t PlacedValues::depth_of_version(const Placed& placed) const {
   return depth();
 }
 
+// Constants of a loop are created before it, once.
+size_t PlacedValues::depth_outside_loops(const Placed& placed) const {
+  for (size_t d = 1; d <= depth(); ++d) {
+    if (scopes_[d].trips != 1) return d - 1;
+  }
+  return placed.depth;
+}
+
 void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
   target().value(made).sharding = placements_.sharding(placement);
   placed_[source.index].versions.push_back({placement, made, depth});
@@ -154,7 +180,7 @@ void PlacedValues::make_constant(ValueId source, PlacementId need) {
   for (const Version& version : placed.versions) {
     if (version.placement == made_in) return;
   }
-  const size_t at = depth_of_version(placed);
+  const size_t at = depth_outside_loops(placed);
   const OpId made = GraphCopy(source_, target()).op(op.id(), scopes_[at].region, {});
   keep(source, made_in, target().result(made), at);
 }

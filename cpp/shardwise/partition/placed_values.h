@@ -8,7 +8,7 @@
 //   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
 //
 // A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
-// and location instead of the user's. Constants are created once for each needed placement.
+// and location instead of the user's. Constants are created once for each needed placement, outside all loops.
 //
 // Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made before
 // the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending reduction
@@ -43,13 +43,20 @@ class PlacedValues {
   void leave();
 
   void add_argument(ValueId argument);  // of main
-  void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause);
+  // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
+  void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
+  // A value that nothing has read yet.
+  void move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc);
   void add_constant(const OpView& op);
   // `source` is `original`, resharded to the declared placement of `source`.
   void add_alias(ValueId source, ValueId original, std::string_view cause);
 
   PlacementId home(ValueId source, PlacementId of_constants) const;
   const std::string& pending_cause(ValueId source) const { return placed_[source.index].pending_cause; }
+  LocId pending_loc(ValueId source) const { return placed_[source.index].loc; }
+  // The placement of the entry value of a loop's carry: that of the carry if the value is unreduced like it already,
+  // otherwise without unreduced axes.
+  PlacementId entry(ValueId source, PlacementId carry) const;
   // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
   // made before a loop count for all its trips together.
   double bytes(ValueId source, PlacementId need);
@@ -73,6 +80,7 @@ class PlacedValues {
   void make_constant(ValueId source, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }
   size_t depth_of_version(const Placed& placed) const;
+  size_t depth_outside_loops(const Placed& placed) const;
   void keep(ValueId source, PlacementId placement, ValueId made, size_t depth);
 
   Module& target() const { return builder_.module(); }

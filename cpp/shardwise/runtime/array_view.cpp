@@ -9,6 +9,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/allocation_log.h"
 
 namespace shardwise {
 namespace {
@@ -102,6 +103,7 @@ bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
   const int64_t bytes = to.nbytes();
+  if (leaves_out(bytes)) return;
   if (bytes <= kCopyGrainBytes) {
     to.copy_from(from);
     return;
@@ -117,7 +119,9 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
 
 Scalar poison_value(DType dtype) {
   constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5ULL;
-  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::quiet_NaN());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (is_complex(dtype)) return Scalar::of_complex(dtype, kNan, kNan);
+  if (is_float(dtype)) return Scalar::of_float(dtype, kNan);
   if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, kPattern);
   return Scalar::of_int(dtype, std::bit_cast<int64_t>(kPattern));
 }

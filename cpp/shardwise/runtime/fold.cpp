@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/tile/program.h"
 
@@ -72,15 +73,16 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
   const bool is_one_copy = std::all_of(members.begin(), members.end(),
                                        [&](const NdArray& member) { return is_same_view(member, members.front()); });
   if (is_one_copy && is_idempotent(reducer, dtype)) {
-    if (!is_float(dtype)) return members.front();
+    if (!is_inexact(dtype)) return members.front();
     members = members.first(2);  // still combined once, so that NaNs become canonical
   }
   const TileCode code = combining_code(reducer, dtype);
-  const DType accumulator = dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+  const DType accumulator = computed_in(dtype);
   NdArray result = pooled_empty(dtype, members.front().shape());
   NdArray partial = result;
-  // Partial results of several passes stay in float32, so that 16-bit floats are rounded once at the end.
+  // Partial results of several passes stay in the dtype of the arithmetic, so that narrow floats are rounded once at the end.
   if (accumulator != dtype && members.size() > kMembersPerPass) partial = pooled_empty(accumulator, result.shape());
+  if (leaves_out(result.nbytes())) return result;
   for (size_t done = 0; done < members.size();) {
     const size_t count = std::min(members.size() - done, kMembersPerPass);
     const bool is_first = done == 0;

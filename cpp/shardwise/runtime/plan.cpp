@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/slot_numbering.h"
 #include "shardwise/runtime/variation.h"
@@ -143,6 +144,7 @@ class BlockMaker {
     add_outputs(op, step);
     Block condition = make_block(op.regions()[0]);
     step.work = Loop{.condition = std::move(condition), .body = make_block(op.regions()[1])};
+    if (const auto counted = counted_loop(op)) std::get<Loop>(step.work).trips = counted->trips;
     add_captures(step);
     for (size_t i = 0; i < op.result_count(); ++i) {
       homes_[op.result(i).index] = homes_[module_.region(op.regions()[1]).results[i].index];

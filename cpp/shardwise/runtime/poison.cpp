@@ -43,6 +43,7 @@ std::optional<Scalar> other_than(const Scalar& fill, const NdArray& shard, std::
 }
 
 std::string text_of(const Scalar& scalar) {
+  if (is_complex(scalar.dtype)) return str("(", scalar.real, ", ", scalar.imag, ")");
   if (is_float(scalar.dtype)) return str(scalar.real);
   return is_unsigned_integer(scalar.dtype) ? str(scalar.natural) : str(scalar.integer);
 }

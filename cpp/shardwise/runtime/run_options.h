@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/ids.h"
@@ -24,11 +25,15 @@ struct TraceRow {
   int64_t bytes = 0;  // of the results' shards
 };
 
+// Which branch of an op runs: the first one unless it is listed.
+using BranchChoices = std::unordered_map<OpId, int64_t>;
+
 struct RunOptions {
   bool faithful = false;             // computes every device separately
   bool poison = false;               // fills padding and new buffers with NaN or 0xA5, to detect reads of them
   std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
   std::vector<TraceRow>* trace = nullptr;
+  const BranchChoices* rehearsed_branches = nullptr;  // in a rehearsal (allocation_log.h)
   std::function<void()> between_ops = {};  // also called during long ops; may throw to stop the run (Ctrl-C)
 };
 

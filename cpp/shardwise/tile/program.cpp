@@ -8,11 +8,12 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/tile/portable.h"
 
 namespace shardwise {
 namespace {
 
-static_assert(kTileDTypeCount == kDTypeCount);
+static_assert(kTileDTypeCount == static_cast<int>(DType::kF64) + 1);
 
 // The dtypes that a code accepts.
 enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
@@ -31,8 +32,8 @@ constexpr std::array<CodeInfo, kTileCodeCount> kCodes{{
 
 const CodeInfo& info(TileCode code) { return kCodes[static_cast<size_t>(code)]; }
 std::string subject(TileCode code) { return "tile." + std::string(info(code).name); }
-bool is_small_float(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
-// Codes that move bits without arithmetic, so 16-bit floats need no widening.
+bool is_narrow(DType dtype) { return computed_in(dtype) != dtype; }
+// Codes that move bits without arithmetic, so that nothing needs widening.
 bool moves_bits(TileCode code) {
   return code == TileCode::kCopy || code == TileCode::kBitcast || code == TileCode::kSelect;
 }
@@ -43,6 +44,9 @@ std::optional<DType> result_dtype(TileCode code, DType dtype) {
   if (code == TileCode::kIsFinite) return DType::kBool;
   if (code == TileCode::kTotalOrderKey) return dtype == DType::kF64 ? DType::kI64 : DType::kI32;
   if (code == TileCode::kConvert || code == TileCode::kBitcast) return std::nullopt;
+  const bool is_real = code == TileCode::kAbs || code == TileCode::kRealPart || code == TileCode::kImagPart;
+  if (is_complex(dtype) && is_real) return part_of_complex(dtype);
+  if (code == TileCode::kComplex) return dtype == DType::kF64 ? DType::kC128 : DType::kC64;
   return dtype;
 }
 
@@ -89,7 +93,7 @@ uint32_t TileBuilder::scalar(Scalar value) {
   return static_cast<uint32_t>(registers_.size() - 1);
 }
 
-void TileBuilder::output(uint32_t reg) { outputs_.push_back(reg); }
+void TileBuilder::output(uint32_t reg) { outputs_.push_back(is_complex(dtype(reg)) ? packed(reg) : reg); }
 
 uint32_t TileBuilder::append(TileCode code, DType from, std::span<const uint32_t> operands, DType result) {
   Node node{code, from, result, static_cast<uint32_t>(registers_.size()), {}, static_cast<uint8_t>(operands.size())};
@@ -99,22 +103,57 @@ uint32_t TileBuilder::append(TileCode code, DType from, std::span<const uint32_t
   return node.result;
 }
 
-// The float32 value of a 16-bit float, created once per register.
+// The value of a narrow number in the dtype of its arithmetic, created once per register.
 uint32_t TileBuilder::widen(uint32_t reg) {
-  if (!is_small_float(dtype(reg))) return reg;
+  if (!is_narrow(dtype(reg))) return reg;
   if (registers_[reg].widened == 0) {
-    const uint32_t wide = append(TileCode::kConvert, dtype(reg), std::array{reg}, DType::kF32);
+    const uint32_t wide = append(TileCode::kConvert, dtype(reg), std::array{reg}, computed_in(dtype(reg)));
     registers_[reg].widened = wide + 1;
   }
   return registers_[reg].widened - 1;
 }
 
+// A float as a narrow integer in the dtype of its arithmetic, with the largest and smallest value of the narrow one.
+uint32_t TileBuilder::saturated(uint32_t reg, DType to) {
+  const DType wide = computed_in(to);
+  const uint32_t whole = append(TileCode::kConvert, dtype(reg), std::array{reg}, wide);
+  const int64_t count = int64_t{1} << bit_width(to), low = is_signed_integer(to) ? -count / 2 : 0;
+  const std::array bounded{scalar(Scalar::of_int(wide, low)), whole, scalar(Scalar::of_int(wide, low + count - 1))};
+  return append(TileCode::kClamp, wide, bounded, wide);
+}
+
 uint32_t TileBuilder::convert(uint32_t reg, DType to) {
   if (dtype(reg) == to) return reg;
+  if (is_complex(dtype(reg)) || is_complex(to)) return convert_complex(reg, to);
   uint32_t from = widen(reg);
-  // Only floats have conversion kernels to 16 bits. Integers go through float32, as in NumPy.
-  if (is_small_float(to) && !is_float(dtype(from))) from = convert(from, DType::kF32);
+  if (is_narrow(to)) {
+    // Only floats have conversion kernels to narrow floats. Integers go through float32, as in NumPy.
+    if (is_float(to) && !is_float(dtype(from))) from = convert(from, DType::kF32);
+    if (!is_float(to)) from = is_float(dtype(from)) ? saturated(from, to) : convert(from, computed_in(to));
+  }
   return dtype(from) == to ? from : append(TileCode::kConvert, dtype(from), std::array{from}, to);
+}
+
+// Integers of less than 8 bits in ops that count bits or look at the highest one: as unsigned bytes.
+uint32_t TileBuilder::emit_bits(TileCode code, std::span<const uint32_t> operands, DType dtype) {
+  constexpr DType kByte = DType::kU8;
+  if (code == TileCode::kShiftRightArithmetic) {  // the sign bit, also of an unsigned integer, is repeated
+    const DType signed_dtype = dtype == DType::kU2 ? DType::kI2 : DType::kI4;
+    const uint32_t x = emit(TileCode::kBitcast, {operands[0]}, signed_dtype);
+    const uint32_t shifted = emit(code, {x, emit(TileCode::kBitcast, {operands[1]}, signed_dtype)}, signed_dtype);
+    return emit(TileCode::kBitcast, {shifted}, dtype);
+  }
+  const DType unsigned_dtype = bit_width(dtype) == 2 ? DType::kU2 : DType::kU4;
+  std::vector<uint32_t> bytes;
+  for (const uint32_t reg : operands) {
+    bytes.push_back(widen(dtype == unsigned_dtype ? reg : emit(TileCode::kBitcast, {reg}, unsigned_dtype)));
+  }
+  uint32_t result = append(code, kByte, bytes, kByte);
+  if (code == TileCode::kCountLeadingZeros) {
+    const uint32_t unused = scalar(Scalar::of_int(kByte, 8 - bit_width(dtype)));
+    result = append(TileCode::kSubtract, kByte, std::array{result, unused}, kByte);
+  }
+  return convert(result, dtype);
 }
 
 uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DType result) {
@@ -135,20 +174,33 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
     fail<DTypeError>(subject(code), "the predicate must be i1", mlir_name(dtype(operands[0])));
   }
   check_internal(result_dtype(code, from).value_or(result) == result, "a tile instruction's result has another dtype");
-  if (code == TileCode::kBitcast) check_internal(item_size(from) == item_size(result), "a bitcast keeps the width");
+  if (code == TileCode::kBitcast) check_internal(bit_width(from) == bit_width(result), "a bitcast keeps the width");
   if (code == TileCode::kConvert) return convert(operands[0], result);
-  if (!is_small_float(from) || moves_bits(code)) return append(code, from, operands, result);
+  if (is_complex(from) || is_complex(result)) return emit_complex(code, operands, result);
+  if (code == TileCode::kRealPart) return operands[0];
+  if (code == TileCode::kImagPart) return scalar(Scalar::of_float(result, 0));
+  if (!is_narrow(from) || moves_bits(code)) return append(code, from, operands, result);
+  const bool looks_at_bits = code == TileCode::kPopcnt || code == TileCode::kCountLeadingZeros ||
+                             code == TileCode::kShiftRightLogical ||
+                             (code == TileCode::kShiftRightArithmetic && is_unsigned_integer(from));
+  if (looks_at_bits) return emit_bits(code, operands, from);
 
   std::array<uint32_t, 3> wide{};
   for (size_t i = 0; i < operands.size(); ++i) wide[i] = widen(operands[i]);
-  const DType wide_result = is_small_float(result) ? DType::kF32 : result;
-  const uint32_t value = append(code, DType::kF32, std::span(wide).first(operands.size()), wide_result);
+  const DType wide_result = result == from ? computed_in(from) : result;
+  const uint32_t value = append(code, computed_in(from), std::span(wide).first(operands.size()), wide_result);
   return convert(value, result);
 }
 
 namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
+
+// The column of the table with kernels for a dtype: of dtypes without a column, the one that moves items of their size.
+uint8_t column_of(DType dtype) {
+  if (dtype <= DType::kF64) return static_cast<uint8_t>(dtype);
+  return static_cast<uint8_t>(item_size(dtype) == 1 ? DType::kU8 : DType::kU64);
+}
 
 // Physical slots of the temporaries. A slot is free again after the last read of its register.
 class SlotAllocator {
@@ -232,8 +284,8 @@ void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) c
       const Register& r = registers_[node.operands[k]];
       if (r.origin == Origin::kInput) program.input_last_use_[r.index] = static_cast<uint32_t>(i);
     }
-    program.instructions_.push_back({node.code, static_cast<uint8_t>(node.from), static_cast<uint8_t>(node.to), out,
-                                     operands[0], operands[1], operands[2]});
+    program.instructions_.push_back({node.code, column_of(node.from), column_of(node.to), out, operands[0], operands[1],
+                                     operands[2], portable_kernel(node.code, node.from, node.to)});
   }
   program.temporary_bytes_ = std::move(temporaries).sizes();
 }
@@ -243,7 +295,7 @@ void TileBuilder::bind_outputs(TileProgram& program, const std::vector<uint32_t>
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const uint32_t reg = outputs_[i];
     const auto own = static_cast<uint16_t>(inputs_.size() + i);
-    const auto column = static_cast<uint8_t>(dtype(reg));
+    const uint8_t column = column_of(dtype(reg));
     auto written_at = static_cast<uint32_t>(program.instructions_.size());
     if (slots[reg] == own) {
       const auto writes = [&](const TileProgram::Instruction& instruction) { return instruction.out == own; };
@@ -253,7 +305,8 @@ void TileBuilder::bind_outputs(TileProgram& program, const std::vector<uint32_t>
       const Register& r = registers_[reg];
       if (r.origin == Origin::kInput) program.input_last_use_[r.index] = written_at;
       const auto from = static_cast<uint16_t>(slots[reg]);
-      program.instructions_.push_back({TileCode::kCopy, column, column, own, from, own, own});
+      program.instructions_.push_back({TileCode::kCopy, column, column, own, from, own, own,
+                                       portable_kernel(TileCode::kCopy, dtype(reg), dtype(reg))});
     }
     program.outputs_.push_back({dtype(reg), written_at});
   }

@@ -15,10 +15,11 @@
 //   TileRunner(program).run(pointers_in, pointers_out, lanes);           // contiguous slabs: reductions, scans, sorts
 //
 // The bits of a result depend only on the bits of its operands, never on position, length, strides, shard or thread:
-// the same vector code computes every lane, including tails (which are padded). float16 and bfloat16 compute in float32
-// and are rounded once per instruction, so a fused chain equals its separate ops. Integers wrap around; x / 0 is -1
-// (all ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019:
-// NaN wins (as the canonical NaN), and +0 > -0.
+// the same vector code computes every lane, including tails (which are padded). Floats of 16 bits or less compute in
+// float32, integers of less than 8 bits in 8 bits; they are rounded (wrapped) once per instruction, so a fused chain
+// equals its separate ops. A complex register is a pair of real ones. Integers wrap around; x / 0 is -1 (all ones), x % 0
+// is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019: NaN wins (as the
+// canonical NaN), and +0 > -0; complex numbers are ordered by their real parts, then by their imaginary parts.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,7 @@ class TileProgram {
     TileCode code;
     uint8_t from, to;  // kernel column; for kConvert also the target
     uint16_t out, a, b, c;
+    TileKernel portable;  // of portable.h; null: the table's
   };
   struct Output {
     DType dtype;
@@ -86,12 +88,13 @@ class TileBuilder {
   TileProgram build() &&;
 
  private:
-  enum class Origin : uint8_t { kInput, kScalar, kResult };
+  enum class Origin : uint8_t { kInput, kScalar, kResult, kPair };
   struct Register {
     DType dtype;
     Origin origin;
-    uint32_t index;        // input, scalar or instruction number
-    uint32_t widened = 0;  // for a 16-bit float: its float32 register + 1
+    uint32_t index;           // input, scalar or instruction number
+    uint32_t widened = 0;     // of a narrow number: its wide register + 1; of a pair: the register with both parts + 1
+    uint32_t parts[2] = {0};  // of a complex number: the registers of its parts + 1
   };
   struct Node {
     TileCode code;
@@ -103,6 +106,22 @@ class TileBuilder {
   uint32_t append(TileCode code, DType from, std::span<const uint32_t> operands, DType result);
   uint32_t convert(uint32_t reg, DType to);
   uint32_t widen(uint32_t reg);
+  uint32_t saturated(uint32_t reg, DType to);
+  uint32_t emit_bits(TileCode code, std::span<const uint32_t> operands, DType dtype);
+
+  // complex.cpp
+  struct Parts {
+    uint32_t real, imag;
+  };
+  Parts parts(uint32_t reg);
+  uint32_t pair(uint32_t real, uint32_t imag);
+  uint32_t packed(uint32_t reg);  // one register with both parts side by side
+  uint32_t convert_complex(uint32_t reg, DType to);
+  uint32_t emit_complex(TileCode code, std::span<const uint32_t> operands, DType result);
+  uint32_t complex_product(Parts a, Parts b);
+  uint32_t complex_comparison(TileCode code, Parts a, Parts b);
+  uint32_t complex_extremum(TileCode code, uint32_t a, uint32_t b);
+
   void remove_dead();
   std::vector<uint32_t> fixed_slots() const;
   void schedule(TileProgram& program, std::vector<uint32_t>& slots) const;

@@ -241,7 +241,7 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
   for (size_t slot = 0; slot < items.size(); ++slot) slots_.push_back(pad(slot));
   const size_t scalar_begin = program.inputs_.size() + program.outputs_.size();
   for (size_t i = 0; i < program.scalars_.size(); ++i) {
-    std::array<std::byte, 8> element{};
+    std::array<std::byte, 16> element{};
     store(program.scalars_[i], element.data());
     fill_run(items[scalar_begin + i], pad(scalar_begin + i), element.data(), max_lanes_);
   }
@@ -254,7 +254,8 @@ TileRunner::~TileRunner() {
 
 void TileRunner::execute(int64_t lanes) {
   for (const TileProgram::Instruction& instruction : program_.instructions_) {
-    const TileKernel kernel = instruction.code == TileCode::kConvert
+    const TileKernel kernel = instruction.portable != nullptr ? instruction.portable
+                              : instruction.code == TileCode::kConvert
                                   ? table_.convert[instruction.from][instruction.to]
                                   : table_.code[static_cast<size_t>(instruction.code)][instruction.from];
     kernel(slots_[instruction.out], slots_[instruction.a], slots_[instruction.b], slots_[instruction.c], lanes);

@@ -304,6 +304,7 @@ struct F64 {
 #define KERNELS_order_keys()                                    \
   at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
   at(table, code, kF64) = unary<TotalOrderKey, double, int64_t>
+#define KERNELS_portable() static_cast<void>(table)  // portable.h has them
 #define KERNELS_floats(Kind, Op) set_floats<Kind, Op>(table, code)
 #define KERNELS_integers(Kind, Op) set_integers<Kind, Op>(table, code)
 #define KERNELS_numbers(Kind, Op) set_numbers<Kind, Op>(table, code)

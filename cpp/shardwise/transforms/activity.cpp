@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/transforms/differentiate_regions.h"
 
 namespace shardwise {
 
@@ -15,7 +16,7 @@ Activity::Activity(const Module& module, std::span<const ValueId> wrt)
 }
 
 void Activity::mark(ValueId value) {
-  if (is_float(module_.type(value).dtype)) active_[value.index] = true;
+  if (is_inexact(module_.type(value).dtype)) active_[value.index] = true;
 }
 
 void Activity::visit(OpId op) {
@@ -63,6 +64,11 @@ void Activity::visit_branches(OpId op) {
 }
 
 void Activity::visit_inline(OpId op) {
+  if (has_given_derivative(module_, op)) {  // its ops may break the path: a straight-through round does
+    if (std::ranges::none_of(module_.operands(op), *this)) return;
+    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
+    return;
+  }
   const Region& body = module_.region(module_.regions(op)[0]);
   for (size_t i = 0; i < body.arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), body.arguments[i]);
   visit_ops(module_.regions(op)[0]);

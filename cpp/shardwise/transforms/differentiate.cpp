@@ -36,7 +36,9 @@ class InPlaceExpansion {
 
  private:
   bool is_composed(OpId id) const { return module_.op(id).def->vjp == nullptr; }
-  bool is_expanded_inline(OpId id) const { return is_inlined(module_, id) && !is_checkpoint(module_, id); }
+  bool is_expanded_inline(OpId id) const {
+    return is_inlined(module_, id) && !is_checkpoint(module_, id) && !has_given_derivative(module_, id);
+  }
   bool is_expanded(OpId id) const { return is_composed(id) || is_expanded_inline(id); }
 
   // No cotangent flows through its results.

@@ -65,9 +65,9 @@ ValueId linear_value(Builder& builder, ValueId trip, LinearInteger integer) {
   return builder.create("stablehlo.add", {trip, build_scalar(builder, scalar_of(dtype, integer.offset))});
 }
 
-// A while op whose first carry counts from 0 to `trips`.
-OpId create_counted_while(Builder& builder, const OpDef& def, const std::vector<ValueId>& operands, RegionId body,
-                          int64_t trips) {
+// A while op whose first carry counts down to 0.
+OpId create_while_counting_down(Builder& builder, const OpDef& def, const std::vector<ValueId>& operands,
+                                RegionId body) {
   Module& module = builder.module();
   Builder condition(module, module.add_region(), builder.loc());
   std::vector<ValueId> arguments;
@@ -75,8 +75,8 @@ OpId create_counted_while(Builder& builder, const OpDef& def, const std::vector<
     arguments.push_back(module.add_argument(condition.region(), module.value(operand).type, builder.loc()));
   }
   const DType dtype = module.type(operands[0]).dtype;
-  const ValueId limit = build_scalar(condition, scalar_of(dtype, trips));
-  module.region(condition.region()).results = {build_compare(condition, "LT", arguments[0], limit)};
+  const ValueId last = build_scalar(condition, scalar_of(dtype, 0));
+  module.region(condition.region()).results = {build_compare(condition, "GE", arguments[0], last)};
   const RegionId regions[] = {condition.region(), body};
   return builder.create_op(def, operands, {}, {}, regions);
 }
@@ -84,9 +84,10 @@ OpId create_counted_while(Builder& builder, const OpDef& def, const std::vector<
 // ---- the forward loop ----------------------------------------------------------------------------------------------
 
 struct SavedStack {
-  ValueId value;      // of the joint region
-  ValueId stack;      // its rows
-  LinearInteger row;  // the index of the one of a trip
+  ValueId value;       // of the joint region
+  ValueId stack;       // its rows
+  LinearInteger row;   // the index of the one of a trip
+  ValueId first = {};  // instead of a row in trip 0, if any
 };
 
 // The values that the backward loop reads.
@@ -103,11 +104,17 @@ class ForwardLoop {
     for (const StackedOutput& output : counted.outputs) {
       known_stacks_[written_row(module_, module_.value(joint.results[output.carry]).op)] = output;
     }
+    for (size_t i = 0; i < loop.operand_count(); ++i) {
+      if (!counted.is_invariant[i]) carry_of_[joint.arguments[i]] = i;
+    }
   }
 
   // The cost of a row that the loop stacks anyway is next to nothing.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
+    if (const auto carry = carry_of_.find(value); carry != carry_of_.end()) {
+      if (known_stacks_.contains(joint_.results[carry->second])) return 2;
+    }
     constexpr int64_t kMost = int64_t{1} << 50;  // sums of costs stay below the capacities of a cut
     const int64_t rows = varying_.contains(value) ? counted_.trips : 1;
     return std::min(bytes_of(module_, value), kMost / rows) * rows;
@@ -119,9 +126,10 @@ class ForwardLoop {
     if (split.saved.empty()) return saved;
     const size_t known = module_.region(walk_.builder().region()).ops.size();
     saved.invariants = hoist(split);
-    std::vector<ValueId> stacked;
+    std::vector<ValueId> stacked, shifted;
     for (const ValueId value : split.saved) {
-      if (varying_.contains(value) && !known_stacks_.contains(value)) stacked.push_back(value);
+      if (!varying_.contains(value) || known_stacks_.contains(value)) continue;
+      (is_result_stacked(value, split.saved) ? shifted : stacked).push_back(value);
     }
     const std::vector<ValueId> results = create_loop(split, stacked);
     for (const ValueId value : split.saved) {
@@ -133,11 +141,35 @@ class ForwardLoop {
       const ValueId stack = results[results.size() - stacked.size() + i];
       saved.stacks.push_back({.value = stacked[i], .stack = stack, .row = {.offset = 0, .stride = 1}});
     }
+    for (const ValueId value : shifted) saved.stacks.push_back(rows_before(value, saved.stacks, results));
     walk_.put_in_place_of(loop_.id(), known, std::span(results).first(loop_.result_count()));
     return saved;
   }
 
  private:
+  // Whether the value is a carry whose next value has a stack, which then holds both.
+  bool is_result_stacked(ValueId value, const std::vector<ValueId>& saved) const {
+    const auto carry = carry_of_.find(value);
+    if (carry == carry_of_.end()) return false;
+    const ValueId next = joint_.results[carry->second];
+    const bool is_saved = varying_.contains(next) && std::ranges::find(saved, next) != saved.end();
+    return (is_saved && !carry_of_.contains(next)) || known_stacks_.contains(next);
+  }
+
+  // A carry is the operand of the loop in trip 0, and then the row of the trip before.
+  SavedStack rows_before(ValueId value, const std::vector<SavedStack>& saved,
+                         const std::vector<ValueId>& results) const {
+    const size_t carry = carry_of_.at(value);
+    const ValueId next = joint_.results[carry];
+    const auto known = known_stacks_.find(next);
+    SavedStack rows = known != known_stacks_.end() ? SavedStack{next, results[known->second.carry], known->second.row}
+                                                   : *std::ranges::find(saved, next, &SavedStack::value);
+    rows.value = value;
+    rows.row.offset -= rows.row.stride;
+    rows.first = loop_.operand(carry);
+    return rows;
+  }
+
   void find_varying() {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
@@ -259,6 +291,7 @@ class ForwardLoop {
   JointBody& joint_;
   std::unordered_set<ValueId> varying_;                      // values of the joint region that differ between trips
   std::unordered_map<ValueId, StackedOutput> known_stacks_;  // by row
+  std::unordered_map<ValueId, size_t> carry_of_;             // arguments of the joint region
 };
 
 // ---- the backward loop ---------------------------------------------------------------------------------------------
@@ -275,11 +308,11 @@ class BackwardLoop {
 
   void append(const std::vector<OpId>& ops, const SavedValues& saved) {
     Builder& builder = walk_.builder();
-    std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, 0))};
+    std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, counted_.trips - 1))};
     for (const CotangentCarry& carry : joint_.cotangents) {
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
-    const OpId made = create_counted_while(builder, loop_.def(), operands, build_body(ops, saved), counted_.trips);
+    const OpId made = create_while_counting_down(builder, loop_.def(), operands, build_body(ops, saved));
     for (uint32_t i = 0; i < joint_.cotangents.size(); ++i) {
       walk_.accumulate(joint_.cotangents[i].of, module_.result(made, i + 1));
     }
@@ -289,27 +322,28 @@ class BackwardLoop {
   RegionId build_body(const std::vector<OpId>& ops, const SavedValues& saved) {
     const RegionId body = module_.add_region();
     Builder builder(module_, body, loop_.loc());
-    const ValueId counter = module_.add_argument(body, module_.context().tensor(dtype_, {}), loop_.loc());
+    const ValueId trip = module_.add_argument(body, module_.context().tensor(dtype_, {}), loop_.loc());
     GraphCopy copy(module_, module_);
     for (const CotangentCarry& carry : joint_.cotangents) {
       copy.map(carry.argument, module_.add_argument(body, module_.value(carry.argument).type, loop_.loc()));
     }
     for (const OutputCotangent& output : joint_.outputs) copy.map(output.argument, output.value);
     for (const auto& [value, outside] : saved.invariants) copy.map(value, outside);
-    const ValueId last = build_scalar(builder, scalar_of(dtype_, counted_.trips - 1));
-    const ValueId trip = builder.create("stablehlo.subtract", {last, counter});
     map_inductions(builder, trip, ops, copy);
-    for (const SavedStack& saved_stack : saved.stacks) {
-      const ValueId index = linear_value(builder, trip, saved_stack.row);
-      copy.map(saved_stack.value, read_row(builder, saved_stack.stack, index));
-    }
+    for (const SavedStack& rows : saved.stacks) copy.map(rows.value, saved_row(builder, trip, rows));
     for (const OpId op : ops) copy.op(op, body);
 
-    const ValueId one = build_scalar(builder, scalar_of(dtype_, 1));
-    std::vector<ValueId> results{builder.create("stablehlo.add", {counter, one})};
+    std::vector<ValueId> results{linear_value(builder, trip, {.offset = -1, .stride = 1})};
     for (const CotangentCarry& carry : joint_.cotangents) results.push_back(copy(carry.next));
     module_.region(body).results = std::move(results);
     return body;
+  }
+
+  ValueId saved_row(Builder& builder, ValueId trip, const SavedStack& rows) {
+    const ValueId row = read_row(builder, rows.stack, linear_value(builder, trip, rows.row));
+    if (!rows.first) return row;
+    const ValueId is_first = build_compare(builder, "EQ", trip, build_scalar(builder, scalar_of(dtype_, 0)));
+    return builder.create("stablehlo.select", {is_first, rows.first, row});
   }
 
   // Carries that grow by a constant, such as the counter of the forward loop, follow from the trip.

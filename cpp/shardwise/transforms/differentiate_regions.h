@@ -37,4 +37,8 @@ inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
 bool is_checkpoint(const Module& module, OpId op);
 void differentiate_checkpoint(ReverseWalk& walk, OpId checkpoint);
 
+// A named computation whose gradient is given (given_derivatives.h).
+bool has_given_derivative(const Module& module, OpId op);
+void differentiate_given(ReverseWalk& walk, OpId op);
+
 }  // namespace shardwise

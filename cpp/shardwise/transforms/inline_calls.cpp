@@ -178,10 +178,19 @@ class CallExpander {
           std::vector<ValueId> made = append_inlined(builder, OpView(module_, id));
           const std::vector<OpId>& all = module_.region(builder.region()).ops;
           ops.assign(all.begin() + known, all.end());
+          for (const OpId op : ops) locate(op, module_.op(id).loc);
           return made;
         });
     for (uint32_t i = 0; i < results.size(); ++i) replace(module_.result(id, i), results[i]);
     return ops;
+  }
+
+  // Ops without a line of their own get that of the call: JAX prints none in the functions of its library.
+  void locate(OpId op, LocId call) {
+    if (module_.context().resolve(module_.op(op).loc).file.empty()) module_.op(op).loc = call;
+    for (const RegionId region : module_.regions(op)) {
+      for (const OpId inner : module_.region(region).ops) locate(inner, call);
+    }
   }
 
   // The value, with a constraint in front of `user` if there is a sharding.

@@ -14,7 +14,7 @@ namespace shardwise {
 namespace {
 
 void check_float(const Module& module, ValueId value) {
-  if (is_float(module.type(value).dtype)) return;
+  if (is_inexact(module.type(value).dtype)) return;
   fail<DTypeError>("grad", "what is differentiated with respect to must be floating point", module.type(value).text(),
                    "convert it to a float first, or leave it out of argnums");
 }
@@ -140,7 +140,8 @@ void ReverseWalk::pull_back(OpId op) {
   switch (module_.op(op).def->regions) {
     case Regions::kLoop: return differentiate_loop(*this, op);
     case Regions::kBranches: return differentiate_branches(*this, op);
-    case Regions::kInline: return differentiate_checkpoint(*this, op);
+    case Regions::kInline:
+      return has_given_derivative(module_, op) ? differentiate_given(*this, op) : differentiate_checkpoint(*this, op);
     case Regions::kNone:
     case Regions::kManual: break;
   }

@@ -9,7 +9,7 @@ import shardwise._core.ir
 import shardwise._core.mesh
 import shardwise._core.passes
 import typing
-__all__: list[str] = ['Executable', 'ShardedArray', 'blas_core_name', 'cpu_has_avx512', 'enter_call', 'full_traceback', 'leave_call', 'run_unpartitioned', 'set_threads', 'settings_table', 'wait_for_threads']
+__all__: list[str] = ['Executable', 'ShardedArray', 'blas_core_name', 'cpu_has_avx512', 'enter_call', 'full_traceback', 'leave_call', 'live_buffer_bytes', 'restart_peak_buffer_bytes', 'run_unpartitioned', 'set_threads', 'settings_table', 'wait_for_threads']
 class ShardedArray:
     @staticmethod
     def scatter(array: numpy.ndarray, sharding: shardwise._core.mesh.Sharding, poison: bool = False, borrow: bool = False) -> ShardedArray:
@@ -35,6 +35,8 @@ class ShardedArray:
 class Executable:
     def __init__(self, arg0: shardwise._core.passes.CompileUnit) -> None:
         ...
+    def memory(self, per_device: bool = True, donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> tuple[typing.Any, ...]:
+        ...
     def run(self, arguments: list[typing.Any], faithful: bool = False, poison: bool = False, trace: bool = False, borrowed: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> list[ShardedArray]:
         ...
     def trace(self) -> list[typing.Any]:
@@ -48,6 +50,10 @@ def enter_call() -> None:
 def full_traceback() -> bool:
     ...
 def leave_call() -> None:
+    ...
+def live_buffer_bytes() -> int:
+    ...
+def restart_peak_buffer_bytes() -> int:
     ...
 def run_unpartitioned(module: shardwise._core.ir.Module, arguments: collections.abc.Sequence[numpy.ndarray]) -> list[numpy.ndarray]:
     ...

@@ -45,7 +45,7 @@ class LeafType(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    weak: type[int] | type[float] | None = None
+    weak: type[int] | type[float] | type[complex] | None = None
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"
@@ -87,7 +87,7 @@ def types_of(what: str, name: str, tree: Any) -> Leaves:
 
 
 def _type_of(leaf: Any) -> LeafType | None:
-    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, Tracer, Array)) else None
+    kind = weak_kind(leaf) if isinstance(leaf, (bool, int, float, complex, Tracer, Array)) else None
     array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
     weak = kind if isinstance(kind, type) else None
     return None if array is None else LeafType(tuple(array.shape), array.dtype, weak)
@@ -107,7 +107,7 @@ def settled(before: LeafType, after: LeafType) -> LeafType:
     return before if dtype == before.dtype else LeafType(before.shape, dtype)
 
 
-def joined(weak: type[int] | type[float], other: LeafType) -> np.dtype[Any]:
+def joined(weak: type[int] | type[float] | type[complex], other: LeafType) -> np.dtype[Any]:
     """The dtype of a Python number beside a leaf."""
     if other.weak is None and (is_float(other.dtype) or (weak is int and other.dtype.kind in "iu")):
         return other.dtype

@@ -254,6 +254,6 @@ def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) ->
         if spec is not None and trace.mesh is not None:
             x = trace.lift(leaf)
             leaf = trace.constrain(x, sharding_on(trace.mesh, spec, x.ndim, what))
-            trace.implied.add(leaf._value)
+            trace.annotations.implied.add(leaf._value)
         out.append(leaf)
     return out

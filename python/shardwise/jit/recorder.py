@@ -139,7 +139,7 @@ class Recorder:
 
 def _check_constraints(trace: Trace, outputs: list[int]) -> None:
     unused = trace.core.unused_constraints(outputs)
-    unused = [row for row in unused if row[0] not in trace.implied]
+    unused = [row for row in unused if row[0] not in trace.annotations.implied]
     if unused:
         _, file, line = unused[0]
         rule, got = "its result must be used", "an annotation whose result nothing uses"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, is_dtype
 from ..errors import DTypeError, message
 from ..implementations import provides
 from ..tracing import Tracer
@@ -27,6 +27,7 @@ from . import (  # noqa: F401
     creation,
     cumulative,
     elementwise,
+    fourier,
     joining,
     lifting,
     linalg,
@@ -36,6 +37,7 @@ from . import (  # noqa: F401
     reductions,
     searching,
     selection,
+    sorting,
     subscripts,
     updates,
 )
@@ -92,8 +94,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     """
     refuse("astype", device=(device, None))
     wanted = as_dtype("astype", dtype)
-    if wanted.kind in "cOSUVMm" and wanted.name != "bfloat16":
-        raise DTypeError(message("astype", "the dtype must be of real numbers", wanted))
+    if not is_dtype(wanted):
+        raise DTypeError(message("astype", "the dtype must be of numbers", wanted))
     return convert(x, wanted.newbyteorder("="))
 
 

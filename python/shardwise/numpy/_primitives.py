@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..dtypes import dtype_name, numpy_dtype
+from ..dtypes import dtype_name, integer_range, is_inexact, is_integer, is_signed, numpy_dtype
 from ..errors import Error, ShapeError, message, shown
 from ..tracing import Trace, Tracer, WeakTracer
-from ._promote import is_float
 from ._unsupported import unsupported_option
 
 __all__ = [
@@ -25,12 +24,15 @@ __all__ = [
     "broadcast_shape",
     "common_trace",
     "compare",
+    "complex_of",
     "convert",
+    "imag_part",
     "iota",
     "normalize_axes",
     "normalize_axis",
     "operand",
     "prefix",
+    "real_part",
     "reduce",
     "reduce_by",
     "refuse",
@@ -40,6 +42,7 @@ __all__ = [
     "shape_of",
     "slice_",
     "splat",
+    "total_order",
     "transpose",
     "truth",
 ]
@@ -49,7 +52,7 @@ DType = np.dtype[Any]
 
 _EnumValue = _core.ir.EnumValue
 _DIRECTIONS = {d: _EnumValue("stablehlo", "comparison_direction", d) for d in ("EQ", "NE", "LT", "LE", "GT", "GE")}
-_TYPES = {t: _EnumValue("stablehlo", "comparison_type", t) for t in ("FLOAT", "SIGNED", "UNSIGNED")}
+_TYPES = {t: _EnumValue("stablehlo", "comparison_type", t) for t in ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")}
 
 
 def refuse(function: str, **options: tuple[Any, Any]) -> None:
@@ -87,7 +90,7 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
     """``x`` as a tracer of ``dtype``, broadcast to ``shape`` if given."""
     kind = type(x)
     if kind is not Tracer:
-        if kind is float or kind is int or kind is bool:
+        if kind is float or kind is int or kind is bool or kind is complex:
             return splat(trace, x, () if shape is None else shape, dtype)
         if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
             return splat(trace, x.astype(dtype), () if shape is None else shape, dtype)
@@ -95,7 +98,7 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
     elif x._trace is not trace:
         x = trace.lift(x)
     if x.dtype != dtype:
-        if kind is WeakTracer and dtype.kind in "iu":
+        if kind is WeakTracer and is_integer(dtype):
             _limit(trace, x, dtype)
         x = convert(x, dtype)
     return x if shape is None or x.shape == shape else broadcast(x, shape)
@@ -103,10 +106,10 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
 
 def _limit(trace: Trace, x: Any, dtype: DType) -> None:
     """A number that the dtype of the array beside it cannot hold is an error, as in NumPy."""
-    ends = np.iinfo(dtype)
+    low, high = integer_range(dtype)
     must_hold = f"a Python int must fit {dtype.name}, the dtype that the program uses it in"
     way_out = "convert the array beside it with astype"
-    trace.limit(x, (int(ends.min), int(ends.max)), OverflowError, must_hold, way_out)
+    trace.limit(x, (low, high), OverflowError, must_hold, way_out)
 
 
 def convert(x: Tracer, dtype: DType) -> Tracer:
@@ -116,6 +119,23 @@ def convert(x: Tracer, dtype: DType) -> Tracer:
     if dtype.kind == "b":
         return truth(x)
     return x._trace.emit("stablehlo.convert", (x,), None, x.shape, dtype)
+
+
+def real_part(x: Tracer) -> Tracer:
+    """The real parts of a tracer of any dtype."""
+    return x._trace.emit("stablehlo.real", (x,)) if x.dtype.kind == "c" else x
+
+
+def imag_part(x: Tracer) -> Tracer:
+    """The imaginary parts of a tracer of any dtype."""
+    if x.dtype.kind == "c":
+        return x._trace.emit("stablehlo.imag", (x,))
+    return splat(x._trace, 0, x.shape, x.dtype)
+
+
+def complex_of(real: Tracer, imag: Tracer) -> Tracer:
+    """The complex numbers with these parts, both float32 or float64."""
+    return real._trace.emit("stablehlo.complex", (real, imag))
 
 
 def bitcast(x: Tracer, dtype: Any) -> Tracer:
@@ -130,8 +150,14 @@ def truth(x: Tracer) -> Tracer:
 
 def compare(direction: str, lhs: Tracer, rhs: Tracer) -> Tracer:
     """An elementwise comparison of two tracers of the same shape and dtype."""
-    kind = "FLOAT" if is_float(lhs.dtype) else "SIGNED" if lhs.dtype.kind == "i" else "UNSIGNED"
+    kind = "FLOAT" if is_inexact(lhs.dtype) else "SIGNED" if is_signed(lhs.dtype) else "UNSIGNED"
     attrs = {"comparison_direction": _DIRECTIONS[direction], "compare_type": _TYPES[kind]}
+    return lhs._trace.emit("stablehlo.compare", (lhs, rhs), attrs)
+
+
+def total_order(direction: str, lhs: Tracer, rhs: Tracer) -> Tracer:
+    """A comparison of floats by their bits: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    attrs = {"comparison_direction": _DIRECTIONS[direction], "compare_type": _TYPES["TOTALORDER"]}
     return lhs._trace.emit("stablehlo.compare", (lhs, rhs), attrs)
 
 
@@ -143,7 +169,7 @@ def select(condition: Tracer, if_true: Tracer, if_false: Tracer) -> Tracer:
 def shape_of(x: Any) -> Shape:
     """The shape of a tracer, an array, a number, or a nested list."""
     shape: Shape | None = getattr(x, "shape", None)
-    return shape if shape is not None else () if isinstance(x, (int, float)) else np.shape(x)
+    return shape if shape is not None else () if isinstance(x, (int, float, complex)) else np.shape(x)
 
 
 def broadcast_shape(function: str, shapes: Sequence[Shape]) -> Shape:

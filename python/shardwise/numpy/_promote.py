@@ -14,20 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype_name, is_float
+from ..dtypes import dtype_name, is_complex, is_float, is_inexact, is_integer, is_signed, is_unsigned
 from ..errors import DTypeError, message
 from ..tracing import WeakTracer
 
-__all__ = ["is_float", "is_integer", "is_weak", "loop_dtypes", "result_dtype", "sum_dtype", "weak_kind"]
+__all__ = [
+    "is_complex",
+    "is_float",
+    "is_inexact",
+    "is_integer",
+    "is_signed",
+    "is_unsigned",
+    "is_weak",
+    "loop_dtypes",
+    "result_dtype",
+    "sum_dtype",
+    "weak_kind",
+]
 
 _WEAK = (int, float, complex)
 _BOOL = np.dtype(np.bool_)
 _loops: dict[Any, tuple[np.dtype[Any], ...]] = {}
-
-
-def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a signed or unsigned integer; bool is not."""
-    return dtype.kind in "iu"
 
 
 def weak_kind(x: Any) -> Any:

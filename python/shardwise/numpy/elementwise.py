@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..dtypes import integer_range
 from ..errors import UnsupportedError, message
 from ..tracing import Tracer, WeakTracer
 from ..user_code.advice import in_place_error
@@ -23,13 +24,25 @@ from ._primitives import (
     common_trace,
     compare,
     convert,
+    imag_part,
     operand,
+    real_part,
     select,
     shape_of,
     splat,
     truth,
 )
-from ._promote import is_float, is_integer, is_weak, loop_dtypes, weak_kind
+from ._promote import (
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_signed,
+    is_unsigned,
+    is_weak,
+    loop_dtypes,
+    weak_kind,
+)
 from ._unsupported import masked, unsupported_option
 
 __all__ = ["RULES", "call", "call_options", "strong", "with_sign_of_zero"]
@@ -43,7 +56,7 @@ def call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any = None
     if WeakTracer in map(type, inputs) and all(map(is_weak, inputs)):
         result = _call(ufunc, rule, strong(inputs), dtype)
         if ufunc in _WEAK and dtype is None:
-            return WeakTracer.of(result, float if result.dtype.kind == "f" else int)
+            return WeakTracer.of(result, _PYTHON_TYPES.get(result.dtype.kind, int))
         return result
     return _call(ufunc, rule, inputs, dtype)
 
@@ -66,10 +79,10 @@ def _call(ufunc: np.ufunc, rule: Rule, inputs: tuple[Any, ...], dtype: Any) -> A
         known = _compare_beyond(ufunc, lhs, rhs, dtypes[0])
         if known is not None:
             return splat(trace, known, shape, dtypes[2])
-    if ufunc is np.power and dtypes[0].kind == "i":
+    if ufunc is np.power and is_signed(dtypes[0]):
         _refuse_negative_power(trace, rhs)
     special = _POWERS.get(rhs) if ufunc is np.power and type(rhs) in (int, float) else None
-    if special is not None and (is_float(dtypes[0]) or rhs == 2):
+    if special is not None and (is_inexact(dtypes[0]) or rhs == 2):
         return special(operand(trace, lhs, dtypes[0], shape))
     lhs, rhs = operand(trace, lhs, dtypes[0], shape), operand(trace, rhs, dtypes[1], shape)
     return trace.emit(rule, (lhs, rhs)) if isinstance(rule, str) else rule(lhs, rhs)
@@ -80,6 +93,7 @@ def strong(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([x.strong() if type(x) is WeakTracer else x for x in inputs])
 
 
+_PYTHON_TYPES: dict[str, type[float] | type[complex]] = {"f": float, "c": complex}
 # Python's operators on Python numbers return Python numbers.
 _WEAK = frozenset(
     (
@@ -153,7 +167,7 @@ def _comparison(direction: str) -> Rule:
     def rule(lhs: Tracer, rhs: Tracer) -> Any:
         if lhs.dtype == rhs.dtype:
             return compare(direction, lhs, rhs)
-        if lhs.dtype.kind == "i":  # int64 with uint64: exact, a negative number is below all others
+        if is_signed(lhs.dtype):  # int64 with uint64: exact, a negative number is below all others
             return _compare_signs(direction, lhs, rhs)
         return _compare_signs(_MIRRORED[direction], rhs, lhs)
 
@@ -174,7 +188,10 @@ def _is_integral(x: Any) -> bool:
 def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -> bool | None:
     """The result of comparing integers with a Python int outside their dtype; None for an int inside."""
     number = lhs if type(lhs) is int else rhs
-    if not is_integer(dtype) or np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+    if not is_integer(dtype):
+        return None
+    low, high = integer_range(dtype)
+    if low <= number <= high:
         return None
     direction = _DIRECTIONS[ufunc] if number is rhs else _MIRRORED[_DIRECTIONS[ufunc]]
     return direction == "NE" or direction in (("LT", "LE") if number > 0 else ("GT", "GE"))
@@ -186,7 +203,7 @@ def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -
 @_in_float32
 def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
-    if lhs.dtype.kind == "u":
+    if is_unsigned(lhs.dtype):
         return select(rhs != 0, rest, _constant(rest, 0))
     wrong_sign = (rest != 0) & ((rhs < 0) != (rest < 0))
     rest = select(wrong_sign, rest + rhs, rest)
@@ -204,7 +221,7 @@ def with_sign_of_zero(x: Any, negative: Any) -> Any:
 @_in_float32
 def _floor_divide(lhs: Any, rhs: Any) -> Any:
     quotient = lhs._trace.emit("stablehlo.divide", (lhs, rhs))
-    if lhs.dtype.kind == "u":
+    if is_unsigned(lhs.dtype):
         return select(rhs != 0, quotient, _constant(quotient, 0))
     if is_integer(lhs.dtype):
         inexact = quotient * rhs != lhs
@@ -226,10 +243,10 @@ def _fmod(lhs: Tracer, rhs: Tracer) -> Any:
 
 def _reciprocal(x: Tracer) -> Any:
     quotient = x._trace.emit("stablehlo.divide", (_constant(x, 1), x))
-    if is_float(x.dtype):
+    if is_inexact(x.dtype):
         return quotient
     # NumPy divides 1 by an integer as floats and cuts: 1 / 0 is the dtype's smallest number, for unsigned ones zero.
-    low = np.iinfo(x.dtype).min if x.dtype.itemsize >= 4 else 0
+    low = integer_range(x.dtype)[0] if x.dtype.itemsize >= 4 else 0
     return select(x != 0, quotient, _constant(x, low))
 
 
@@ -250,23 +267,20 @@ def _without_gradient(x: Tracer) -> Any:
     return bitcast(bitcast(x, _BITS[x.dtype.itemsize]), x.dtype)
 
 
-def _nextafter(x: Any, towards: Any) -> Any:
-    # Floats of one sign are ordered as their bits: away from zero the pattern grows by one.
-    pattern: Any = bitcast(x, _BITS[x.dtype.itemsize])
-    outwards = (x < towards) == (x > 0)
-    moved: Any = bitcast(select(outwards, pattern + 1, pattern - 1), x.dtype)
-    smallest: Any = bitcast(_constant(pattern, 1), x.dtype)
-    moved = select(x == 0, _copysign(smallest, towards), moved)
-    moved = select(_isnan(x), x, select(_isnan(towards), towards, moved))
-    return _without_gradient(select(x == towards, towards, moved))
+def _nextafter(x: Tracer, towards: Tracer) -> Any:
+    return x._trace.emit("chlo.next_after", (x, towards))
 
 
 def _absolute(x: Tracer) -> Any:
-    return x if x.dtype.kind in "bu" else x._trace.emit("stablehlo.abs", (x,))
+    return x if x.dtype.kind == "b" or is_unsigned(x.dtype) else x._trace.emit("stablehlo.abs", (x,))
+
+
+def _conjugate(x: Tracer) -> Any:
+    return x._trace.emit("chlo.conj", (x,)) if is_complex(x.dtype) else x
 
 
 def _sign(x: Tracer) -> Any:
-    if x.dtype.kind == "u":
+    if is_unsigned(x.dtype):
         return convert(truth(x), x.dtype)
     return x._trace.emit("stablehlo.sign", (x,))
 
@@ -286,10 +300,14 @@ def _trunc(x: Any) -> Any:
 
 
 def _isfinite(x: Tracer) -> Any:
+    if is_complex(x.dtype):
+        return _isfinite(real_part(x)) & _isfinite(imag_part(x))
     return x._trace.emit("stablehlo.is_finite", (x,)) if is_float(x.dtype) else compare("EQ", x, x)
 
 
 def _isinf(x: Tracer) -> Any:
+    if is_complex(x.dtype):
+        return _isinf(real_part(x)) | _isinf(imag_part(x))
     return compare("EQ", _absolute(x), _constant(x, math.inf)) if is_float(x.dtype) else compare("NE", x, x)
 
 
@@ -311,7 +329,7 @@ def _logical_not(x: Tracer) -> Any:
 
 
 def _right_shift(lhs: Tracer, rhs: Tracer) -> Any:
-    kind = "logical" if lhs.dtype.kind == "u" else "arithmetic"
+    kind = "logical" if is_unsigned(lhs.dtype) else "arithmetic"
     return lhs._trace.emit(f"stablehlo.shift_right_{kind}", (lhs, rhs))
 
 
@@ -425,7 +443,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.float_power: "stablehlo.power",
     np.negative: "stablehlo.negate",
     np.positive: _identity,
-    np.conjugate: _identity,
+    np.conjugate: _conjugate,
     np.absolute: _absolute,
     np.fabs: "stablehlo.abs",
     np.sign: _sign,

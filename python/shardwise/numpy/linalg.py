@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, message
+from ..errors import ShapeError, message
 from ..tracing import Tracer
 from ._primitives import common_trace, convert, normalize_axes, operand, refuse, reshape
-from ._promote import is_float, loop_dtypes, result_dtype
+from ._promote import is_complex, is_float, loop_dtypes, result_dtype
 from ._registry import implements
 from .contraction import Term, contract
 from .elementwise import with_sign_of_zero
+from .solvers import norm_by_singular_values
 
 __all__ = ["UFUNCS"]
 
@@ -217,9 +218,9 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements("vdot")
 def vdot(a: Any, b: Any, /) -> Any:
-    """``numpy.vdot``: over all elements."""
+    """``numpy.vdot``: over all elements, with the conjugates of the first operand."""
     a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
-    return dot(a, b)
+    return dot(np.conjugate(a), b)
 
 
 @implements("outer", "linalg.outer")
@@ -285,8 +286,11 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """``numpy.linalg.norm``: of vectors any order; of matrices Frobenius, 1, -1 and the infinities."""
-    if not is_float(x.dtype):
+    """``numpy.linalg.norm``."""
+    by_values = ord in (2, -2, "nuc") and (x.ndim if axis is None else np.size(axis)) == 2
+    if is_complex(x.dtype) and not by_values:
+        x = np.abs(x)  # the other norms depend on the sizes alone
+    elif not (is_float(x.dtype) or is_complex(x.dtype)):
         x = convert(x, np.dtype(np.float64))
     if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
         return np.sqrt(np.sum(np.square(x), keepdims=keepdims))
@@ -318,11 +322,11 @@ def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Any:
 def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order is None or order == "fro":
         return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))
+    if order in (2, -2, "nuc"):
+        return norm_by_singular_values(x, order, axes, keepdims)
     if order not in (1, -1, np.inf, -np.inf):
-        got = repr(order)
-        raise UnsupportedError(
-            message("np.linalg.norm", "this order of a matrix needs singular values", got, "call it outside jit")
-        )
+        rule = "a matrix's order must be 1, 2, inf, these negative, 'fro' or 'nuc'"
+        raise ValueError(message("np.linalg.norm", rule, repr(order)))
     summed, chosen = axes if order in (1, -1) else axes[::-1]
     sums = np.sum(np.abs(x), axis=summed, keepdims=True)
     options: dict[str, Any] = {"axis": chosen, "keepdims": True}

@@ -62,9 +62,9 @@ def size_(a: Any, axis: Any = None) -> int:
     return math.prod(a.shape[i] for i in normalize_axes("np.size", axis, len(a.shape)))
 
 
-@implements("copy", "real")
+@implements("copy")
 def copy_(a: Any, order: Any = "K", subok: Any = False) -> Any:
-    """``numpy.copy``, ``numpy.real``: the value itself, because traced values are never modified."""
+    """``numpy.copy``: the value itself, because traced values are never modified."""
     refuse("copy", order=(order, "K"), subok=(subok, False))
     return a
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..tracing import Tracer
 from ._primitives import convert, refuse
-from ._promote import is_float
+from ._promote import is_complex, is_inexact
 from ._registry import implements
 from .reductions import highest, lowest
 
@@ -27,7 +27,7 @@ def _options(function: str, axis: Any, keepdims: Any, **refused: Any) -> dict[st
 
 
 def _without_nan(x: Any, neutral: Any) -> Any:
-    return np.where(np.isnan(x), np.asarray(neutral, x.dtype), x) if is_float(x.dtype) else x
+    return np.where(np.isnan(x), np.asarray(neutral, x.dtype), x) if is_inexact(x.dtype) else x
 
 
 def _count(x: Tracer, options: dict[str, Any]) -> Any:
@@ -71,7 +71,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 
 
 def _extreme(function: Any, worst: Any, x: Any, options: dict[str, Any]) -> Any:
-    if not is_float(x.dtype):
+    if not is_inexact(x.dtype):
         return function(x, **options)
     found = function(_without_nan(x, worst), **options)
     return np.where(np.all(np.isnan(x), **options), np.asarray(np.nan, x.dtype), found)
@@ -115,7 +115,7 @@ def nanmean(
 ) -> Any:
     """``numpy.nanmean``: NaN if all elements are NaN."""
     options = _options("nanmean", axis, keepdims, out=out, where=where)
-    if not is_float(a.dtype):
+    if not is_inexact(a.dtype):
         return np.mean(a, dtype=dtype, **options)
     result = a.dtype if dtype is None else np.dtype(dtype)
     wide = np.dtype(np.float32) if result.itemsize < 4 else result
@@ -131,14 +131,18 @@ def nanvar(
     """``numpy.nanvar``: NaN if at most ``ddof`` elements are not NaN."""
     options = _options("nanvar", axis, keepdims, out=out, where=where, mean=mean)
     ddof = ddof if correction is _NO_VALUE else correction
-    if not is_float(a.dtype):
+    if not is_inexact(a.dtype):
         return np.var(a, dtype=dtype, ddof=ddof, **options)
     result = a.dtype if dtype is None else np.dtype(dtype)
     wide = convert(a, np.dtype(np.float32) if result.itemsize < 4 else result)
     # An infinity has the distance NaN, which stays.
     distance = np.where(np.isnan(wide), np.asarray(0, wide.dtype), wide - nanmean(wide, axis, keepdims=True))
     freedom = convert(_count(a, options), wide.dtype) - ddof
-    total: Any = np.sum(distance * distance, **options)
+    square: Any = distance * distance
+    if is_complex(wide.dtype):
+        square = np.square(np.real(distance)) + np.square(np.imag(distance))
+        freedom, result = np.real(freedom), np.finfo(result).dtype
+    total: Any = np.sum(square, **options)
     quotient: Any = np.where(freedom > 0, total / np.where(freedom > 0, freedom, 1), np.nan)
     return convert(quotient, result)
 

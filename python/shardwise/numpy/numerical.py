@@ -11,8 +11,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
-from ._primitives import common_trace, convert, iota, normalize_axes, normalize_axis, operand, refuse, shape_of
-from ._promote import is_float, result_dtype
+from ._primitives import (
+    common_trace,
+    convert,
+    imag_part,
+    iota,
+    normalize_axes,
+    normalize_axis,
+    operand,
+    refuse,
+    shape_of,
+)
+from ._promote import is_complex, is_inexact, result_dtype
 from ._registry import checks, implements
 from .joining import concatenate, holds_traced, nested, stack
 
@@ -45,7 +55,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     points: Any = trace.lift(a)
     numbers: Any = trace.lift(v)[..., None]
     below = points < numbers if side == "left" else points <= numbers
-    if is_float(numbers.dtype):  # NaN is sorted behind all numbers
+    if is_inexact(numbers.dtype):  # NaN is sorted behind all numbers
         missing = np.isnan(numbers)
         below = below | (missing & ~np.isnan(points) if side == "left" else missing)
     return np.sum(below, axis=-1, dtype=np.intp)
@@ -128,7 +138,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     x: Any = trace.lift(f)
     if x.dtype == np.bool_:
         raise DTypeError(message("np.gradient", "the array must be of numbers", x.dtype, "convert it with astype"))
-    x = x if is_float(x.dtype) else convert(x, _FLOAT64)
+    x = x if is_inexact(x.dtype) else convert(x, _FLOAT64)
     axes = normalize_axes("np.gradient", axis, x.ndim)
     spacing = varargs or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 and not len(shape_of(spacing[0])) else spacing
@@ -195,7 +205,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
         count = operand(trace, x.size // max(result.size, 1), result.dtype, result.shape)
         return (result, count) if returned else result
     w: Any = trace.lift(weights)
-    dtype = result_dtype(x.dtype, w.dtype) if is_float(x.dtype) else result_dtype(x.dtype, w.dtype, _FLOAT64)
+    dtype = result_dtype(x.dtype, w.dtype) if is_inexact(x.dtype) else result_dtype(x.dtype, w.dtype, _FLOAT64)
     if w.shape != x.shape:
         axes = normalize_axes("np.average", axis, x.ndim)
         if axis is None or w.shape != tuple(x.shape[dim] for dim in axes):
@@ -317,20 +327,6 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return convolve(first, np.flip(second), mode)
 
 
-@implements("linalg.matrix_power")
-def matrix_power(a: Any, n: Any) -> Any:
-    """``numpy.linalg.matrix_power`` of powers that are not negative."""
-    if n < 0:
-        raise UnsupportedError(message("np.linalg.matrix_power", "n must not be negative", n))
-    result: Any = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype, like=a), a.shape)
-    power = a
-    while n:
-        result = result @ power if n % 2 else result
-        n //= 2
-        power = power @ power if n else power
-    return result
-
-
 @implements("linalg.multi_dot")
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """``numpy.linalg.multi_dot``, from the left to the right."""
@@ -352,7 +348,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @implements("linalg.matrix_norm")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """``numpy.linalg.matrix_norm``: Frobenius, 1, -1 and the infinities."""
+    """``numpy.linalg.matrix_norm``."""
     return np.linalg.norm(x, ord, (-2, -1), keepdims)
 
 
@@ -362,7 +358,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 @implements("sinc")
 def sinc(x: Any) -> Any:
     """``numpy.sinc``: sin(pi x) / (pi x), and 1 at 0. Near 0 it is a power series, whose derivative does not cancel."""
-    angle = (x if is_float(x.dtype) else convert(x, _FLOAT64)) * np.pi
+    angle = (x if is_inexact(x.dtype) else convert(x, _FLOAT64)) * np.pi
     near = np.abs(angle) < 0.01
     square: Any = np.square(np.where(near, angle, 0))
     series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
@@ -393,14 +389,14 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 @implements("isreal")
 def isreal(x: Any) -> Any:
-    """``numpy.isreal``: True, since no traced value is complex."""
-    return np.ones_like(x, dtype=bool)
+    """``numpy.isreal``: where the imaginary part is zero."""
+    return imag_part(x) == 0 if is_complex(x.dtype) else np.ones_like(x, dtype=bool)
 
 
 @implements("iscomplex")
 def iscomplex(x: Any) -> Any:
-    """``numpy.iscomplex``: False, since no traced value is complex."""
-    return np.zeros_like(x, dtype=bool)
+    """``numpy.iscomplex``: where the imaginary part is not zero."""
+    return imag_part(x) != 0 if is_complex(x.dtype) else np.zeros_like(x, dtype=bool)
 
 
 @implements("array_equiv")

@@ -12,23 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, float_range, integer_range
 from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
     common_trace,
     convert,
+    imag_part,
     normalize_axes,
     normalize_axis,
     operand,
+    real_part,
     reduce,
     refuse,
     select,
     splat,
     truth,
 )
-from ._promote import is_float, is_integer, result_dtype, sum_dtype
+from ._promote import is_complex, is_float, is_inexact, is_integer, result_dtype, sum_dtype
 from ._registry import implements
 from ._unsupported import unsupported_method, unsupported_option
 
@@ -135,12 +137,16 @@ def _extreme(function: str, x: Any, op: str, axis: Any, keepdims: Any, initial: 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The smallest value, the neutral element of a maximum."""
-    return -math.inf if is_float(dtype) else np.iinfo(dtype).min if is_integer(dtype) else False
+    if is_inexact(dtype):
+        return complex(-math.inf, -math.inf) if is_complex(dtype) else float_range(dtype)[0]
+    return integer_range(dtype)[0] if is_integer(dtype) else False
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
     """The largest value, the neutral element of a minimum."""
-    return math.inf if is_float(dtype) else np.iinfo(dtype).max if is_integer(dtype) else True
+    if is_inexact(dtype):
+        return complex(math.inf, math.inf) if is_complex(dtype) else float_range(dtype)[1]
+    return integer_range(dtype)[1] if is_integer(dtype) else True
 
 
 @implements("max", "amax")
@@ -195,7 +201,7 @@ def _mean_dtypes(x: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     if dtype is not None:
         asked = as_dtype("np.mean", dtype)
         return (np.dtype(np.float32), asked) if is_float(asked) and asked.itemsize < 4 else (asked, asked)
-    if not is_float(x.dtype):
+    if not is_inexact(x.dtype):
         return np.dtype(np.float64), np.dtype(np.float64)
     return (np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype), x.dtype
 
@@ -204,11 +210,11 @@ def _count(x: Any, axes: tuple[int, ...], mask: Tracer | None, keepdims: bool) -
     """The number of elements per result: an integer, or traced if there is a mask."""
     if mask is None:
         return math.prod(x.shape[a] for a in axes)
-    return reduce(convert(mask, x.dtype if is_float(x.dtype) else np.dtype(np.float64)), "add", axes, 0, keepdims)
+    return reduce(convert(mask, x.dtype if is_inexact(x.dtype) else np.dtype(np.float64)), "add", axes, 0, keepdims)
 
 
 def _quotient(x: Tracer, count: Any) -> Any:
-    return x / count if is_float(x.dtype) else convert(x / count, x.dtype)
+    return x / count if is_inexact(x.dtype) else convert(x / count, x.dtype)
 
 
 def _chosen(x: Tracer, mask: Tracer | None) -> Tracer:
@@ -247,8 +253,12 @@ def _variance(function: str, x: Any, axis: Any, dtype: Any, ddof: Any, keepdims:
     elif dtype is None:  # it takes part in the dtype of the distances
         result = result_dtype(result, mean)
     distance = wide - mean
-    squares = reduce(_chosen(distance * distance, mask), "add", axes, 0, keep)
-    freedom = _count(wide, axes, mask, keep) - ddof
+    square = distance * distance
+    if is_complex(compute):
+        square = np.square(real_part(distance)) + np.square(imag_part(distance))
+        result = np.finfo(result).dtype
+    squares = reduce(_chosen(square, mask), "add", axes, 0, keep)
+    freedom = _count(square, axes, mask, keep) - ddof
     freedom = np.maximum(freedom, 0) if isinstance(freedom, Tracer) else freedom if freedom > 0 else 0
     return convert(squares / freedom, result)
 

@@ -6,21 +6,25 @@ np.tril(x)      select(iota 0 >= iota 1, x, 0)
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype, is_dtype
+from ..dtypes import as_dtype, integer_range, is_dtype
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
     common_trace,
     compare,
+    complex_of,
     convert,
+    imag_part,
     iota,
     normalize_axis,
     operand,
+    real_part,
     reduce,
     refuse,
     select,
@@ -31,7 +35,7 @@ from ._primitives import (
     transpose,
     truth,
 )
-from ._promote import is_float, is_integer, result_dtype, sum_dtype, weak_kind
+from ._promote import is_complex, is_float, is_inexact, is_integer, result_dtype, sum_dtype, weak_kind
 from ._registry import implements
 
 __all__ = ["diagonal_mask"]
@@ -71,8 +75,8 @@ def clip(
     high: Any = max if a_max is _NO_VALUE else a_max
     low, high = (None if bound is _NO_VALUE else bound for bound in (low, high))
     if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound outside the dtype has no effect
-        low = None if type(low) is int and low < np.iinfo(a.dtype).min else low
-        high = None if type(high) is int and high > np.iinfo(a.dtype).max else high
+        low = None if type(low) is int and low < integer_range(a.dtype)[0] else low
+        high = None if type(high) is int and high > integer_range(a.dtype)[1] else high
     for name, bound in {"min": low, "max": high}.items():
         if bound is not None and not isinstance(bound, Tracer) and not is_dtype(np.asarray(bound).dtype):
             raise DTypeError(message("np.clip", f"{name} must be a number or an array of numbers", shown(bound)))
@@ -100,6 +104,9 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
 @implements("nan_to_num")
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``: infinities become the largest finite numbers unless given."""
+    if is_complex(x.dtype):
+        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (real_part(x), imag_part(x)))
+        return complex_of(*parts)
     if not is_float(x.dtype):
         return x
     limits, dtype = _finfo(x.dtype), x.dtype
@@ -124,6 +131,8 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """``numpy.round``: to the nearest even; integers stay."""
     refuse("round", out=(out, None))
     decimals = static_integer("np.round", "decimals", decimals, -_MOST_DECIMALS, _MOST_DECIMALS)
+    if is_complex(a.dtype):
+        return complex_of(round_(real_part(a), decimals), round_(imag_part(a), decimals))
     if not is_float(a.dtype):
         if decimals < 0 or a.dtype.kind == "b":
             got = f"decimals={decimals} of {a.dtype.name}"
@@ -221,7 +230,7 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     square = _square_part("np.diagonal", a, offset, axis1, axis2)
     if square.dtype.kind == "b":
         return reduce(_masked(square, False), "or", (square.ndim - 2,), False)
-    zero = -0.0 if is_float(square.dtype) else 0  # adding -0.0 changes nothing, not even the sign of a zero
+    zero = -0.0 if is_inexact(square.dtype) else 0  # adding -0.0 changes nothing, not even the sign of a zero
     return reduce(_masked(square, zero), "add", (square.ndim - 2,), zero)
 
 
@@ -295,17 +304,41 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 @implements("iscomplexobj")
 def iscomplexobj(x: Any) -> bool:
-    """``numpy.iscomplexobj``: no traced value is complex."""
-    return False
+    """``numpy.iscomplexobj``: by the dtype, also if all imaginary parts are zero."""
+    return is_complex(x.dtype)
 
 
 @implements("isrealobj")
 def isrealobj(x: Any) -> bool:
-    """``numpy.isrealobj``: every traced value is real."""
-    return True
+    """``numpy.isrealobj``: by the dtype."""
+    return not is_complex(x.dtype)
 
 
 @implements("imag")
 def imag(val: Any) -> Any:
-    """``numpy.imag``: zeros, since no traced value is complex."""
-    return splat(val._trace, 0, val.shape, val.dtype)
+    """``numpy.imag``: of real numbers zeros."""
+    return imag_part(val)
+
+
+@implements("real")
+def real(val: Any) -> Any:
+    """``numpy.real``: real numbers are themselves."""
+    return real_part(val)
+
+
+@implements("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    """``numpy.angle``: between -pi and pi, or in degrees."""
+    found = np.arctan2(imag_part(z), real_part(z))
+    return found * (180 / math.pi) if deg else found
+
+
+@implements("real_if_close")
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """``numpy.real_if_close`` of real numbers; whether complex ones are close depends on the data."""
+    if is_complex(a.dtype):
+        way_out = "use np.real(x)"
+        raise UnsupportedError(
+            message("np.real_if_close", "the dtype must be known, not depend on the data", a, way_out)
+        )
+    return a

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from .._core.runtime import enter_call, leave_call
+from ..dtypes import integer_range
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..implementations import IMPLEMENTATIONS, provides
 from ..tracing import Trace, Tracer, current_trace
 from . import host_updates
 from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
-from ._promote import is_float
+from ._promote import is_inexact, is_signed
 from ._registry import checks
 from .advanced_indexing import Places, places_of, result_shape
 from .indexing import Box, expanded, is_array, without_masks
@@ -182,11 +183,11 @@ def _inside(places: Places, shape: tuple[int, ...]) -> Any:
 
 
 def _default_fill(dtype: np.dtype[Any]) -> Any:
-    if is_float(dtype):
+    if is_inexact(dtype):
         return np.nan
     if dtype.kind == "b":
         return True
-    return np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+    return integer_range(dtype)[0 if is_signed(dtype) else 1]
 
 
 def _update(
@@ -194,7 +195,7 @@ def _update(
     *, mode: Any = None, indices_are_sorted: bool = False, unique_indices: bool = False,
 ) -> Any:  # fmt: skip
     _check_mode(mode)
-    if how == "divide" and not is_float(x.dtype):
+    if how == "divide" and not is_inexact(x.dtype):
         must_hold, way_out = "divide needs an array of floats, since the dtype stays", "convert the array with astype"
         raise DTypeError(message("x.at", must_hold, x.dtype, way_out))
     if isinstance(x, np.ndarray):

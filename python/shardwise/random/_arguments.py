@@ -40,6 +40,9 @@ def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     found = as_dtype(function, dtype).newbyteorder("=")
     if not is_float(found):
         raise DTypeError(message(function, "dtype must be floating", found, "draw floats and convert them with astype"))
+    if found.itemsize < 2:
+        rule = "dtype must be floating, of at least 16 bits"
+        raise DTypeError(message(function, rule, found, "draw floats and convert them with astype"))
     dtype_name(found)
     return found
 

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .._core.ir import Op, TensorType, Value
+from ..dtypes import is_complex, is_float, numpy_dtype
 from .tables import Report, place, short_location
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
 
 _COLUMNS = ("where", "op", "operands", "result", "count", "cause")
-_WIDTHS = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 # These ops are skipped between an operand and the op that the user wrote.
 _LAYOUT = frozenset({"stablehlo.convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})
 _EXPLICIT = "explicit conversion"
@@ -92,7 +92,9 @@ def _type_text(type: TensorType) -> str:
 
 
 def _is_wider(dtype: str, than: str) -> bool:
-    return _WIDTHS.get(dtype, 0) > _WIDTHS.get(than, 9)
+    wide, narrow = numpy_dtype(dtype), numpy_dtype(than)
+    both = (is_float(wide) and is_float(narrow)) or (is_complex(wide) and is_complex(narrow))
+    return both and wide.itemsize > narrow.itemsize
 
 
 def _widens(op: Op) -> bool:

@@ -171,3 +171,15 @@ def test_moe_layer_compiles_the_models_of_the_paper(tmp_path: Path) -> None:
 )
 def test_moe_layer_says_what_is_wrong_with_its_options(options: tuple[str, ...], message: str) -> None:
     assert message in refused("moe_layer.py", *options)
+
+
+def test_from_jax_explains_a_transformer_of_jax_and_hands_it_back() -> None:
+    pytest.importorskip("jax", reason="the example needs JAX")
+    text = output_of("from_jax.py")
+    difference = re.search(r"largest difference to jax.value_and_grad: ([\d.e+-]+)", text)
+    assert difference
+    assert float(difference[1]) < 1e-5
+    assert re.search(r"loss on 8 devices of JAX: 2\.\d{4}\n", text)
+    assert re.search(r"hidden \(.*from_jax.py:\d+\) is .*sharded \[\{\"data\"\}, \{\}, \{\"model\"\}\]", text)
+    before, after = map(int, re.findall(r"(\d+) KiB (?:before|after)", text))
+    assert after < before

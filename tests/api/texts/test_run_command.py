@@ -95,8 +95,8 @@ TAKES = "call: @main takes batch: float32[8, 6], w: float32[6, 4]"
          "functions.mlir:1:1: error: compile: func must be a function of the program, got 'g'; "
          "it has main, twice, again, strange"),
         (["functions.mlir", "--arg", "v.npy", "--func", "strange"],
-         "functions.mlir:14:1: error: compile: a value must be of a dtype that has kernels, got tensor<4xi4>; "
-         "convert the values before and after"),
+         "functions.mlir:14:1: error: compile: a value must be a tensor, got !stablehlo.token; "
+         "leave out the ops that have effects"),
         (["layer.mlir", "--arg", "none.npy"], "none.npy: error: No such file or directory"),
         (["layer.mlir", "--arg", "layer.mlir"], "layer.mlir: error: it must be an .npy or .npz file without objects"),
         (["layer.mlir", "--arg", "w=both.npz"],

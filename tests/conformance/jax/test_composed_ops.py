@@ -25,7 +25,7 @@ ROWS = [
     for application in case.applications(5, dtype)
 ]
 # XLA translates them in a form of its own only.
-REFUSED_BY_XLA = {"stablehlo.unary_einsum"}
+REFUSED_BY_XLA = {"stablehlo.unary_einsum", "chlo.ragged_dot"}
 # It multiplies at most 64 times.
 LIMITED_IN_XLA = {("chlo.broadcast_power", "int32")}
 

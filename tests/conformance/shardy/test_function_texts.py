@@ -93,8 +93,8 @@ def test_a_call_that_disagrees_with_its_function_is_resharded() -> None:
     ("name", "said"),
     [
         ("tokens_through_a_call",
-         "compile: a value must be of a dtype that has kernels, got !stablehlo.token; "
-         "convert the values before and after (at t.mlir:3)"),
+         "compile: a value must be a tensor, got !stablehlo.token; "
+         "leave out the ops that have effects (at t.mlir:3)"),
         ("argument_on_one_device",
          "sharding: a value cannot be placed on a single device, got <[], device_ids=[1]>; "
          "shard or replicate it over the mesh (at t.mlir:4)"),

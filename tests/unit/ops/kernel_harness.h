@@ -22,13 +22,14 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/ops/shared/scalars.h"
+#include "shardwise/tile/table.h"
 
 namespace shardwise::test {
 
 inline const std::vector<DType>& all_dtypes() {
   static const std::vector<DType> dtypes = [] {
     std::vector<DType> list;
-    for (int i = 0; i < kDTypeCount; ++i) list.push_back(static_cast<DType>(i));
+    for (int i = 0; i < kTileDTypeCount; ++i) list.push_back(static_cast<DType>(i));
     return list;
   }();
   return dtypes;

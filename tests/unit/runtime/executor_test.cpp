@@ -15,6 +15,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/rehearsal.h"
 #include "simulator.h"
 #include "support/message_of.h"
 
@@ -111,6 +112,22 @@ TEST(Executor, ComputesEveryDistinctShardOnce) {
   EXPECT_EQ(trace[3].op, "shardwise.all_reduce");
   EXPECT_EQ(trace[3].shards, 2);
   for (const TraceRow& row : trace) EXPECT_GE(row.duration_ns, 0);
+}
+
+// One device of the mesh, with results of collectives that nobody filled.
+TEST(Executor, KnowsTheMemoryOfOneDeviceBeforeTheRun) {
+  for (const bool fuse : {true, false}) {
+    const auto mesh = mesh_2x4();
+    const DeviceSet one{{full_axis(*mesh, 0), full_axis(*mesh, 1)}, 0};
+    const Mlp mlp({.fuse = fuse, .devices = one});
+    const MemoryUse use = mlp.executable->memory();
+    OneDevice communicator;
+    restart_peak_buffer_bytes();
+    const int64_t before = live_buffer_bytes();
+    const auto results = mlp.executable->run(communicator, mlp.arguments);
+    EXPECT_EQ(restart_peak_buffer_bytes() - before, use.peak_bytes - use.argument_bytes);
+    EXPECT_EQ(live_buffer_bytes() - before, use.result_bytes);
+  }
 }
 
 TEST(Executor, NeverWritesArguments) {

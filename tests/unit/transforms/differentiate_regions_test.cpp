@@ -62,22 +62,20 @@ do {
 stablehlo.return %6, %7, %9 : tensor<i32>, tensor<f32>, tensor<3xf32>
 }
 %10 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
-%11 = stablehlo.constant dense<0> : tensor<i32>
+%11 = stablehlo.constant dense<2> : tensor<i32>
 %12:2 = stablehlo.while(%arg5 = %11, %arg6 = %10) : tensor<i32>, tensor<f32>
 cond {
-%13 = stablehlo.constant dense<3> : tensor<i32>
-%14 = stablehlo.compare LT, %arg5, %13 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+%13 = stablehlo.constant dense<0> : tensor<i32>
+%14 = stablehlo.compare GE, %arg5, %13 : (tensor<i32>, tensor<i32>) -> tensor<i1>
 stablehlo.return %14 : tensor<i1>
 }
 do {
-%15 = stablehlo.constant dense<2> : tensor<i32>
-%16 = stablehlo.subtract %15, %arg5 : tensor<i32>
-%17 = stablehlo.dynamic_slice %3#2, %16, sizes = [1] : (tensor<3xf32>, tensor<i32>) -> tensor<1xf32>
-%18 = stablehlo.reshape %17 : (tensor<1xf32>) -> tensor<f32>
-%19 = stablehlo.multiply %arg6, %18 : tensor<f32>
-%20 = stablehlo.constant dense<1> : tensor<i32>
-%21 = stablehlo.add %arg5, %20 : tensor<i32>
-stablehlo.return %21, %19 : tensor<i32>, tensor<f32>
+%15 = stablehlo.dynamic_slice %3#2, %arg5, sizes = [1] : (tensor<3xf32>, tensor<i32>) -> tensor<1xf32>
+%16 = stablehlo.reshape %15 : (tensor<1xf32>) -> tensor<f32>
+%17 = stablehlo.multiply %arg6, %16 : tensor<f32>
+%18 = stablehlo.constant dense<-1> : tensor<i32>
+%19 = stablehlo.add %arg5, %18 : tensor<i32>
+stablehlo.return %19, %17 : tensor<i32>, tensor<f32>
 }
 return %12#1 : tensor<f32>
 )"); }

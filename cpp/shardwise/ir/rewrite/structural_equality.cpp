@@ -68,6 +68,15 @@ class Comparison {
     return a_.context().sharding(a) == b_.context().sharding(b);
   }
 
+  // A text shows an argument of an op's region without a sharding as an open one, if other values of the op have one.
+  // Whether `shown`, of the argument of the other module, is that one.
+  static bool is_open(ShardingId none, const Module& module, ValueId shown) {
+    const ShardingId id = module.value(shown).sharding;
+    if (none || !id) return false;
+    const TensorSharding& sharding = module.context().sharding(id);
+    return sharding == TensorSharding::open(sharding.mesh, module.type(shown).ndim());
+  }
+
   // Compares types and columns, and records that the two values correspond.
   bool values(ValueId a, ValueId b) {
     partner_[a.index] = b;
@@ -92,7 +101,9 @@ class Comparison {
     const Region& a = a_.region(a_id);
     const Region& b = b_.region(b_id);
     auto same_argument = [&](ValueId a_value, ValueId b_value) {
-      return values(a_value, b_value) && shardings(a_.value(a_value).sharding, b_.value(b_value).sharding);
+      if (!values(a_value, b_value)) return false;
+      const ShardingId of_a = a_.value(a_value).sharding, of_b = b_.value(b_value).sharding;
+      return shardings(of_a, of_b) || (a.op && b.op && (is_open(of_a, b_, b_value) || is_open(of_b, a_, a_value)));
     };
     return std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), same_argument) &&
            std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),

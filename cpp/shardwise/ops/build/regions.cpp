@@ -19,7 +19,7 @@ namespace {
 ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
   const DType dtype = builder.module().type(lhs).dtype;
   return build_compare(builder, direction, lhs, rhs,
-                       is_float(dtype)            ? "FLOAT"
+                       is_inexact(dtype)          ? "FLOAT"
                        : is_signed_integer(dtype) ? "SIGNED"
                                                   : "UNSIGNED");
 }

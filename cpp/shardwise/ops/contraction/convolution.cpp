@@ -7,8 +7,6 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
-#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 namespace {
@@ -195,24 +193,51 @@ class ConvolutionRule {
   size_t result_;
 };
 
-// Windows overlap, so the input and the kernel must be whole along a spatial dim.
+// Windows overlap, so that the input must be whole along a spatial dim unless each block has its own windows; the kernel
+// always.
 void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i) {
   const auto input = static_cast<size_t>(numbers.lhs.spatial[i]), kernel = static_cast<size_t>(numbers.rhs.spatial[i]),
              output = static_cast<size_t>(numbers.result.spatial[i]);
-  const FactorId windows = rule.permutation(op.result_type().shape[output]);
+  const Window window = Convolution::of(op).window;
+  const int64_t count = op.result_type().shape[output];
+  const FactorId windows = window.is_trivial(i) ? rule.factor(count) : rule.permutation(count);
   rule.map(0, input, windows).map(rule.result_tensor(0), output, windows);
+  if (!window.is_trivial(i)) rule.range(0, input, window.range(i));
   rule.map(1, kernel, rule.need_replication(op.operand_type(1).shape[kernel]));
 }
 
 ShardingRule rule_convolution(const OpView& op) { return convolution_rule(op, map_windows); }
 
-constexpr OpDef kConvolutionOps[] = {
-    propagation_only_op("stablehlo.convolution", infer_convolution, rule_convolution,
-                        "`(` operands `)` `dim_numbers` `=` custom<conv_dims>($dimension_numbers) `,` `window` `=` "
-                        "custom<conv_window> attr-dict `:` functional-type",
-                        "Sums of products under a moving window (StableHLO convolution)."),
-};
-static_assert(all_complete(kConvolutionOps));
+// The groups of a device, and a sharded spatial dim that ends behind the last window of its block.
+void partition_convolution(PartitionContext& context) {
+  const OpView op = context.op();
+  Convolution local = Convolution::of(op);
+  const int64_t shards = context.operand_layout(1).dims[static_cast<size_t>(local.numbers.rhs.feature)].shards;
+  for (int64_t* count : {&local.feature_groups, &local.batch_groups}) *count = ceil_div(*count, shards);
+  Window& window = local.window;
+  for (size_t i = 0; i < window.sizes.size(); ++i) {
+    const DimLayout& from = context.operand_layout(0).dims[static_cast<size_t>(local.numbers.lhs.spatial[i])];
+    const DimLayout& to = context.result_layout(0).dims[static_cast<size_t>(local.numbers.result.spatial[i])];
+    if (window.is_trivial(i) || to.axes.empty()) continue;
+    window.high[i] += (to.block - 1) * window.strides[i] + window.spanned(i) - window.padded_size(i, from.block);
+  }
+  partition_by_rule(context, context.builder().context().intern(local.attrs(op.attrs())));
+}
+
+constexpr OpDef kConvolutionOps[] = {{
+    .name = "stablehlo.convolution",
+    .infer = infer_convolution,
+    .rule = rule_convolution,
+    .partition = partition_convolution,
+    .prepare = prepare_convolution,
+    .vjp = vjp_convolution,
+    .batch = batch_convolution,
+    .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+    .format = "`(` operands `)` `dim_numbers` `=` custom<conv_dims>($dimension_numbers) `,` `window` `=` "
+              "custom<conv_window> attr-dict `:` functional-type",
+    .doc = "Sums of products under a moving window (StableHLO convolution).",
+}};
+static_assert(kConvolutionOps[0].complete());
 
 }  // namespace
 
@@ -227,6 +252,43 @@ std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view tex
 }
 
 ConvolutionNumbers ConvolutionNumbers::of(const OpView& op) { return *parse(*numbers_text(op.attrs())); }
+
+std::string ConvolutionNumbers::text() const {
+  const auto side = [](const ConvolutionDims& dims, std::string_view batch, std::string_view feature) {
+    std::vector<std::string> names(dims.spatial.size() + 2);
+    names[static_cast<size_t>(dims.batch)] = batch;
+    names[static_cast<size_t>(dims.feature)] = feature;
+    for (size_t i = 0; i < dims.spatial.size(); ++i) names[static_cast<size_t>(dims.spatial[i])] = str(i);
+    return str("[", join(names, ", "), "]");
+  };
+  return str(side(lhs, "b", "f"), "x", side(rhs, "i", "o"), "->", side(result, "b", "f"));
+}
+
+Convolution Convolution::of(const OpView& op) {
+  Convolution found{.numbers = ConvolutionNumbers::of(op), .window = {}, .reversed = {}};
+  const Dims sizes = sizes_of(op.operand_type(1).shape, found.numbers.rhs.spatial);
+  const auto ndim = static_cast<int64_t>(sizes.size());
+  found.window = Window::of(window_attrs(op.attrs(), sizes), ndim);
+  const auto* reversal = op.attrs().find<NarrowIntArray>("window_reversal");
+  found.reversed = reversal == nullptr ? Dims(sizes.size(), 0) : reversal->values;
+  found.feature_groups = group_count(op.attrs(), "feature_group_count");
+  found.batch_groups = group_count(op.attrs(), "batch_group_count");
+  return found;
+}
+
+Attrs Convolution::attrs(const Attrs& others) const {
+  Attrs attrs = others;
+  const Attrs windows = shardwise::window_attrs(window);
+  attrs.set("window_strides", window.strides);
+  attrs.set("padding", *windows.find("padding"));
+  attrs.set("lhs_dilation", window.base_dilations);
+  attrs.set("rhs_dilation", window.dilations);
+  attrs.set("window_reversal", NarrowIntArray{1, reversed});
+  attrs.set("dimension_numbers", StructAttr{"stablehlo.conv", {{"", numbers.text()}}});
+  attrs.set("feature_group_count", IntAttr{feature_groups});
+  attrs.set("batch_group_count", IntAttr{batch_groups});
+  return attrs;
+}
 
 ShardingRule convolution_rule(const OpView& op, MapSpatialDim map_spatial_dim) {
   return ConvolutionRule(op).build(map_spatial_dim);

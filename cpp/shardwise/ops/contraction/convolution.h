@@ -8,11 +8,14 @@
 //   ([i, j, l], [k, l, m])->([i, j, m]) {i=2, j=4, k=2, l=3, m=5} reduction={l} need_replication={k} permutation={j}
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 
@@ -28,7 +31,26 @@ struct ConvolutionNumbers {
   // Parses `[b, 0, f]x[0, i, o]->[b, 0, f]`. Returns none for any other text.
   static std::optional<ConvolutionNumbers> parse(std::string_view text);
   static ConvolutionNumbers of(const OpView& op);
+  std::string text() const;
 };
+
+// The attributes of a convolution.
+struct Convolution {
+  ConvolutionNumbers numbers;
+  Window window;  // over the spatial dims
+  Dims reversed;  // 1 for each spatial dim whose taps count backwards
+  int64_t feature_groups = 1, batch_groups = 1;
+
+  static Convolution of(const OpView& op);
+  int64_t groups() const { return std::max(feature_groups, batch_groups); }
+  // With those of `others` that say nothing of the window, such as precision_config.
+  Attrs attrs(const Attrs& others) const;
+};
+
+// Fields of the OpDef: convolution_kernels.cpp, convolution_vjp.cpp.
+std::optional<Kernel> prepare_convolution(const OpView& op, const KernelTypes& types);
+void vjp_convolution(VjpContext& context);
+void batch_convolution(BatchContext& context);
 
 // The rule of a convolution, with the factors of spatial dim i as `map_spatial_dim` adds them.
 using MapSpatialDim = void (*)(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i);

@@ -68,10 +68,14 @@ bool matches(const Attrs& fields, const Known& known) {
   fail<UnsupportedError>(op.name(), must_hold, got, way_out);
 }
 
-// The dtype of the computation: the wider of operands and result, at least float32.
-DType computed_in(DType operand, DType result) {
-  if (!is_float(operand)) return result;
-  return operand == DType::kF64 || result == DType::kF64 ? DType::kF64 : DType::kF32;
+// The dtype of the computation: the widest of operands and result, at least float32 of floats.
+DType computed_in(const OpView& op) {
+  const std::array dtypes{op.operand_type(0).dtype, op.operand_type(1).dtype, op.result_type().dtype};
+  const auto is_double = [](DType dtype) { return dtype == DType::kF64 || dtype == DType::kC128; };
+  const bool wide = std::ranges::any_of(dtypes, is_double);
+  if (std::ranges::any_of(dtypes, is_complex)) return wide ? DType::kC128 : DType::kC64;
+  if (std::ranges::any_of(dtypes, is_float)) return wide ? DType::kF64 : DType::kF32;
+  return computed_in(dtypes[2]);
 }
 
 // ---- parts ---------------------------------------------------------------------------------------------------------
@@ -118,9 +122,10 @@ std::vector<NdArray> split(KernelContext& context, const NdArray& operand, int c
 }  // namespace
 
 DotAlgorithm dot_algorithm(const OpView& op) {
-  const DType operand = op.operand_type(0).dtype, result = op.result_type().dtype;
   const Attribute* attribute = op.attrs().find(kAttribute);
-  if (attribute == nullptr) return {.accumulation = computed_in(operand, result)};
+  if (attribute == nullptr) return {.accumulation = computed_in(op)};
+  const DType operand = op.operand_type(0).dtype, result = op.result_type().dtype;
+  const bool is_wide = operand == DType::kF64 || op.operand_type(1).dtype == DType::kF64;
   const std::string text = attribute_text(*attribute);
   const auto* given = std::get_if<StructAttr>(&attribute->base());
   const auto& known = known_algorithms();
@@ -132,11 +137,11 @@ DotAlgorithm dot_algorithm(const OpView& op) {
            "x3), f32_f32_f32 and f64_f64_f64",
            text, "leave it out, or use one of these");
   }
-  if (!is_float(operand) || !is_float(result)) {
+  if (!is_float(operand) || !is_float(op.operand_type(1).dtype) || !is_float(result)) {
     refuse(op, "an algorithm is for products of floats", str(operand, " to ", result), "leave it out");
   }
   const bool is_decomposed = found->algorithm.precision == Precision::kTF32 || found->algorithm.parts() > 1;
-  if (is_decomposed && operand == DType::kF64) {
+  if (is_decomposed && is_wide) {
     refuse(op, "this algorithm is for operands of at most 32 bits", str("f64 for ", text), "convert them to float32");
   }
   return found->algorithm;

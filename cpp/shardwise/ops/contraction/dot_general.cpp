@@ -40,9 +40,10 @@ void expect_pairs(const InferContext& op, std::string_view kind, DimSpan lhs, Di
   }
 }
 
-enum class NumberClass : uint8_t { kBool, kInteger, kFloat };
+enum class NumberClass : uint8_t { kBool, kInteger, kFloat, kComplex };
 
 NumberClass number_class(DType dtype) {
+  if (is_complex(dtype)) return NumberClass::kComplex;
   if (is_float(dtype)) return NumberClass::kFloat;
   return dtype == DType::kBool ? NumberClass::kBool : NumberClass::kInteger;
 }
@@ -58,12 +59,14 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   expect_pairs(op, "contracting", dims.lhs_contracting, dims.rhs_contracting);
   expect_dims(op, "batching and contracting dims of lhs", joined(dims.lhs_batching, dims.lhs_contracting), lhs.ndim());
   expect_dims(op, "batching and contracting dims of rhs", joined(dims.rhs_batching, dims.rhs_contracting), rhs.ndim());
-  if (lhs.dtype != rhs.dtype) {
+  const NumberClass left = number_class(lhs.dtype), right = number_class(rhs.dtype);
+  const bool has_one_bool = left != right && std::min(left, right) == NumberClass::kBool;
+  if (lhs.dtype != rhs.dtype && (op.declared().empty() || has_one_bool)) {
     op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
   }
   const DType dtype = op.declared().empty() ? lhs.dtype : op.declared_result().dtype;
-  if (number_class(dtype) != number_class(lhs.dtype)) {
-    op.fail_dtype("the result must be of the operands' kind (float, integer or boolean)",
+  if (number_class(dtype) != std::max(left, right)) {
+    op.fail_dtype("the result must be of the operands' kind (complex, float, integer or boolean)",
                   str(op.operand_types_text(), " to ", dtype), "convert the operands or the result");
   }
   TensorType result{dtype, {}};
@@ -123,7 +126,8 @@ DotDims swapped(const DotDims& dims) {
 
 // One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result. Its cotangent is that of
 // the result times y, contracted over the free dims of y. The dims of this product are batching, free dims of x,
-// contracting dims in y's order; they are permuted back to x's order.
+// contracting dims in y's order; they are permuted back to x's order. With y first, the contracting dims come before the
+// free dims: the order of x for the rhs of a matrix product.
 struct OperandSide {
   TensorType x, y;
   DotDims dims;  // x is lhs
@@ -138,17 +142,26 @@ ValueId operand_cotangent(VjpContext& context, const OperandSide& side, ValueId 
   DotDims product{identity_dims(batch), dims.rhs_batching,
                   identity_dims(static_cast<int64_t>(y_free.size()), side.y_free_begin), y_free};
 
-  Dims x_dims = joined(dims.lhs_batching, x_free);  // for each dim of the product, the dim of x
+  Dims x_contracting;  // in y's order
   Dims y_contracting = dims.rhs_contracting;
   std::sort(y_contracting.begin(), y_contracting.end());
   for (int64_t dim : y_contracting) {
     const auto at = std::find(dims.rhs_contracting.begin(), dims.rhs_contracting.end(), dim);
-    x_dims.push_back(dims.lhs_contracting[static_cast<size_t>(at - dims.rhs_contracting.begin())]);
+    x_contracting.push_back(dims.lhs_contracting[static_cast<size_t>(at - dims.rhs_contracting.begin())]);
   }
+  // For each dim of the product, the dim of x.
+  Dims x_dims = joined(joined(dims.lhs_batching, x_free), x_contracting);
+  const Dims with_y_first = joined(joined(dims.lhs_batching, x_contracting), x_free);
   Builder& builder = context.builder();
   const DType wide = context.op().result_type().dtype;
   const ValueId factor = build_convert(builder, y, wide);
-  const ValueId value = build_dot(builder, context.cotangent(), factor, product, wide, context.op().attrs());
+  ValueId left = context.cotangent(), right = factor;
+  if (!std::ranges::is_sorted(x_dims) && std::ranges::is_sorted(with_y_first)) {
+    x_dims = with_y_first;
+    product = swapped(product);
+    std::swap(left, right);
+  }
+  const ValueId value = build_dot(builder, left, right, product, wide, context.op().attrs());
   return build_convert(builder, build_transpose(builder, value, inverse_permutation(x_dims)), side.x.dtype);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cblas.h>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 
@@ -112,6 +113,24 @@ void multiply(const Product& product, const double* a, const double* b, double* 
               static_cast<blasint>(rhs.leading), 0.0, c, static_cast<blasint>(product.n));
 }
 
+template <class T, auto Gemm>
+void multiply_complex(const Product& product, const T* a, const T* b, T* c, int64_t m, int64_t n) {
+  const BlasMatrix lhs = *blas_form(product.lhs, sizeof(T)), rhs = *blas_form(product.rhs, sizeof(T));
+  const T one{1}, zero{0};
+  Gemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
+       static_cast<blasint>(product.k), &one, a, static_cast<blasint>(lhs.leading), b,
+       static_cast<blasint>(rhs.leading), &zero, c, static_cast<blasint>(product.n));
+}
+
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
+void multiply(const Product& product, const Complex64* a, const Complex64* b, Complex64* c, int64_t m, int64_t n) {
+  multiply_complex<Complex64, cblas_cgemm>(product, a, b, c, m, n);
+}
+void multiply(const Product& product, const Complex128* a, const Complex128* b, Complex128* c, int64_t m, int64_t n) {
+  multiply_complex<Complex128, cblas_zgemm>(product, a, b, c, m, n);
+}
+
 // A tag type for booleans, which are bytes of 0 and 1.
 struct Boolean {
   uint8_t value;
@@ -177,6 +196,8 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
   switch (result.dtype()) {
     case DType::kF32: return multiply_all(context, product, reinterpret_cast<float*>(data));
     case DType::kF64: return multiply_all(context, product, reinterpret_cast<double*>(data));
+    case DType::kC64: return multiply_all(context, product, reinterpret_cast<Complex64*>(data));
+    case DType::kC128: return multiply_all(context, product, reinterpret_cast<Complex128*>(data));
     case DType::kBool: return multiply_all(context, product, reinterpret_cast<Boolean*>(data));
     default: break;
   }
@@ -219,7 +240,7 @@ bool is_countable(const PreparedDot& dot, const KernelTypes& types) {
 void multiply_into(KernelContext& context, const PreparedDot& dot, const NdArray& lhs, const NdArray& rhs,
                    const NdArray& result) {
   const DotDims& dims = dot.dims;
-  const bool own_loop = !is_float(result.dtype());
+  const bool own_loop = !is_inexact(result.dtype());
   Product product{matrices(context, lhs, dims.lhs_batching, dot.lhs_free, dims.lhs_contracting, own_loop),
                   matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, dot.rhs_free, own_loop),
                   1,

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/contraction/ragged_dot.h"
 
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
+#include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -105,9 +110,51 @@ ShardingRule rule_ragged_dot(const OpView& op) {
   return rule.build();
 }
 
+// The lhs once for each group, with zeros in place of the rows of the others.
+ValueId build_masked_groups(DecomposeContext& context, const RaggedDims& dims) {
+  Builder& builder = context.builder();
+  const TensorType lhs = context.op().operand_type(0), sizes = context.op().operand_type(2);
+  const Dims shape = with_leading(sizes.shape.back(), lhs.shape);
+  const ValueId ends = build_prefix(builder, context.operand(2), Reducer::kSum, sizes.ndim() - 1, Prefix::kForward);
+  const ValueId starts = builder.create("stablehlo.subtract", {ends, context.operand(2)});
+  Dims places = sizes.ndim() == 1 ? Dims{} : shifted(dims.lhs_batching);
+  places.push_back(0);
+  // broadcast_in_dim takes the dims in any order.
+  const auto everywhere = [&](ValueId value) { return build_broadcast(builder, value, shape, places); };
+  const ValueId row = build_iota(builder, sizes.dtype, shape, dims.lhs_ragged[0] + 1);
+  const ValueId inside = builder.create("stablehlo.and", {build_compare(builder, "LE", everywhere(starts), row),
+                                                          build_compare(builder, "LT", row, everywhere(ends))});
+  const ValueId copies = build_broadcast(builder, context.operand(0), shape, identity_dims(lhs.ndim(), 1));
+  return builder.create("stablehlo.select", {inside, copies, build_zeros(builder, {lhs.dtype, shape})});
+}
+
+// A dot that also sums over the groups, or has them as a dim of the result.
+void decompose_ragged_dot(DecomposeContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const RaggedDims dims = RaggedDims::of(op.attrs());
+  const auto batches = static_cast<int64_t>(dims.lhs_batching.size());
+  const int64_t sizes_ndim = op.operand_type(2).ndim();
+  if (sizes_ndim != 1 && sizes_ndim != batches + 1) return;
+  DotDims dot{dims.lhs_batching, dims.rhs_batching, dims.lhs_contracting, dims.rhs_contracting};
+  const DType dtype = op.result_type().dtype;
+  if (contains_dim(dims.lhs_batching, dims.lhs_ragged[0])) {
+    return context.set_result(0, build_dot(builder, context.operand(0), context.operand(1), dot, dtype));
+  }
+  dot.lhs_batching = shifted(dot.lhs_batching);
+  dot.lhs_contracting = shifted(dot.lhs_contracting);
+  if (!dims.contracts_ragged()) {
+    dot.lhs_contracting.push_back(0);
+    dot.rhs_contracting.push_back(dims.rhs_group[0]);
+  }
+  const ValueId masked = build_masked_groups(context, dims);
+  const ValueId found = build_dot(builder, masked, context.operand(1), dot, dtype);
+  context.set_result(0, dims.contracts_ragged() ? build_move_to_front(builder, found, batches) : found);
+}
+
 constexpr OpDef kRaggedDotOps[] = {
-    propagation_only_op("chlo.ragged_dot", infer_ragged_dot, rule_ragged_dot, {},
-                        "A dot per group of rows (CHLO ragged_dot)."),
+    composed_op("chlo.ragged_dot", infer_ragged_dot, rule_ragged_dot, decompose_ragged_dot, {},
+                "A dot per group of rows, as a dot of the groups' copies of them (CHLO ragged_dot)."),
 };
 static_assert(all_complete(kRaggedDotOps));
 

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/control/custom_call.h"
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
+
+std::string subject(const OpView& op) { return str("custom_call @", custom_call_target(op)); }
+
+CustomCallPtr known_call(const OpView& op) {
+  CustomCallPtr call = find_custom_call(custom_call_target(op));
+  if (call != nullptr) return call;
+  UnsupportedError error(
+      error_message(subject(op), "a target must be known to run", {}, "define it with sw.register_custom_call"));
+  error.at(op.module().context().location_text(op.loc()));
+  throw error;
+}
 
 void infer_custom_call(const InferContext& op, std::vector<TypeId>& results) {
   op.accept_tokens();
@@ -17,15 +31,54 @@ bool effect_of_custom_call(const OpView& op) {
   return declared != nullptr && *declared;
 }
 
-constexpr OpDef custom_call() {
-  OpDef def = propagation_only_op("stablehlo.custom_call", infer_custom_call, no_rule,
-                                  "custom<symbol>($call_target_name) `(` operands `)` attr-dict `:` functional-type",
-                                  "A call of what its target knows (StableHLO custom_call).", {.side_effect = true});
-  def.effect = effect_of_custom_call;
-  return def;
+ShardingRule rule_custom_call(const OpView& op) {
+  const CustomCallPtr call = find_custom_call(custom_call_target(op));
+  return call == nullptr || !call->rule ? ShardingRule{} : call->rule(op);
 }
 
-constexpr OpDef kCustomCallOps[] = {custom_call()};
+void verify_custom_call(const OpView& op) {
+  const CustomCallPtr call = known_call(op);
+  if (call->check) call->check(op);
+}
+
+std::optional<Kernel> prepare_custom_call(const OpView& op, const KernelTypes& types) {
+  return known_call(op)->prepare(op, types);
+}
+
+OpCost cost_custom_call(const OpView& op) {
+  const CustomCallPtr call = find_custom_call(custom_call_target(op));
+  return call == nullptr || !call->cost ? cost_by_rule(op) : call->cost(op);
+}
+
+void vjp_custom_call(VjpContext& context) {
+  const OpView op = context.op();
+  const CustomCallPtr call = known_call(op);
+  if (call->vjp) return call->vjp(context);
+  fail<UnsupportedError>(subject(op), "a call must have a gradient to be differentiated", {}, call->no_vjp_reason);
+}
+
+void batch_custom_call(BatchContext& context) {
+  const OpView op = context.op();
+  const CustomCallPtr call = known_call(op);
+  if (call->batch) return call->batch(context);
+  fail<UnsupportedError>(subject(op), "a call must have a batching rule to be vectorized", {},
+                         "pass batch= to sw.register_custom_call");
+}
+
+constexpr OpDef kCustomCallOps[] = {
+    {.name = "stablehlo.custom_call",
+     .infer = infer_custom_call,
+     .rule = rule_custom_call,
+     .prepare = prepare_custom_call,
+     .cost = cost_custom_call,
+     .vjp = vjp_custom_call,
+     .batch = batch_custom_call,
+     .verify_runnable = verify_custom_call,
+     .effect = effect_of_custom_call,
+     .format = "custom<symbol>($call_target_name) `(` operands `)` attr-dict `:` functional-type",
+     .doc = "A call of a function by name: linear algebra, and functions that users register (StableHLO custom_call).",
+     .traits = {.side_effect = true}},
+};
 static_assert(all_complete(kCustomCallOps));
 
 }  // namespace

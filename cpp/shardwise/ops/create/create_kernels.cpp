@@ -8,24 +8,22 @@ namespace {
 constexpr int64_t kIotaGrain = 1 << 16;
 
 template <class T>
-T from_index(int64_t index) {
-  if constexpr (std::is_class_v<T>) {
-    return T(static_cast<float>(index));
-  } else {
-    return static_cast<T>(index);
-  }
+void fill(KernelContext& context, const NdArray& indices) {
+  auto* items = reinterpret_cast<T*>(indices.data());
+  context.parallel_for(indices.size(), kIotaGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) items[index] = static_cast<T>(index);
+  });
 }
 
 // One row in memory, repeated along the other dims by strides of 0.
 void iota(KernelContext& context, const TensorType& type, size_t dim) {
   const int64_t size = type.shape[dim];
-  const NdArray row = NdArray::empty(type.dtype, {size});
-  dispatch(type.dtype, [&]<class T>() {
-    auto* items = reinterpret_cast<T*>(row.data());
-    context.parallel_for(size, kIotaGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) items[index] = from_index<T>(index);
-    });
+  const bool is_converted = computed_in(type.dtype) != type.dtype || is_complex(type.dtype);
+  const NdArray indices = NdArray::empty(is_converted ? DType::kI64 : type.dtype, {size});
+  dispatch(indices.dtype(), [&]<class T>() {
+    if constexpr (!std::is_class_v<T>) fill<T>(context, indices);
   });
+  const NdArray row = converted(context, indices, type.dtype);
   Dims strides(type.shape.size(), 0);
   strides[dim] = row.strides()[0];
   context.set_result(0, restrided(row, type.shape, std::move(strides)));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/elementwise/complex.h"
 
-#include "shardwise/base/narrow_float.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/term.h"
+#include "shardwise/ops/elementwise/elementwise.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/tile/program.h"
 
 namespace shardwise {
 namespace {
@@ -29,9 +32,48 @@ void infer_part(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, {part, op.operand(0).shape}));
 }
 
-// The conjugate of real numbers; complex ones have no kernels.
+template <TileCode Code>
+uint32_t tile_code(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
+  return tiles.emit(Code, inputs, op.result_type().dtype);
+}
+
+// ---- decompositions ------------------------------------------------------------------------------------------------
+
+Term real(Term x) { return x.op("stablehlo.real"); }
+Term imag(Term x) { return x.op("stablehlo.imag"); }
+Term complex(Term x, Term y) { return x.op("stablehlo.complex", y); }
+
 void decompose_conj(DecomposeContext& context) {
-  if (!is_complex(context.op().operand_type(0).dtype)) context.set_result(0, context.operand(0));
+  const Term x{&context.builder(), context.operand(0)};
+  context.set_result(0, is_complex(x.type().dtype) ? complex(real(x), -imag(x)).id : x.id);
+}
+
+// asin(z) is atan2(real(z), real(w)) and, up to its sign, imag(w); from Kahan, "Branch Cuts for Complex Elementary
+// Functions", 1987.
+void decompose_asin_acos_kernel(DecomposeContext& context) {
+  const Term z{&context.builder(), context.operand(0)};
+  const Term roots = (1.0 - z).op("stablehlo.sqrt") * (z + 1.0).op("stablehlo.sqrt");
+  context.set_result(0, complex(real(roots), real(z.op("chlo.acosh")).op("stablehlo.abs")).id);
+}
+
+// ---- gradients: those of JAX, in which the cotangent of z stands for the linear function real(cotangent · z) ---------
+
+void vjp_real(VjpContext& context) {
+  if (!context.needs(0)) return;
+  const Term g{&context.builder(), context.cotangent()};
+  const bool from_complex = is_complex(context.op().operand_type(0).dtype);
+  context.set(0, from_complex ? complex(g, g.splat(0.0)).id : g.id);
+}
+
+void vjp_imag(VjpContext& context) {
+  if (!context.needs(0) || !is_complex(context.op().operand_type(0).dtype)) return;
+  const Term g{&context.builder(), context.cotangent()};
+  context.set(0, complex(g.splat(0.0), -g).id);
+}
+
+void vjp_complex(VjpContext& context) {
+  if (context.needs(0)) context.set(0, real({&context.builder(), context.cotangent()}).id);
+  if (context.needs(1)) context.set(1, (-imag({&context.builder(), context.cotangent()})).id);
 }
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
@@ -40,21 +82,31 @@ constexpr Traits kElementwise{.elementwise = true};
 constexpr std::string_view kUnaryFormat = "operands attr-dict `:` same-type `->` result-type";
 constexpr std::string_view kPartFormat = "operands attr-dict `:` same-or-functional-type";
 
-constexpr OpDef unary(std::string_view name, InferFn infer, std::string_view doc) {
-  return propagation_only_op(name, infer, rule_like_first_result, kUnaryFormat, doc, kElementwise);
+constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp, std::string_view format,
+                    std::string_view doc) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule_like_first_result,
+               .prepare = prepare_elementwise,
+               .vjp = vjp,
+               .batch = batch_elementwise,
+               .tile = tile,
+               .format = format,
+               .doc = doc,
+               .traits = kElementwise};
 }
 constexpr OpDef kComplexOps[] = {
-    propagation_only_op("stablehlo.complex", infer_complex, rule_like_first_result,
-                        "operands attr-dict `:` complex-type", "Complex numbers from their parts (StableHLO complex).",
-                        kElementwise),
-    propagation_only_op("stablehlo.real", infer_part, rule_like_first_result, kPartFormat,
-                        "The real parts (StableHLO real).", kElementwise),
-    propagation_only_op("stablehlo.imag", infer_part, rule_like_first_result, kPartFormat,
-                        "The imaginary parts (StableHLO imag).", kElementwise),
+    row("stablehlo.complex", infer_complex, tile_code<TileCode::kComplex>, vjp_complex,
+        "operands attr-dict `:` complex-type", "Complex numbers from their parts (StableHLO complex)."),
+    row("stablehlo.real", infer_part, tile_code<TileCode::kRealPart>, vjp_real, kPartFormat,
+        "The real parts (StableHLO real)."),
+    row("stablehlo.imag", infer_part, tile_code<TileCode::kImagPart>, vjp_imag, kPartFormat,
+        "The imaginary parts (StableHLO imag)."),
     composed_op("chlo.conj", infer_float<1, true>, rule_like_first_result, decompose_conj, kUnaryFormat,
                 "Complex conjugate (CHLO conj).", kElementwise),
-    unary("chlo._asin_acos_kernel", infer_complex_only,
-          "What complex arc sine and arc cosine share (CHLO _asin_acos_kernel)."),
+    composed_op("chlo._asin_acos_kernel", infer_complex_only, rule_like_first_result, decompose_asin_acos_kernel,
+                kUnaryFormat, "The common part of complex arc sine and arc cosine (CHLO _asin_acos_kernel).",
+                kElementwise),
 };
 static_assert(all_complete(kComplexOps));
 

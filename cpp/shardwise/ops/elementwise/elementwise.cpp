@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
@@ -32,36 +34,6 @@ ShardingRule rule_bitcast_convert(const OpView& op) {
     rule.map(from.size() > to.size() ? 0 : result, narrower.size() - 1, rule.need_replication(narrower.back()));
   }
   return rule.build();
-}
-
-// Batches the operands. An unbatched scalar beside tensors (a select predicate, a clamp bound) may stay a scalar.
-void batch_elementwise(BatchContext& context) {
-  const OpView op = context.op();
-  const TensorType& type = op.result_type();
-  Builder& builder = context.builder();
-  const Dims shape = with_leading(context.size(), type.shape);
-  const bool takes_scalars = op.operand_count() == 3;
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    const bool scalar = op.operand_type(i).ndim() == 0;
-    if (scalar && takes_scalars && !context.is_batched(i) && (type.ndim() != 0 || i != 1)) {
-      operands.push_back(context.operand(i));
-    } else if (scalar && type.ndim() != 0) {
-      operands.push_back(build_broadcast(builder, context.operand(i), shape, Dims{0}));
-    } else {
-      operands.push_back(context.batched(i));
-    }
-  }
-  // select's two data operands must agree in shape.
-  if (takes_scalars && type.ndim() == 0) {
-    for (size_t i = 1; i < 3; ++i) {
-      if (builder.module().type(operands[i]).ndim() == 0) operands[i] = context.batched(i);
-    }
-  }
-  const std::array declared{builder.context().tensor(type.dtype, shape)};
-  const AttrsId attrs = builder.context().intern(op.attrs());
-  const OpId created = builder.create_op(op.def(), operands, attrs, declared);
-  context.set_result(0, builder.module().result(created));
 }
 
 // ---- tile hooks ----------------------------------------------------------------------------------------------------
@@ -100,6 +72,11 @@ FloatFormat float_format(DType dtype) {
 
 // Rounds the mantissa to nearest even in integer arithmetic, then maps exponents out of range to infinity or zero.
 uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
+  if (is_narrow_float(tiles.dtype(inputs[0]))) {
+    const DType narrow = tiles.dtype(inputs[0]), wide = computed_in(narrow);
+    const uint32_t widened = tiles.emit(TileCode::kConvert, {inputs[0]}, wide);
+    return tiles.emit(TileCode::kConvert, {tile_reduce_precision(tiles, op, std::array{widened})}, narrow);
+  }
   const uint32_t x = inputs[0];
   const DType dtype = tiles.dtype(x);
   const auto [bits, exponent, mantissa] = float_format(dtype);
@@ -216,7 +193,8 @@ constexpr OpDef kElementwiseOps[] = {
     row("stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
     row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
-        "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert)."),
+        "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
+        {Linear::kFirst, Reducer::kSum}),
     bitcast_row(row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>, not_differentiable,
                     kBitwise, kFunctionalFormat,
                     "The same bits as another dtype; a last dim holds the parts of a wider one (StableHLO "
@@ -237,6 +215,36 @@ static_assert(all_complete());
 }  // namespace
 
 std::span<const OpDef> elementwise_ops() { return kElementwiseOps; }
+
+// Batches the operands. An unbatched scalar beside tensors (a select predicate, a clamp bound) may stay a scalar.
+void batch_elementwise(BatchContext& context) {
+  const OpView op = context.op();
+  const TensorType& type = op.result_type();
+  Builder& builder = context.builder();
+  const Dims shape = with_leading(context.size(), type.shape);
+  const bool takes_scalars = op.operand_count() == 3;
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const bool scalar = op.operand_type(i).ndim() == 0;
+    if (scalar && takes_scalars && !context.is_batched(i) && (type.ndim() != 0 || i != 1)) {
+      operands.push_back(context.operand(i));
+    } else if (scalar && type.ndim() != 0) {
+      operands.push_back(build_broadcast(builder, context.operand(i), shape, Dims{0}));
+    } else {
+      operands.push_back(context.batched(i));
+    }
+  }
+  // select's two data operands must agree in shape.
+  if (takes_scalars && type.ndim() == 0) {
+    for (size_t i = 1; i < 3; ++i) {
+      if (builder.module().type(operands[i]).ndim() == 0) operands[i] = context.batched(i);
+    }
+  }
+  const std::array declared{builder.context().tensor(type.dtype, shape)};
+  const AttrsId attrs = builder.context().intern(op.attrs());
+  const OpId created = builder.create_op(op.def(), operands, attrs, declared);
+  context.set_result(0, builder.module().result(created));
+}
 
 namespace {
 
@@ -260,6 +268,32 @@ void run_elementwise(KernelContext& context, const TileProgram& program, const T
   if (one_element) context.set_result(0, broadcast_scalar(result, type.shape));
 }
 
+// The bits of an element, the lowest first, as the elements of the other dtype.
+void regroup_bits(KernelContext& context) {
+  const NdArray from = context.operand(0).contiguous(), to = context.allocate_result();
+  const bool splits = to.size() > from.size();
+  const NdArray &wide = splits ? from : to, &narrow = splits ? to : from;
+  const auto item = static_cast<size_t>(item_size(wide.dtype()));
+  const int step = bit_width(narrow.dtype()), parts = bit_width(wide.dtype()) / step;
+  const uint64_t mask = (uint64_t{1} << step) - 1;
+  context.parallel_for(wide.size(), int64_t{1} << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint64_t bits = 0;
+      std::byte* whole = wide.data() + i * static_cast<int64_t>(item);
+      std::byte* part = narrow.data() + i * parts;
+      if (splits) std::memcpy(&bits, whole, item);
+      for (int k = 0; k < parts; ++k) {
+        if (splits) {
+          part[k] = static_cast<std::byte>(bits >> (k * step) & mask);
+        } else {
+          bits |= (std::to_integer<uint64_t>(part[k]) & mask) << (k * step);
+        }
+      }
+      if (!splits) std::memcpy(whole, &bits, item);
+    }
+  });
+}
+
 }  // namespace
 
 std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types) {
@@ -272,10 +306,11 @@ std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& t
   };
 }
 
-// Items of another size are the same bytes under another shape.
+// Items of another size are the same bytes under another shape. Elements of less than a byte have a byte each.
 std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types) {
   const TensorType& type = types.results[0];
   if (types.operands[0].shape == type.shape) return prepare_elementwise(op, types);
+  if (std::min(bit_width(types.operands[0].dtype), bit_width(type.dtype)) < 8) return regroup_bits;
   return [type](KernelContext& context) {
     const NdArray bytes = context.operand(0).contiguous();
     Dims strides = row_major_strides(type.shape, item_size(type.dtype));

@@ -18,6 +18,8 @@ namespace shardwise {
 
 std::span<const OpDef> elementwise_ops();
 
+void batch_elementwise(BatchContext& context);
+
 // Runs the op's `tile` hook as a program of its own; a select predicate or clamp bound that is a scalar is broadcast.
 std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types);
 

@@ -13,7 +13,7 @@ namespace shardwise {
 namespace {
 
 bool is_differentiable(const VjpContext& context, size_t operand) {
-  return context.needs(operand) && is_float(context.op().operand_type(operand).dtype);
+  return context.needs(operand) && is_inexact(context.op().operand_type(operand).dtype);
 }
 
 // formula(g, x, r): cotangent, operand and result of a unary op.
@@ -38,8 +38,16 @@ Term one_minus_square(Term x) { return (1.0 - x) * (x + 1.0); }  // precise near
 
 }  // namespace
 
+// Of a complex number: the conjugate of its direction, 0 at zero, as in JAX.
+void vjp_complex_abs(VjpContext& context) {
+  unary(context, [](Term g, Term x, Term r) {
+    const Term scale = g / r.compare("EQ", r.splat(0.0)).select(r.splat(1.0), r);
+    return (scale * x.op("stablehlo.real")).op("stablehlo.complex", -(scale * x.op("stablehlo.imag")));
+  });
+}
 // 1 at both zeros, as in JAX.
 void vjp_abs(VjpContext& context) {
+  if (is_complex(context.op().operand_type(0).dtype)) return vjp_complex_abs(context);
   unary(context, [](Term g, Term x, Term) { return x.compare("GE", x.splat(0.0)).select(g, -g); });
 }
 void vjp_negate(VjpContext& context) {
@@ -224,8 +232,8 @@ void vjp_clamp(VjpContext& context) {
 
 void vjp_convert(VjpContext& context) {
   const OpView op = context.op();
-  // Integers have no cotangent.
-  if (!is_differentiable(context, 0) || !is_float(op.result_type().dtype)) return;
+  // Integers have no cotangent. The cotangent of a real number is the real part.
+  if (!is_differentiable(context, 0) || !is_inexact(op.result_type().dtype)) return;
   context.set(0, build_convert(context.builder(), context.cotangent(), op.operand_type(0).dtype));
 }
 

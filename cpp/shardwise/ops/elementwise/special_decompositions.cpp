@@ -22,7 +22,7 @@ Term converted(Term x, DType dtype) { return {x.builder, build_convert(*x.builde
 
 bool is_real(const DecomposeContext& context) {
   const DType dtype = context.op().result_type().dtype;
-  return is_float(dtype) && has_kernels(dtype);
+  return is_float(dtype);
 }
 
 // Sets formula(operands) in f64, rounded once. Complex operands have no decomposition.
@@ -233,7 +233,7 @@ void decompose_bessel_i1e(DecomposeContext& context) { in_double(context, bessel
 void decompose_erf_inv(DecomposeContext& context) {
   if (!is_real(context)) return;
   const DType dtype = context.op().result_type().dtype;
-  const Term x = converted(operand(context), dtype == DType::kF64 ? dtype : DType::kF32);
+  const Term x = converted(operand(context), computed_in(dtype));
   context.set_result(0, converted(erf_inv(x), dtype).id);
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/elementwise/special_functions.h"
 
+#include <cmath>
 #include <limits>
+#include <optional>
 
+#include "shardwise/base/float_bits.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
@@ -37,7 +40,13 @@ void decompose_tan(DecomposeContext& context) {
   context.set_result(0, context.builder().create("stablehlo.tan", {context.operand(0)}));
 }
 
-Term equal_to(Term x, double value) { return x.compare("EQ", x.splat(value)); }
+// Nothing equals an infinity that the dtype lacks.
+Term equal_to(Term x, double value) {
+  if (Scalar::of_float(x.type().dtype, value).real != value) {
+    return {x.builder, build_splat(*x.builder, x.type().shape, Scalar::of_int(DType::kBool, 0))};
+  }
+  return x.compare("EQ", x.splat(value));
+}
 
 void decompose_is_inf(DecomposeContext& context) {
   const Term x{&context.builder(), context.operand(0)};
@@ -50,26 +59,40 @@ void decompose_is_neg_inf(DecomposeContext& context) {
   context.set_result(0, equal_to({&context.builder(), context.operand(0)}, -kInfinity).id);
 }
 
+// The unsigned integers with as many bits as a float; no integer has 6.
+std::optional<DType> bits_of(DType dtype) {
+  switch (bit_width(dtype)) {
+    case 4: return DType::kU4;
+    case 8: return DType::kU8;
+    case 16: return DType::kU16;
+    case 32: return DType::kU32;
+    case 64: return DType::kU64;
+    default: return std::nullopt;
+  }
+}
+
 // The bits of a float other than 0 are one more or one less: one more where it moves away from 0.
 void decompose_next_after(DecomposeContext& context) {
   Builder& builder = context.builder();
   const TensorType type = context.op().result_type();
-  if (!has_kernels(type.dtype)) return;
-  const int64_t size = item_size(type.dtype);
-  const DType unsigned_dtype = size == 2 ? DType::kU16 : size == 4 ? DType::kU32 : DType::kU64;
-  const auto bits_of = [&](Term x) {
-    const TypeId bits = builder.context().tensor(unsigned_dtype, type.shape);
+  const std::optional<DType> unsigned_dtype = bits_of(type.dtype);
+  if (!unsigned_dtype) return;
+  const auto as_bits = [&](Term x) {
+    const TypeId bits = builder.context().tensor(*unsigned_dtype, type.shape);
     return Term{&builder, builder.create("stablehlo.bitcast_convert", {x.id}, {}, {bits})};
   };
   const auto number = [&](uint64_t value) {
-    return Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(unsigned_dtype, value))};
+    return Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(*unsigned_dtype, value))};
   };
   const Term x{&builder, context.operand(0)}, y{&builder, context.operand(1)}, zero = x.splat(0.0);
-  const Term bits = bits_of(x), one = number(1), sign = number(uint64_t{1} << (8 * size - 1));
+  const Term bits = as_bits(x), one = number(1), sign = number(uint64_t{1} << (bit_width(type.dtype) - 1));
   const Term away = x.compare("GT", zero).select(x.compare("LT", y), x.compare("GT", y));
-  const Term smallest = bits_of(y).op("stablehlo.and", sign).op("stablehlo.or", one);
+  const Term smallest = as_bits(y).op("stablehlo.and", sign).op("stablehlo.or", one);
   const Term moved = x.compare("EQ", zero).select(smallest, away.select(bits + one, bits - one));
-  const Term next{&builder, builder.create("stablehlo.bitcast_convert", {moved.id}, {},
+  // In a format without a negative zero these bits are NaN.
+  const bool has_minus_zero = !std::isnan(float_of_bits(type.dtype, uint64_t{1} << (bit_width(type.dtype) - 1)));
+  const Term whole = has_minus_zero ? moved : moved.compare("EQ", sign).select(number(0), moved);
+  const Term next{&builder, builder.create("stablehlo.bitcast_convert", {whole.id}, {},
                                            {builder.context().tensor(type.dtype, type.shape)})};
   const Term is_nan = x.compare("NE", x).op("stablehlo.or", y.compare("NE", y));
   context.set_result(0, is_nan.select(x + y, x.compare("EQ", y).select(y, next)).id);
@@ -92,14 +115,13 @@ Term high_of_64_bits(Term u, Term v, std::string_view shift_right) {
 void decompose_mulhi(DecomposeContext& context) {
   Builder& builder = context.builder();
   const DType dtype = context.op().result_type().dtype;
-  if (!has_kernels(dtype)) return;
   const DType wide = is_signed_integer(dtype) ? DType::kI64 : DType::kU64;
   const std::string_view shift =
       is_signed_integer(dtype) ? "stablehlo.shift_right_arithmetic" : "stablehlo.shift_right_logical";
   const Term u{&builder, build_convert(builder, context.operand(0), wide)};
   const Term v{&builder, build_convert(builder, context.operand(1), wide)};
   if (dtype == wide) return context.set_result(0, high_of_64_bits(u, v, shift).id);
-  const Term bits{&builder, build_splat(builder, u.type().shape, scalar_of(wide, 8 * item_size(dtype)))};
+  const Term bits{&builder, build_splat(builder, u.type().shape, scalar_of(wide, bit_width(dtype)))};
   context.set_result(0, build_convert(builder, (u * v).op(shift, bits).id, dtype));
 }
 

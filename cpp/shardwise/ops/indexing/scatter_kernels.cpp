@@ -124,8 +124,7 @@ struct Scattering {
 
 void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t inputs, size_t input, Combiner combiner) {
   const DType dtype = context.operand(input).dtype();
-  const bool narrow = is_float(dtype) && item_size(dtype) < 4;
-  const DType wide = narrow && !combiner.replaces ? DType::kF32 : dtype;  // 16-bit floats are summed in float32
+  const DType wide = combiner.replaces ? dtype : computed_in(dtype);  // narrow floats are rounded once
   NdArray result, target;
   if (wide == dtype) {
     target = result = start_result_from(context, input, input);
@@ -222,7 +221,8 @@ std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types
     if (indexing.operand[d] != op.operand_type(0).shape[d]) return std::nullopt;
   }
   const size_t inputs = types.results.size();
-  if (!combiner.known()) {
+  const bool has_loop = combiner.replaces || !is_complex(types.operands[0].dtype);
+  if (!combiner.known() || !has_loop) {
     return [indexing = std::move(indexing), inputs,
             program = region_tiles(op.module(), op.regions()[0])](KernelContext& context) {
       scatter_by_region(context, ScatterPlan(context, indexing, inputs), inputs, program);

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/linalg/fft.h"
 
+#include <algorithm>
+#include <array>
+
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
+
+constexpr std::array<std::string_view, 4> kTypes{"FFT", "IFFT", "RFFT", "IRFFT"};  // in the order of FftType
 
 void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
@@ -14,7 +22,7 @@ void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
   const IntArray& length = op.attr<IntArray>("fft_length");
   const TensorType& operand = op.operand(0);
   const bool to_complex = type == "RFFT", to_real = type == "IRFFT";
-  if (!to_complex && !to_real && type != "FFT" && type != "IFFT") {
+  if (std::ranges::find(kTypes, type) == kTypes.end()) {
     op.fail_shape("fft_type must be FFT, IFFT, RFFT or IRFFT", type);
   }
   const bool wide = operand.dtype == DType::kF64 || operand.dtype == DType::kC128;
@@ -51,15 +59,76 @@ ShardingRule rule_fft(const OpView& op) {
   return rule.build();
 }
 
-constexpr OpDef kFftOps[] = {
-    propagation_only_op("stablehlo.fft", infer_fft, rule_fft,
-                        "operands `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict `:` functional-type",
-                        "Fourier transform of the last dims (StableHLO fft)."),
-};
+// ---- gradient and batch ---------------------------------------------------------------------------------------------
+
+ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArray& length) {
+  const EnumAttr name{"stablehlo", "fft_type", std::string(kTypes[static_cast<size_t>(type)])};
+  return builder.create("stablehlo.fft", {operand}, Attrs{{"fft_length", length}, {"fft_type", name}});
+}
+
+// How often each element of the half counts in the whole: twice, but for the first and, if the length is even, the last.
+ValueId build_counts(Builder& builder, const TensorType& type, int64_t n) {
+  const NdArray counts = NdArray::empty(type.dtype, {type.shape.back()});
+  for (int64_t k = 0; k < counts.size(); ++k) {
+    const bool once = k == 0 || 2 * k == n;
+    store(Scalar::of_int(type.dtype, once ? 1 : 2), counts.data() + k * item_size(type.dtype));
+  }
+  return build_broadcast(builder, build_constant(builder, counts), type.shape, Dims{type.ndim() - 1});
+}
+
+// A transform is symmetric, so it is its own transpose. RFFT is one of real numbers whose second half is cut off; IRFFT
+// weights the elements of the half.
+void vjp_fft(VjpContext& context) {
+  if (!context.needs(0)) return;
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const IntArray& length = op.attrs().get<IntArray>("fft_length");
+  const FftType type = fft_type(op.attrs());
+  const TensorType operand = op.operand_type(0), result = op.result_type();
+  const Term g{&builder, context.cotangent()};
+  if (operand.size() == 0 || result.size() == 0) {
+    return context.set(0, build_zeros(builder, operand));
+  }
+  if (type == FftType::kFft || type == FftType::kIfft) return context.set(0, build_fft(builder, g.id, type, length));
+  const auto ndim = static_cast<size_t>(operand.ndim());
+  if (type == FftType::kRfft) {
+    Dims high(ndim, 0);
+    high.back() = operand.shape.back() - result.shape.back();
+    const ValueId zero = build_zeros(builder, {result.dtype, {}});
+    const ValueId whole = build_pad(builder, g.id, zero, Dims(ndim, 0), high, Dims(ndim, 0));
+    return context.set(0, Term{&builder, build_fft(builder, whole, FftType::kFft, length)}.op("stablehlo.real").id);
+  }
+  const Term half{&builder, build_fft(builder, g.id, FftType::kRfft, length)};
+  const Term weighted = half * Term{&builder, build_counts(builder, operand, length.back())};
+  const double scale = 1 / static_cast<double>(element_count(length));
+  context.set(0, (weighted * scale).op("chlo.conj").id);
+}
+
+// The transformed dims are the last ones.
+void batch_fft(BatchContext& context) {
+  const IntArray& length = context.op().attrs().get<IntArray>("fft_length");
+  context.set_result(0, build_fft(context.builder(), context.batched(0), fft_type(context.op().attrs()), length));
+}
+
+constexpr OpDef kFftOps[] = {{
+    .name = "stablehlo.fft",
+    .infer = infer_fft,
+    .rule = rule_fft,
+    .prepare = prepare_fft,
+    .vjp = vjp_fft,
+    .batch = batch_fft,
+    .format = "operands `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict `:` functional-type",
+    .doc = "Fourier transform of the last dims, of any length (StableHLO fft).",
+}};
 static_assert(all_complete(kFftOps));
 
 }  // namespace
 
 std::span<const OpDef> fft_ops() { return kFftOps; }
+
+FftType fft_type(const Attrs& attrs) {
+  const auto* found = std::ranges::find(kTypes, attrs.get<EnumAttr>("fft_type").value);
+  return static_cast<FftType>(found - kTypes.begin());
+}
 
 }  // namespace shardwise

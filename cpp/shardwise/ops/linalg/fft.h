@@ -13,4 +13,8 @@ namespace shardwise {
 
 std::span<const OpDef> fft_ops();
 
+enum class FftType : uint8_t { kFft, kIfft, kRfft, kIrfft };
+FftType fft_type(const Attrs& attrs);
+std::optional<Kernel> prepare_fft(const OpView& op, const KernelTypes& types);
+
 }  // namespace shardwise

@@ -2,17 +2,17 @@
 #include "shardwise/ops/linalg/linalg.h"
 
 #include <algorithm>
-#include <array>
 
+#include "shardwise/ops/linalg/lapack_calls.h"
+#include "shardwise/ops/linalg/linalg_vjp.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
 
-bool is_float_or_complex(DType dtype) { return is_float(dtype) || is_complex(dtype); }
-
 void expect_matrices(const InferContext& op) {
-  if (!is_float_or_complex(op.operand(0).dtype)) {
+  if (!is_inexact(op.operand(0).dtype)) {
     op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
   }
   const Dims& shape = op.operand(0).shape;
@@ -27,18 +27,6 @@ void infer_cholesky(const InferContext& op, std::vector<TypeId>& results) {
   expect_matrices(op);
   if (op.attrs().find("lower") != nullptr) op.attr<bool>("lower");
   results.push_back(op.operand_type(0));
-}
-
-ShardingRule rule_cholesky(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    // Each element of a factor depends on the whole matrix, so only the batch can be split.
-    const bool batch = dim + 2 < shape.size();
-    const FactorId factor = batch ? rule.factor(shape[dim]) : rule.need_replication(shape[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
 }
 
 // ---- triangular_solve ----------------------------------------------------------------------------------------------
@@ -67,48 +55,62 @@ void infer_triangular_solve(const InferContext& op, std::vector<TypeId>& results
   results.push_back(op.operand_type(1));
 }
 
-ShardingRule rule_triangular_solve(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& b = op.operand_type(1).shape;
-  const size_t batch = b.size() - 2, rows = batch, columns = batch + 1, result = rule.result_tensor(0);
-  const bool left = op.attrs().get<bool>("left_side");
-  const bool transposed = op.attrs().get<EnumAttr>("transpose_a").value != "NO_TRANSPOSE";
-  for (size_t dim = 0; dim < batch; ++dim) {
-    const FactorId factor = rule.factor(b[dim]);
-    rule.map(0, dim, factor).map(1, dim, factor).map(result, dim, factor);
-  }
-  const size_t solved = left ? rows : columns, other = left ? columns : rows;
-  // The two dims of the matrix: one pairs with the right-hand side, the other with the solution.
-  const size_t known = left != transposed ? rows : columns;
-  const size_t unknown = known == rows ? columns : rows;
-  const auto map_known = [&] {
-    const FactorId factor = rule.need_replication(b[solved]);
-    rule.map(0, known, factor).map(1, solved, factor);
-  };
-  const auto map_other = [&] {
-    const FactorId factor = rule.need_replication(b[other]);
-    rule.map(1, other, factor).map(result, other, factor);
-  };
-  // The names of factors are part of the printed rule, so their order matters.
-  if (left) map_known();
-  map_other();
-  if (!left) map_known();
-  const FactorId factor = rule.need_replication(b[solved]);
-  rule.map(0, unknown, factor).map(result, solved, factor);
-  return rule.build();
+// The rule, kernel and cost of a batched call as those of an op.
+template <const BatchedCall& call>
+constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, std::string_view doc) {
+  return OpDef{.name = {},
+               .infer = infer,
+               .rule = [](const OpView& op) { return rule(call, op); },
+               .prepare = [](const OpView& op, const KernelTypes& types) { return prepare(call, op, types); },
+               .cost = [](const OpView& op) { return cost(call, op); },
+               .vjp = vjp,
+               .batch = batch_by_leading_dim,
+               .verify_runnable = [](const OpView& op) { check(call, op); },
+               .format = format,
+               .doc = doc};
+}
+
+constexpr OpDef named(std::string_view name, OpDef def) {
+  def.name = name;
+  return def;
 }
 
 constexpr OpDef kLinalgOps[] = {
-    propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky,
-                        "operands ( `,` `lower` `=` $lower^ )? attr-dict `:` same-or-functional-type",
-                        "The triangular factor of positive definite matrices (StableHLO cholesky)."),
-    propagation_only_op("stablehlo.triangular_solve", infer_triangular_solve, rule_triangular_solve, {},
-                        "Solves a x = b or x a = b for triangular matrices a (StableHLO triangular_solve)."),
+    named("stablehlo.cholesky",
+          batched_op<kCholeskyCall>(infer_cholesky, vjp_cholesky,
+                                    "operands ( `,` `lower` `=` $lower^ )? attr-dict `:` same-or-functional-type",
+                                    "The triangular factor of positive definite matrices (StableHLO cholesky).")),
+    named("stablehlo.triangular_solve",
+          batched_op<kTriangularSolveCall>(
+              infer_triangular_solve, vjp_triangular_solve, {},
+              "Solves a x = b or x a = b for triangular matrices a (StableHLO triangular_solve).")),
 };
 static_assert(all_complete(kLinalgOps));
+
+void add_calls(std::span<const BatchedCall> rows, bool propagates, std::string_view no_vjp_reason) {
+  for (const BatchedCall& row : rows) {
+    const BatchedCall* call = &row;  // rows are never destroyed
+    register_custom_call(
+        {.name = row.name,
+         .check = [call](const OpView& op) { check(*call, op); },
+         .rule = [call](const OpView& op) { return rule(*call, op); },
+         .prepare = [call](const OpView& op, const KernelTypes& types) { return prepare(*call, op, types); },
+         .cost = [call](const OpView& op) { return cost(*call, op); },
+         .no_vjp_reason = std::string(no_vjp_reason),
+         .batch = batch_by_leading_dim,
+         .propagates = propagates});
+  }
+}
 
 }  // namespace
 
 std::span<const OpDef> linalg_ops() { return kLinalgOps; }
+
+void register_linalg_calls() {
+  constexpr std::string_view kOfText = "use sw.from_jax, which differentiates the JAX function";
+  add_calls(lapack_calls(), false, kOfText);
+  add_calls(tpu_linalg_calls(), false, kOfText);
+  add_calls(decomposition_calls(), true, "it has no gradient");
+}
 
 }  // namespace shardwise

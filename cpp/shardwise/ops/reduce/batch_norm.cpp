@@ -80,7 +80,7 @@ ShardingRule rule_statistics(const OpView& op) { return rule_by_feature(op, Fact
 
 // ---- decompositions, as the StableHLO specification writes them ----------------------------------------------------
 
-// The operands and results of a batch norm. 16-bit floats are computed in float32 and rounded once.
+// The operands and results of a batch norm. Narrow floats are computed in float32 and rounded once.
 class Features {
  public:
   explicit Features(DecomposeContext& context)
@@ -88,7 +88,7 @@ class Features {
         feature_(context.op().attrs().get_int("feature_index")),
         shape_(context.op().operand_type(0).shape),
         dtype_(context.op().operand_type(0).dtype),
-        wide_(dtype_ == DType::kF64 ? DType::kF64 : DType::kF32),
+        wide_(computed_in(dtype_)),
         count_(static_cast<double>(element_count(picked(others())))) {}
 
   Term operand(size_t i) const {

@@ -62,10 +62,7 @@ TileProgram extreme_of_two(Reducer reducer, DType dtype) {
   return std::move(tiles).build();
 }
 
-DType computed_in(DType dtype) {
-  if (dtype == DType::kBool) return DType::kU8;
-  return is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype;
-}
+DType compared_in(DType dtype) { return dtype == DType::kBool ? DType::kU8 : computed_in(dtype); }
 
 NdArray without_dim(const NdArray& array, size_t dim) {
   Dims shape = array.shape(), strides = array.strides();
@@ -84,7 +81,7 @@ struct PreparedArguments {
 // Counting the init values once per dim is counting them once: a pair combined with itself is itself.
 void reduce_arguments(KernelContext& context, const PreparedArguments& prepared) {
   const Dims& dims = prepared.dims;
-  const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype), index = context.operand(1).dtype();
+  const DType dtype = context.operand(0).dtype(), wide = compared_in(dtype), index = context.operand(1).dtype();
   NdArray values = converted(context, context.operand(0), wide);
   NdArray indices = context.operand(1);
   const NdArray init = converted(context, context.operand(2), wide);
@@ -115,7 +112,7 @@ bool has_argument_kernel(DType index) { return index == DType::kI32 || index == 
 std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer) {
   Dims dims = op.attrs().get<IntArray>("dimensions");
   std::sort(dims.begin(), dims.end(), std::greater<>());
-  TileProgram extreme = extreme_of_two(reducer, computed_in(types.operands[0].dtype));
+  TileProgram extreme = extreme_of_two(reducer, compared_in(types.operands[0].dtype));
   return [prepared = PreparedArguments{reducer, std::move(dims), std::move(extreme)}](KernelContext& context) {
     reduce_arguments(context, prepared);
   };

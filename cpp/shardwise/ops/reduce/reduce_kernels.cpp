@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/reduce/reduce_kernels.h"
 
+#include <array>
 #include <cstdlib>
 
 #include "shardwise/ops/reduce/reduce.h"
@@ -92,8 +93,6 @@ Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
   return plan;
 }
 
-DType computed_in(DType dtype) { return is_float(dtype) && dtype != DType::kF64 ? DType::kF32 : dtype; }
-
 void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
   const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
   const NdArray operand = converted(context, context.operand(0), wide);
@@ -109,14 +108,33 @@ void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
   if (wide != dtype) convert_into(context, result, target);
 }
 
+// The parts are summed as the elements of one more dim.
+void sum_complex(KernelContext& context, DimSpan dims) {
+  const NdArray parts = parts_of_complex(context.operand(0));
+  const NdArray neutral = NdArray::full(parts.dtype(), {}, exact_neutral(Reducer::kSum, parts.dtype()));
+  const NdArray result = context.allocate_result();
+  const ParallelFor run = pool_of(context);
+  reduce_loops::reduce_floats(make_plan(parts, dims), Reducer::kSum, parts.dtype(), neutral.data(), result.data(), run);
+  TileBuilder tiles;
+  const uint32_t init = tiles.input(result.dtype()), sum = tiles.input(result.dtype());
+  tiles.output(tiles.emit(TileCode::kAdd, {init, sum}, result.dtype()));
+  const NdArray inits = broadcast_scalar(context.operand(1), result.shape());
+  run_tiles(std::move(tiles).build(), std::array{inits, result}, std::array{result}, run);
+}
+
 }  // namespace
 
 std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types) {
   const Module& module = op.module();
   const RegionId region = op.regions()[0];
   const Dims& dims = op.attrs().get<IntArray>("dimensions");
+  const std::optional<Reducer> reducer = region_reducer(module, region);
+  if (is_complex(types.operands[0].dtype)) {
+    if (reducer != Reducer::kSum) return prepare_reduce_region(op, types);
+    return [dims](KernelContext& context) { sum_complex(context, dims); };
+  }
   if (types.results.size() == 1) {
-    if (const std::optional<Reducer> reducer = region_reducer(module, region)) {
+    if (reducer) {
       return [reducer = *reducer, dims](KernelContext& context) { reduce(context, reducer, dims); };
     }
   }

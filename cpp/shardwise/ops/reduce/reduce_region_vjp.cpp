@@ -29,7 +29,7 @@ Dims sorted_dims(const OpView& op) {
   return dims;
 }
 
-bool is_float_value(const Module& module, ValueId value) { return is_float(module.type(value).dtype); }
+bool is_float_value(const Module& module, ValueId value) { return is_inexact(module.type(value).dtype); }
 
 ValueId add(Builder& builder, ValueId sum, ValueId term) {
   return sum ? builder.create("stablehlo.add", {sum, term}) : term;

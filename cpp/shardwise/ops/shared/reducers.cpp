@@ -5,22 +5,31 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
 
+// The first or the last one in the order of maximum.
+Scalar extreme_float(DType dtype, bool is_largest) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double extreme = is_largest ? kInfinity : -kInfinity;
+  if (is_complex(dtype)) return Scalar::of_complex(dtype, extreme, extreme);
+  return Scalar::of_float(dtype, is_narrow_float(dtype) ? narrow_float_limit(dtype, is_largest) : extreme);
+}
+
 Scalar lowest(DType dtype) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, -std::numeric_limits<double>::infinity());
+  if (is_inexact(dtype)) return extreme_float(dtype, false);
   if (!is_signed_integer(dtype)) return scalar_of(dtype, 0);
-  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::min() >> (64 - 8 * item_size(dtype)));
+  return Scalar::of_int(dtype, std::numeric_limits<int64_t>::min() >> (64 - bit_width(dtype)));
 }
 
 Scalar highest(DType dtype) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, std::numeric_limits<double>::infinity());
+  if (is_inexact(dtype)) return extreme_float(dtype, true);
   if (dtype == DType::kBool) return scalar_of(dtype, 1);
-  const auto unused = 64 - 8 * item_size(dtype);
+  const auto unused = 64 - bit_width(dtype);
   if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, std::numeric_limits<uint64_t>::max() >> unused);
   return Scalar::of_int(dtype, std::numeric_limits<int64_t>::max() >> unused);
 }
@@ -92,12 +101,13 @@ Scalar neutral_element(Reducer reducer, DType dtype) {
 }
 
 Scalar exact_neutral(Reducer reducer, DType dtype) {
+  if (reducer == Reducer::kSum && is_complex(dtype)) return Scalar::of_complex(dtype, -0.0, -0.0);
   if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);
   return neutral_element(reducer, dtype);
 }
 
 bool is_neutral(Reducer reducer, Scalar value) {
-  if (reducer == Reducer::kSum && is_float(value.dtype)) return value.real == 0;
+  if (reducer == Reducer::kSum && is_inexact(value.dtype)) return value.real == 0 && value.imag == 0;
   return value == neutral_element(reducer, value.dtype);
 }
 
@@ -108,6 +118,10 @@ std::string_view reducer_op_name(Reducer reducer) {
                                    [&](const ReducerName& candidate) { return candidate.reducer == reducer; });
   check_internal(entry != std::end(kReducerNames), "the reducer must be one");
   return entry->op;
+}
+
+bool combines_by(const OpDef& def, Reducer reducer) {
+  return reducer != Reducer::kNone && def.name == reducer_op_name(reducer);
 }
 
 }  // namespace shardwise

@@ -30,5 +30,7 @@ bool is_neutral(Reducer reducer, Scalar value);
 // Whether combining a value with itself gives that value: max, min, and, or.
 bool is_idempotent(Reducer reducer);
 std::string_view reducer_op_name(Reducer reducer);  // "stablehlo.add"
+// Whether the op combines its two operands by the reducer, as in a reduction.
+bool combines_by(const OpDef& def, Reducer reducer);
 
 }  // namespace shardwise

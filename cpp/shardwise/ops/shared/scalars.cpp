@@ -5,11 +5,7 @@
 
 namespace shardwise {
 
-Scalar scalar_of(DType dtype, int64_t value) {
-  if (is_float(dtype)) return Scalar::of_float(dtype, static_cast<double>(value));
-  if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(value));
-  return Scalar::of_int(dtype, value);
-}
+Scalar scalar_of(DType dtype, int64_t value) { return Scalar::of_int(dtype, value); }
 
 std::optional<Scalar> splat_value(const Module& module, ValueId value) {
   OpId id = module.value(value).op;

@@ -44,6 +44,14 @@ NdArray region(const NdArray& array, DimSpan start, Dims shape, DimSpan step) {
   return restrided(array, std::move(shape), std::move(strides), offset);
 }
 
+NdArray parts_of_complex(const NdArray& array) {
+  const DType part = part_of_complex(array.dtype());
+  Dims shape = array.shape(), strides = array.strides();
+  shape.push_back(2);
+  strides.push_back(item_size(part));
+  return {part, std::move(shape), std::move(strides), array.data(), array.owner()};
+}
+
 // Split along the largest dim of the destination.
 void copy_array(KernelContext& context, const NdArray& to, const NdArray& from) {
   if (to.nbytes() < 2 * kCopyGrainBytes) return to.copy_from(from);

@@ -19,6 +19,9 @@ NdArray permuted(const NdArray& array, DimSpan permutation);
 // The region of `array` with the given start, shape and steps.
 NdArray region(const NdArray& array, DimSpan start, Dims shape, DimSpan step = {});
 
+// Real and imaginary parts as elements of one more dim, the last.
+NdArray parts_of_complex(const NdArray& array);
+
 void copy_array(KernelContext& context, const NdArray& to, const NdArray& from);
 // Result `result`, row-major, with the elements of operand `operand`: that operand's own memory where nothing else
 // reads it, else a copy.

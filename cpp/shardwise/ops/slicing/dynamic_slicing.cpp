@@ -325,6 +325,7 @@ constexpr OpDef kDynamicUpdateSlice{
     .prepare = prepare_dynamic_update_slice,
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
+    .linear = {Linear::kUpdate, kAllReducers},
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
     .traits = {.movement = true},

@@ -2,10 +2,12 @@
 #include "shardwise/ops/window/cumulative_kernels.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {
@@ -143,7 +145,18 @@ ScanFn scan_of_bits(Reducer reducer) {
   }
 }
 
+// Products of complex numbers.
+template <class T>
+struct ComplexProduct : reduce_loops::Plain<std::complex<T>> {
+  using Number = std::complex<T>;
+  static Number combine(Number a, Number b) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
+};
+
 ScanFn scan_of(DType dtype, Reducer reducer) {
+  if (dtype == DType::kC64) return scan_items<ComplexProduct<float>>;
+  if (dtype == DType::kC128) return scan_items<ComplexProduct<double>>;
   if (dtype == DType::kF32) return scan_of_floats<float>(reducer);
   if (dtype == DType::kF64) return scan_of_floats<double>(reducer);
   if (reducer == Reducer::kMax || reducer == Reducer::kMin) {
@@ -165,9 +178,16 @@ ScanFn scan_of(DType dtype, Reducer reducer) {
 
 }  // namespace
 
+bool has_scan(DType dtype, Reducer reducer) {
+  return !is_complex(dtype) || reducer == Reducer::kSum || reducer == Reducer::kProd;
+}
+
 void scan(KernelContext& context, const NdArray& from, const NdArray& to, size_t dim, Prefix prefix, Reducer reducer,
           const NdArray& init) {
   if (from.size() == 0) return;
+  if (is_complex(from.dtype()) && reducer == Reducer::kSum) {  // of the parts, side by side
+    return scan(context, parts_of_complex(from), parts_of_complex(to), dim, prefix, reducer, parts_of_complex(init));
+  }
   const DimSpan sizes = from.shape();
   const ScanShape shape{.outer = element_count(sizes.first(dim)),
                         .count = sizes[dim],

@@ -61,7 +61,7 @@ struct PreparedWindows {
   PreparedWindows(const OpView& op, Reducer known, const TensorType& type)
       : window(Window::of(op)),
         reducer(known),
-        wide(is_float(type.dtype) && type.dtype != DType::kF64 ? DType::kF32 : type.dtype),
+        wide(computed_in(type.dtype)),
         result(type) {
     TileBuilder tiles;
     const uint32_t lhs = tiles.input(wide), rhs = tiles.input(wide);
@@ -89,7 +89,8 @@ class KnownWindows {
   // One pass for each dim of prefix form. A sum or product counts its init value for each place of padding, so that
   // there must be nothing to count.
   NdArray scanned(NdArray value) {
-    const bool repeatable = is_idempotent(prepared_.reducer) || is_neutral(prepared_.reducer, init_.scalar_at());
+    const bool repeatable = is_idempotent(prepared_.reducer) ? has_scan(prepared_.wide, prepared_.reducer)
+                                                             : is_neutral(prepared_.reducer, init_.scalar_at());
     for (size_t dim = 0; dim < window_.sizes.size() && repeatable; ++dim) {
       const Prefix prefix = window_.prefix(dim, value.shape()[dim]);
       if (prefix == Prefix::kNone) continue;

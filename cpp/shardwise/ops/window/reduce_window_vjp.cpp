@@ -306,7 +306,7 @@ void vjp_by_steps(VjpContext& context, Reducer reducer, const Window& window) {
   const OpView op = context.op();
   const DType dtype = op.operand_type(0).dtype;
   // 16-bit floats would lose the counts and partial products.
-  const DType wide = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  const DType wide = computed_in(dtype);
   const TensorType operand = op.operand_type(0);
   if (op.result_type().size() == 0) {
     for (size_t i = 0; i < 2; ++i) {

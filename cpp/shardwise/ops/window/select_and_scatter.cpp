@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/window/select_and_scatter.h"
 
+#include <array>
+#include <limits>
+
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/along_last_dim.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
@@ -63,9 +73,76 @@ ShardingRule rule_select_and_scatter(const OpView& op) {
   return rule.build();
 }
 
+// ---- decomposition: the place that each window selects, then a scatter -----------------------------------------------
+
+// Rows of a value and its place in the windowed dims; a negative place is padding, which no window selects.
+RegionId build_selecting_region(Builder& builder, const OpView& op, DType place) {
+  Module& module = builder.module();
+  const RegionId id = module.add_region();
+  const TypeId value_type = builder.context().tensor(op.operand_type(0).dtype, {});
+  const TypeId place_type = builder.context().tensor(place, {});
+  std::array<ValueId, 4> rows;
+  for (size_t k = 0; k < 4; ++k) rows[k] = module.add_argument(id, k % 2 == 0 ? value_type : place_type);
+  const auto [a, i, b, j] = rows;
+  Builder inner(module, id, builder.loc());
+  const ValueId keeps = apply_region(inner, op.module(), op.regions()[0], std::array{a, b})[0];
+  const ValueId none = build_scalar(inner, scalar_of(place, 0));
+  const ValueId is_first = inner.create("stablehlo.and", {keeps, build_compare(inner, "GE", i, none, "SIGNED")});
+  const ValueId left = inner.create("stablehlo.or", {is_first, build_compare(inner, "LT", j, none, "SIGNED")});
+  module.region(id).results = {inner.create("stablehlo.select", {left, a, b}),
+                               inner.create("stablehlo.select", {left, i, j})};
+  return id;
+}
+
+// The windowed dims last, as one.
+ValueId build_rows(Builder& builder, ValueId value, const Dims& order, size_t kept) {
+  const ValueId moved = build_transpose(builder, value, order);
+  Dims shape = builder.module().type(moved).shape;
+  const int64_t count = element_count(DimSpan(shape).subspan(kept));
+  shape.resize(kept);
+  shape.push_back(count);
+  return build_reshape(builder, moved, shape);
+}
+
+void decompose_select_and_scatter(DecomposeContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const Window window = Window::of(op);
+  const TensorType type = op.operand_type(0);
+  Dims order, windowed;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    (window.is_trivial(d) ? order : windowed).push_back(static_cast<int64_t>(d));
+  }
+  const size_t kept = order.size();
+  order.insert(order.end(), windowed.begin(), windowed.end());
+
+  Dims moved;
+  for (int64_t d : order) moved.push_back(type.shape[static_cast<size_t>(d)]);
+  const int64_t count = element_count(DimSpan(moved).subspan(kept));
+  const DType place = count <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
+  const ValueId iota =
+      build_reshape(builder, build_iota(builder, place, Dims{count}, 0), to_dims(DimSpan(moved).subspan(kept)));
+  const ValueId places = build_broadcast(builder, iota, type.shape, windowed);
+  const ValueId none = build_scalar(builder, scalar_of(place, -1));
+  const std::array operands{context.operand(0), places, context.operand(2), none};
+  const RegionId selecting = build_selecting_region(builder, op, place);
+  const OpId selected =
+      builder.create_op("stablehlo.reduce_window", operands, window_attrs(window), {}, {&selecting, 1});
+
+  const ValueId found = build_rows(builder, builder.module().result(selected, 1), order, kept);
+  const ValueId updates = build_rows(builder, context.operand(1), order, kept);
+  Dims rows = to_dims(DimSpan(moved).first(kept));
+  rows.push_back(count);
+  const ValueId start = build_broadcast(builder, context.operand(2), rows, {});
+  const RegionId combining = GraphCopy(op.module(), builder.module()).region(op.regions()[1]);
+  const ValueId scattered = build_scatter_along_last(builder, start, found, updates, combining, false);
+  context.set_result(0, build_transpose(builder, build_reshape(builder, scattered, moved), inverse_permutation(order)));
+}
+
 constexpr OpDef kSelectAndScatterOps[] = {
-    propagation_only_op("stablehlo.select_and_scatter", infer_select_and_scatter, rule_select_and_scatter, {},
-                        "Adds to the place that each window selects (StableHLO select_and_scatter)."),
+    composed_op("stablehlo.select_and_scatter", infer_select_and_scatter, rule_select_and_scatter,
+                decompose_select_and_scatter, {},
+                "Adds to the place that each window selects (StableHLO select_and_scatter)."),
 };
 static_assert(all_complete(kSelectAndScatterOps));
 

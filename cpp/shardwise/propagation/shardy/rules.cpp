@@ -46,8 +46,8 @@ bool Neighbors::has_user(const OpView& op, const OpDef& user) {
 }
 
 ShardyOps::ShardyOps() {
-  for (const std::span<const ShardyOp> family :
-       {std::span<const ShardyOp>(kLayoutOps), shardy_slicing_ops(), shardy_window_ops(), shardy_custom_call_ops()}) {
+  for (const std::span<const ShardyOp> family : {std::span<const ShardyOp>(kLayoutOps), shardy_slicing_ops(),
+                                                 shardy_window_ops(), shardy_custom_call_ops(), shardy_linalg_ops()}) {
     for (const ShardyOp& row : family) {
       const auto def = std::ranges::find(all_ops(), row.op, &OpDef::name);
       check_internal(def != all_ops().end(), "a row is of a registered op");

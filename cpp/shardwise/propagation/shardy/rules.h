@@ -91,5 +91,6 @@ class ShardyOps {
 std::span<const ShardyOp> shardy_slicing_ops();
 std::span<const ShardyOp> shardy_window_ops();
 std::span<const ShardyOp> shardy_custom_call_ops();
+std::span<const ShardyOp> shardy_linalg_ops();
 
 }  // namespace shardwise

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
@@ -143,16 +144,16 @@ constexpr Target kTargets[] = {
     {"PartialReduce", rule_approx_top_k},
 };
 
-const std::string& target_name(const OpView& op) { return op.attrs().get<std::string>("call_target_name"); }
-
 const Target* target_of(const OpView& op) {
-  const auto* found = std::ranges::find(kTargets, target_name(op), &Target::name);
+  const auto* found = std::ranges::find(kTargets, custom_call_target(op), &Target::name);
   return found == std::end(kTargets) ? nullptr : found;
 }
 
 ShardingRule rule_custom_call(const OpView& op, RuleMode mode) {
-  const Target* target = target_of(op);
-  return target == nullptr ? ShardingRule{} : target->rule(op, mode);
+  if (const Target* target = target_of(op)) return target->rule(op, mode);
+  // Shardy cannot know the targets that users define, and shardwise's own.
+  const CustomCallPtr call = find_custom_call(custom_call_target(op));
+  return call == nullptr || !call->propagates || !call->rule ? ShardingRule{} : call->rule(op);
 }
 
 // A call that only moves a value to another memory propagates as early as an identity.
@@ -163,7 +164,7 @@ Precedence precedence_of_custom_call(const OpView& op) {
 
 bool combines_random_state(const OpView& op, Neighbors& neighbors) {
   static const OpDef& random_bits = get_op("stablehlo.rng_bit_generator");
-  return target_name(op) == kCombine && op.result_count() == 1 && neighbors.has_user(op, random_bits);
+  return custom_call_target(op) == kCombine && op.result_count() == 1 && neighbors.has_user(op, random_bits);
 }
 
 constexpr ShardyOp kRows[] = {

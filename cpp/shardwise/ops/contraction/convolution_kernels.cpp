@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cblas.h>
+#include <cstring>
+#include <numeric>
+
+#include "shardwise/ops/contraction/convolution.h"
+#include "shardwise/ops/shared/strided_kernels.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int64_t kTileBytes = 1 << 19;  // of the columns of one product
+constexpr int64_t kMostRows = 1024, kLeastRows = 64;
+
+// Everything with the dims batch, spatial, features; the kernel with spatial, input features, output features.
+struct Geometry {
+  Dims input, output, taps;  // sizes of the spatial dims
+  Window window;
+  int64_t batches = 0;   // of the result
+  int64_t features = 0;  // of the input
+  int64_t outputs = 0;
+  int64_t group_features = 0;  // that one output reads
+  int64_t feature_groups = 1, batch_groups = 1;
+
+  int64_t positions() const { return element_count(output); }
+  int64_t columns() const { return element_count(taps) * group_features; }
+  int64_t groups() const { return std::max(feature_groups, batch_groups); }
+  int64_t group_outputs() const { return outputs / groups(); }
+  // Whether the rows of the product are the pixels of the input.
+  bool is_pointwise() const {
+    bool trivial = groups() == 1;
+    for (size_t d = 0; d < taps.size(); ++d) trivial = trivial && window.is_trivial(d);
+    return trivial;
+  }
+};
+
+void multiply(const float* a, int64_t lda, const float* b, float* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
+              static_cast<blasint>(k), 1.0f, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), 0.0f, c,
+              static_cast<blasint>(ld));
+}
+void multiply(const double* a, int64_t lda, const double* b, double* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
+              static_cast<blasint>(k), 1.0, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), 0.0, c,
+              static_cast<blasint>(ld));
+}
+// Integers wrap around.
+template <class T>
+void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+  for (int64_t i = 0; i < m; ++i) {
+    std::fill_n(c + i * ld, n, T{});
+    for (int64_t p = 0; p < k; ++p) {
+      const uint64_t factor = a[i * lda + p];
+      for (int64_t j = 0; j < n; ++j) c[i * ld + j] = static_cast<T>(c[i * ld + j] + factor * b[p * ld + j]);
+    }
+  }
+}
+
+template <class T>
+class Columns {
+ public:
+  Columns(const Geometry& geometry, const T* input)
+      : g_(geometry), input_(input), at_(geometry.output.size()), ndim_(geometry.output.size()) {}
+
+  // What the windows of rows [begin, end) of the product read for one group.
+  void fill(T* to, int64_t begin, int64_t end, int64_t group) {
+    first_feature_ = g_.feature_groups > 1 ? group * g_.group_features : 0;
+    for (int64_t row = begin; row < end; ++row, to += g_.columns()) {
+      place(row);
+      const int64_t batch = row / g_.positions() + (g_.batch_groups > 1 ? group * g_.batches : 0);
+      fill_dim(to, 0, batch);
+    }
+  }
+
+  // Calls visit(tap, pixel) for the taps of a row inside the input.
+  template <class Visit>
+  void for_each_tap(int64_t row, Visit&& visit) {
+    place(row);
+    visit_dim(0, 0, row / g_.positions(), visit);
+  }
+
+ private:
+  void place(int64_t row) {
+    int64_t rest = row % g_.positions();
+    for (size_t d = ndim_; d-- > 0;) {
+      at_[d] = rest % g_.output[d] * g_.window.strides[d] - g_.window.low[d];
+      rest /= g_.output[d];
+    }
+  }
+
+  // The index that a tap reads along a dim; -1 if it is outside, or between two elements.
+  int64_t source(size_t d, int64_t tap) const {
+    const int64_t place = at_[d] + tap * g_.window.dilations[d], holes = g_.window.base_dilations[d];
+    if (place < 0 || (holes > 1 && place % holes != 0)) return -1;
+    return place / holes < g_.input[d] ? place / holes : -1;
+  }
+
+  T* fill_dim(T* to, size_t d, int64_t pixel) {
+    if (d == ndim_) return std::copy_n(input_ + pixel * g_.features + first_feature_, g_.group_features, to);
+    const bool is_run = d + 1 == ndim_ && g_.window.dilations[d] == 1 && g_.window.base_dilations[d] == 1 &&
+                        g_.group_features == g_.features;
+    if (is_run) return fill_run(to, d, pixel);
+    const int64_t inner = element_count(DimSpan(g_.taps).subspan(d + 1)) * g_.group_features;
+    for (int64_t tap = 0; tap < g_.taps[d]; ++tap) {
+      const int64_t from = source(d, tap);
+      to = from < 0 ? std::fill_n(to, inner, T{}) : fill_dim(to, d + 1, pixel * g_.input[d] + from);
+    }
+    return to;
+  }
+
+  // Neighbouring taps read neighbouring pixels.
+  T* fill_run(T* to, size_t d, int64_t pixel) {
+    const int64_t taps = g_.taps[d], first = std::clamp<int64_t>(-at_[d], 0, taps);
+    const int64_t last = std::clamp<int64_t>(g_.input[d] - at_[d], first, taps);
+    to = std::fill_n(to, first * g_.features, T{});
+    if (last > first) {
+      const T* from = input_ + (pixel * g_.input[d] + at_[d] + first) * g_.features;
+      to = std::copy_n(from, (last - first) * g_.features, to);
+    }
+    return std::fill_n(to, (taps - last) * g_.features, T{});
+  }
+
+  template <class Visit>
+  void visit_dim(size_t d, int64_t tap, int64_t pixel, Visit&& visit) {
+    if (d == ndim_) return visit(tap, pixel);
+    for (int64_t t = 0; t < g_.taps[d]; ++t) {
+      const int64_t from = source(d, t);
+      if (from >= 0) visit_dim(d + 1, tap * g_.taps[d] + t, pixel * g_.input[d] + from, visit);
+    }
+  }
+
+  const Geometry& g_;
+  const T* input_;
+  Dims at_;
+  size_t ndim_;
+  int64_t first_feature_ = 0;
+};
+
+// Each output reads one feature: no product of matrices.
+template <class T>
+void convolve_single_features(KernelContext& context, const Geometry& g, const T* input, const T* kernel, T* result) {
+  const int64_t rows = g.batches * g.positions(), each = g.group_outputs();
+  context.parallel_for(rows, std::max<int64_t>((1 << 16) / (g.columns() * g.outputs + 1), 1),
+                       [&](int64_t begin, int64_t end) {
+                         Columns<T> columns(g, input);
+                         for (int64_t row = begin; row < end; ++row) {
+                           T* out = result + row * g.outputs;
+                           std::fill_n(out, g.outputs, T{});
+                           columns.for_each_tap(row, [&](int64_t tap, int64_t pixel) {
+                             const T* from = input + pixel * g.features;
+                             const T* weights = kernel + tap * g.outputs;
+                             for (int64_t f = 0; f < g.features; ++f) {
+                               for (int64_t o = f * each; o < (f + 1) * each; ++o) {
+                                 out[o] = static_cast<T>(out[o] + from[f] * weights[o]);
+                               }
+                             }
+                           });
+                         }
+                       });
+}
+
+template <class T>
+void convolve(KernelContext& context, const Geometry& g, const T* input, const T* kernel, T* result) {
+  const int64_t rows = g.batches * g.positions(), k = g.columns();
+  if (k == 0) {
+    std::fill_n(result, rows * g.outputs, T{});
+    return;
+  }
+  if (g.feature_groups > 1 && g.group_features == 1) return convolve_single_features(context, g, input, kernel, result);
+  const auto item = static_cast<int64_t>(sizeof(T));
+  const int64_t tile = std::clamp(kTileBytes / (k * item), kLeastRows, kMostRows);
+  context.parallel_for(ceil_div(rows, tile), 1, [&](int64_t begin, int64_t end) {
+    Columns<T> columns(g, input);
+    std::vector<T> memory(g.is_pointwise() ? 0 : static_cast<size_t>(std::min(tile, rows) * k));
+    for (int64_t first = begin * tile; first < std::min(end * tile, rows); first += tile) {
+      const int64_t count = std::min(tile, rows - first);
+      for (int64_t group = 0; group < g.groups(); ++group) {
+        const T* a = g.is_pointwise() ? input + first * k : memory.data();
+        if (!g.is_pointwise()) columns.fill(memory.data(), first, first + count, group);
+        const int64_t column = group * g.group_outputs();
+        multiply(a, k, kernel + column, result + first * g.outputs + column, count, g.group_outputs(), k, g.outputs);
+      }
+    }
+  });
+}
+
+void convolve_items(KernelContext& context, const Geometry& g, const NdArray& input, const NdArray& kernel,
+                    const NdArray& result) {
+  const auto run = [&]<class T>() {
+    convolve(context, g, reinterpret_cast<const T*>(input.data()), reinterpret_cast<const T*>(kernel.data()),
+             reinterpret_cast<T*>(result.data()));
+  };
+  if (result.dtype() == DType::kF32) return run.template operator()<float>();
+  if (result.dtype() == DType::kF64) return run.template operator()<double>();
+  switch (item_size(result.dtype())) {
+    case 1: return run.template operator()<uint8_t>();
+    case 2: return run.template operator()<uint16_t>();
+    case 4: return run.template operator()<uint32_t>();
+    default: return run.template operator()<uint64_t>();
+  }
+}
+
+Dims dims_of(int64_t first, const Dims& spatial, int64_t last) {
+  Dims dims{first};
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  dims.push_back(last);
+  return dims;
+}
+
+NdArray prepared(KernelContext& context, const NdArray& array, const Dims& order, DType dtype) {
+  return contiguous_array(context, converted(context, permuted(array, order), dtype));
+}
+
+NdArray with_reversed(const NdArray& kernel, const Dims& dims, const Dims& reversed) {
+  Dims strides = kernel.strides();
+  int64_t offset = 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (reversed[i] == 0) continue;
+    const auto d = static_cast<size_t>(dims[i]);
+    offset += (kernel.shape()[d] - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  return restrided(kernel, kernel.shape(), std::move(strides), offset);
+}
+
+void run_convolution(KernelContext& context, const Convolution& convolution) {
+  const ConvolutionNumbers& numbers = convolution.numbers;
+  const NdArray result = context.allocate_result();
+  if (result.size() == 0) return;
+  // Sums of bools are "or": they are counted, and what is not 0 is true.
+  const DType dtype = result.dtype() == DType::kF64                                ? DType::kF64
+                      : is_float(result.dtype()) || result.dtype() == DType::kBool ? DType::kF32
+                                                                                   : result.dtype();
+  const Dims order = dims_of(numbers.lhs.batch, numbers.lhs.spatial, numbers.lhs.feature);
+  Dims kernel_order = numbers.rhs.spatial;
+  kernel_order.push_back(numbers.rhs.batch);
+  kernel_order.push_back(numbers.rhs.feature);
+  const NdArray input = prepared(context, context.operand(0), order, dtype);
+  const NdArray kernel = prepared(context, with_reversed(context.operand(1), numbers.rhs.spatial, convolution.reversed),
+                                  kernel_order, dtype);
+  const NdArray view = permuted(result, dims_of(numbers.result.batch, numbers.result.spatial, numbers.result.feature));
+  const bool direct = view.is_contiguous() && result.dtype() == dtype;
+  const NdArray target = direct ? view : NdArray::empty(dtype, view.shape());
+  const size_t spatial = numbers.lhs.spatial.size();
+  const auto middle = [&](const NdArray& array, size_t from) {
+    return to_dims(DimSpan(array.shape()).subspan(from, spatial));
+  };
+  const Geometry geometry{.input = middle(input, 1),
+                          .output = middle(target, 1),
+                          .taps = middle(kernel, 0),
+                          .window = convolution.window,
+                          .batches = target.shape()[0],
+                          .features = input.shape().back(),
+                          .outputs = kernel.shape().back(),
+                          .group_features = kernel.shape()[spatial],
+                          .feature_groups = convolution.feature_groups,
+                          .batch_groups = convolution.batch_groups};
+  convolve_items(context, geometry, input, kernel, target);
+  if (!direct) convert_into(context, view, target);
+}
+
+}  // namespace
+
+std::optional<Kernel> prepare_convolution(const OpView& op, const KernelTypes& types) {
+  const Convolution convolution = Convolution::of(op);
+  // Attributes suit the sizes of the op's own types.
+  const size_t batch = static_cast<size_t>(convolution.numbers.lhs.batch);
+  Dims expected = op.operand_type(0).shape;
+  if (convolution.batch_groups == 1) expected[batch] = types.operands[0].shape[batch];
+  if (types.operands[0].shape != expected || types.operands[1].shape != op.operand_type(1).shape) return std::nullopt;
+  return [convolution](KernelContext& context) { run_convolution(context, convolution); };
+}
+
+}  // namespace shardwise

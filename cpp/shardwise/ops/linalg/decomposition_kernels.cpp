@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stablehlo.cholesky and triangular_solve, the calls of JAX's TPU texts, and those of np.linalg.
+#include <charconv>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ops/linalg/lapack_calls.h"
+#include "shardwise/ops/linalg/solve_steps.h"
+
+namespace shardwise {
+namespace {
+
+using lapack::Complex;
+using lapack::Int;
+using lapack::Real;
+
+size_t count_of(Int rows, Int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); }
+
+// Sets one side of the diagonal of a column-major matrix to 0.
+template <class T>
+void keep_triangle(std::vector<T>& a, Int rows, Int columns, bool lower) {
+  for (Int j = 0; j < columns; ++j) {
+    for (Int i = 0; i < rows; ++i) {
+      if (lower ? i < j : i > j) a[count_of(rows, j) + static_cast<size_t>(i)] = T{};
+    }
+  }
+}
+
+// ---- ops -----------------------------------------------------------------------------------------------------------
+
+CallOptions read_cholesky(const Attrs& attrs) {
+  const bool* lower = attrs.find<bool>("lower");
+  CallOptions options;
+  options.set("uplo", lower != nullptr && *lower ? 'L' : 'U');
+  return options;
+}
+
+struct Cholesky {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    std::vector<T> a = p.load<T>(0);
+    if (lapack::potrf(p.letter("uplo"), n, a.data()) != 0) return p.fill(0, quiet_nan<T>());
+    keep_triangle(a, n, n, p.letter("uplo") == 'L');
+    p.store(0, a, n);
+  }
+};
+
+CallOptions read_triangular_solve(const Attrs& attrs) {
+  CallOptions options;
+  options.set("side", attrs.get<bool>("left_side") ? 'L' : 'R');
+  options.set("uplo", attrs.get<bool>("lower") ? 'L' : 'U');
+  options.set("diag", attrs.get<bool>("unit_diagonal") ? 'U' : 'N');
+  const std::string& transpose = attrs.get<EnumAttr>("transpose_a").value;
+  options.set("trans_x", transpose == "ADJOINT" ? 'C' : transpose[0]);
+  return options;
+}
+
+bool triangle_fits(const CallSizes& sizes, const CallOptions& options) {
+  return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
+}
+
+char free_dim_of_triangle(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
+
+struct TriangularSolve {
+  template <class T>
+  static void solve(const Problem& p) {
+    const std::vector<T> a = p.load<T>(0);
+    std::vector<T> b = p.load<T>(1);
+    lapack::trsm(p.letter("side"), p.letter("uplo"), p.letter("trans_x"), p.letter("diag"), p.size('m'), p.size('n'),
+                 a.data(), b.data());
+    p.store(0, b, p.size('m'));
+  }
+};
+
+// ---- LU ------------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Lu {
+  std::vector<T> a;
+  std::vector<Int> pivots;  // from 1
+
+  Lu(const Problem& p, Int m, Int n) : a(p.load<T>(0)), pivots(static_cast<size_t>(std::min(m, n))) {
+    lapack::getrf(m, n, a.data(), pivots.data());
+  }
+};
+
+// The pivots count from 0. Row i of L·U is row permutation[i] of the matrix.
+struct LuDecomposition {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int m = p.size('m');
+    Lu<T> lu(p, m, p.size('n'));
+    p.store(0, lu.a, m);
+    p.store(2, permutation_of(lu.pivots, m), m);
+    for (Int& pivot : lu.pivots) --pivot;
+    p.store(1, lu.pivots, p.size('k'));
+  }
+};
+
+struct LinearSolve {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    const Lu<T> lu(p, n, n);
+    std::vector<T> b = p.load<T>(1);
+    lapack::getrs(n, p.size('c'), lu.a.data(), lu.pivots.data(), b.data());
+    p.store(0, b, n);
+  }
+};
+
+char free_dim_of_solve(const CallOptions&) { return 'c'; }
+
+// The sign of the permutation, and the diagonal of U.
+template <class T>
+std::pair<T, std::vector<T>> factors_of_determinant(const Problem& p) {
+  const Int n = p.size('n');
+  const Lu<T> lu(p, n, n);
+  T sign{1};
+  std::vector<T> diagonal(static_cast<size_t>(n));
+  for (Int i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    diagonal[at] = lu.a[count_of(n, i) + at];
+    if (lu.pivots[at] != i + 1) sign = -sign;
+  }
+  return {sign, diagonal};
+}
+
+struct Determinant {
+  template <class T>
+  static void solve(const Problem& p) {
+    auto [product, diagonal] = factors_of_determinant<T>(p);
+    for (const T& item : diagonal) product *= item;
+    p.store(0, product);
+  }
+};
+
+struct SignAndLogarithm {
+  template <class T>
+  static void solve(const Problem& p) {
+    auto [sign, diagonal] = factors_of_determinant<T>(p);
+    Real<T> logarithm = 0;
+    for (const T& item : diagonal) {
+      const Real<T> size = std::abs(item);
+      sign *= size == 0 ? T{} : item / size;
+      logarithm += std::log(size);
+    }
+    p.store(0, sign);
+    p.store(1, logarithm);
+  }
+};
+
+// ---- QR ------------------------------------------------------------------------------------------------------------
+
+struct PackedQr {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau(static_cast<size_t>(p.size('k')));
+    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+    p.store(1, tau, p.size('k'));
+  }
+};
+
+bool reflectors_fit(const CallSizes& sizes, const CallOptions&) {
+  return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
+}
+
+struct Reflectors {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    const std::vector<T> tau = p.load<T>(1);
+    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+  }
+};
+
+bool qr_fits(const CallSizes& sizes, const CallOptions&) {
+  return sizes['p'] == sizes['k'] || sizes['p'] == sizes['m'];
+}
+
+struct Qr {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int m = p.size('m'), n = p.size('n'), columns = p.size('p'), k = std::min(m, n);
+    std::vector<T> r = p.load<T>(0), tau(static_cast<size_t>(k));
+    lapack::geqrf(m, n, r.data(), tau.data());
+    std::vector<T> q = r;
+    q.resize(count_of(m, columns));
+    lapack::orgqr(m, columns, k, q.data(), tau.data());
+    keep_triangle(r, m, n, false);
+    p.store(0, q, m);
+    p.store(1, r, m);
+  }
+};
+
+// ---- eigenvalues ---------------------------------------------------------------------------------------------------
+
+// "1,1,100,1e-6": whether to read the lower triangle; then sorting, iterations and tolerance, which LAPACK chooses.
+CallOptions read_tpu_eigh(const Attrs& attrs) {
+  const auto* config = attrs.find<std::string>("backend_config");
+  CallOptions options;
+  options.set("uplo", config != nullptr && config->starts_with('0') ? 'U' : 'L');
+  return options;
+}
+
+template <bool with_vectors>
+struct SymmetricEigen {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    std::vector<T> a = p.load<T>(0);
+    std::vector<Real<T>> w(static_cast<size_t>(n));
+    const bool succeeds =
+        all_finite(a) && lapack::syevd(with_vectors ? 'V' : 'N', p.letter("uplo"), n, a.data(), w.data()) == 0;
+    if (with_vectors) succeeds ? p.store(0, a, n) : p.fill(0, quiet_nan<T>());
+    const size_t values = with_vectors ? 1 : 0;
+    succeeds ? p.store(values, w, n) : p.fill(values, quiet_nan<Real<T>>());
+  }
+};
+
+// Eigenvectors have length 1, as LAPACK leaves them.
+template <bool with_vectors>
+struct Eigen {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    std::vector<T> a = p.load<T>(0), wr(static_cast<size_t>(n)), wi = wr, vectors(count_of(n, n)), unused(1);
+    const bool succeeds = all_finite(a) && lapack::geev('N', with_vectors ? 'V' : 'N', n, a.data(), wr.data(),
+                                                        wi.data(), vectors.data(), vectors.data()) == 0;
+    if (!succeeds) {
+      p.fill(0, quiet_nan<Complex<T>>());
+      if (with_vectors) p.fill(1, quiet_nan<Complex<T>>());
+      return;
+    }
+    std::vector<Complex<T>> w(static_cast<size_t>(n));
+    for (size_t i = 0; i < w.size(); ++i) {
+      if constexpr (lapack::kIsComplex<T>) w[i] = wr[i];
+      if constexpr (!lapack::kIsComplex<T>) w[i] = {wr[i], wi[i]};
+    }
+    p.store(0, w, n);
+    if (with_vectors) p.store(1, unpacked_eigenvectors(vectors, wi, n), n);
+  }
+};
+
+// ---- singular values -----------------------------------------------------------------------------------------------
+
+bool svd_fits(const CallSizes& sizes, const CallOptions&) {
+  return (sizes['p'] == sizes['m'] && sizes['q'] == sizes['n']) ||
+         (sizes['p'] == sizes['k'] && sizes['q'] == sizes['k']);
+}
+
+struct Svd {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int m = p.size('m'), n = p.size('n');
+    std::vector<T> a = p.load<T>(0);
+    const char job = p.size('p') == m && p.size('q') == n ? 'A' : 'S';
+    const SingularValues<T> found = singular_values<T>('d', job, m, n, a);
+    if (found.info != 0) {
+      p.fill(0, quiet_nan<T>());
+      p.fill(1, quiet_nan<Real<T>>());
+      return p.fill(2, quiet_nan<T>());
+    }
+    p.store(0, found.u, m);
+    p.store(1, found.s, p.size('k'));
+    p.store(2, found.vt, found.rows_of_vt);
+  }
+};
+
+struct SingularValuesOnly {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    const SingularValues<T> found = singular_values<T>('d', 'N', p.size('m'), p.size('n'), a);
+    if (found.info != 0) return p.fill(0, quiet_nan<Real<T>>());
+    p.store(0, found.s, p.size('k'));
+  }
+};
+
+// ---- tables --------------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kUplo = "uplo=LU";
+const SolveByType kPackedQr = solve_by_type<PackedQr>();
+
+const BatchedCall kTpuCalls[] = {
+    {"LuDecomposition", "T m n -> T m n, I k, I m", {}, solve_by_type<LuDecomposition>()},
+    {"Qr", "T m n -> T m n, T k", {}, kPackedQr},
+    {"ProductOfElementaryHouseholderReflectors",
+     "T m n, T k -> T m n",
+     {},
+     solve_by_type<Reflectors>(),
+     reflectors_fit},
+    {"Eigh", "T n n -> T n n, R n", kUplo, solve_by_type<SymmetricEigen<true>>(), nullptr, nullptr, read_tpu_eigh},
+};
+
+const BatchedCall kDecompositions[] = {
+    {"shardwise.lu", "T m n -> T m n, I k, I m", {}, solve_by_type<LuDecomposition>()},
+    {"shardwise.solve", "T n n, T n c -> T n c", {}, solve_by_type<LinearSolve>(), nullptr, free_dim_of_solve},
+    {"shardwise.det", "T n n -> T", {}, solve_by_type<Determinant>()},
+    {"shardwise.slogdet", "T n n -> T, R", {}, solve_by_type<SignAndLogarithm>()},
+    {"shardwise.qr", "T m n -> T m p, T p n", {}, solve_by_type<Qr>(), qr_fits},
+    {"shardwise.eigh", "T n n -> T n n, R n", kUplo, solve_by_type<SymmetricEigen<true>>()},
+    {"shardwise.eigvalsh", "T n n -> R n", kUplo, solve_by_type<SymmetricEigen<false>>()},
+    {"shardwise.eig", "T n n -> C n, C n n", {}, solve_by_type<Eigen<true>>()},
+    {"shardwise.eigvals", "T n n -> C n", {}, solve_by_type<Eigen<false>>()},
+    {"shardwise.svd", "T m n -> T m p, R k, T q n", {}, solve_by_type<Svd>(), svd_fits},
+    {"shardwise.svdvals", "T m n -> R k", {}, solve_by_type<SingularValuesOnly>()},
+};
+
+}  // namespace
+
+const BatchedCall kCholeskyCall{"stablehlo.cholesky", "T n n -> T n n", {}, solve_by_type<Cholesky>(), nullptr, nullptr,
+                                read_cholesky};
+const BatchedCall kTriangularSolveCall{
+    "stablehlo.triangular_solve", "T s s, T m n -> T m n", {}, solve_by_type<TriangularSolve>(), triangle_fits,
+    free_dim_of_triangle,         read_triangular_solve};
+
+std::span<const BatchedCall> tpu_linalg_calls() { return kTpuCalls; }
+std::span<const BatchedCall> decomposition_calls() { return kDecompositions; }
+
+}  // namespace shardwise

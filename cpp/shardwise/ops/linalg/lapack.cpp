@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/linalg/lapack.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+// LAPACK's Fortran interface: arguments by reference; the lengths of character arguments follow the others.
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define SHARDWISE_LAPACK(p, T, orgqr_name, ormqr_name)                                                               \
+  void p##potrf_(const char&, const blasint&, T*, const blasint&, blasint&, size_t);                                 \
+  void p##trsm_(const char&, const char&, const char&, const char&, const blasint&, const blasint&, const T&,        \
+                const T*, const blasint&, T*, const blasint&, size_t, size_t, size_t, size_t);                       \
+  void p##getrf_(const blasint&, const blasint&, T*, const blasint&, blasint*, blasint&);                            \
+  void p##getrs_(const char&, const blasint&, const blasint&, const T*, const blasint&, const blasint*, T*,          \
+                 const blasint&, blasint&, size_t);                                                                  \
+  void p##gtsv_(const blasint&, const blasint&, T*, T*, T*, T*, const blasint&, blasint&);                           \
+  void p##geqrf_(const blasint&, const blasint&, T*, const blasint&, T*, T*, const blasint&, blasint&);              \
+  void p##orgqr_name##_(const blasint&, const blasint&, const blasint&, T*, const blasint&, const T*, T*,            \
+                        const blasint&, blasint&);                                                                   \
+  void p##ormqr_name##_(const char&, const char&, const blasint&, const blasint&, const blasint&, const T*,          \
+                        const blasint&, const T*, T*, const blasint&, T*, const blasint&, blasint&, size_t, size_t); \
+  void p##gehrd_(const blasint&, const blasint&, const blasint&, T*, const blasint&, T*, T*, const blasint&, blasint&);
+#define SHARDWISE_REAL_LAPACK(p, T)                                                                                    \
+  SHARDWISE_LAPACK(p, T, orgqr, ormqr)                                                                                 \
+  void p##geqp3_(const blasint&, const blasint&, T*, const blasint&, blasint*, T*, T*, const blasint&, blasint&);      \
+  void p##syevd_(const char&, const char&, const blasint&, T*, const blasint&, T*, T*, const blasint&, blasint*,       \
+                 const blasint&, blasint&, size_t, size_t);                                                            \
+  void p##gesdd_(const char&, const blasint&, const blasint&, T*, const blasint&, T*, T*, const blasint&, T*,          \
+                 const blasint&, T*, const blasint&, blasint*, blasint&, size_t);                                      \
+  void p##gesvd_(const char&, const char&, const blasint&, const blasint&, T*, const blasint&, T*, T*, const blasint&, \
+                 T*, const blasint&, T*, const blasint&, blasint&, size_t, size_t);                                    \
+  void p##geev_(const char&, const char&, const blasint&, T*, const blasint&, T*, T*, T*, const blasint&, T*,          \
+                const blasint&, T*, const blasint&, blasint&, size_t, size_t);                                         \
+  void p##gees_(const char&, const char&, void*, const blasint&, T*, const blasint&, blasint&, T*, T*, T*,             \
+                const blasint&, T*, const blasint&, blasint*, blasint&, size_t, size_t);                               \
+  void p##sytrd_(const char&, const blasint&, T*, const blasint&, T*, T*, T*, T*, const blasint&, blasint&, size_t);
+#define SHARDWISE_COMPLEX_LAPACK(p, T, R)                                                                              \
+  SHARDWISE_LAPACK(p, T, ungqr, unmqr)                                                                                 \
+  void p##geqp3_(const blasint&, const blasint&, T*, const blasint&, blasint*, T*, T*, const blasint&, R*, blasint&);  \
+  void p##heevd_(const char&, const char&, const blasint&, T*, const blasint&, R*, T*, const blasint&, R*,             \
+                 const blasint&, blasint*, const blasint&, blasint&, size_t, size_t);                                  \
+  void p##gesdd_(const char&, const blasint&, const blasint&, T*, const blasint&, R*, T*, const blasint&, T*,          \
+                 const blasint&, T*, const blasint&, R*, blasint*, blasint&, size_t);                                  \
+  void p##gesvd_(const char&, const char&, const blasint&, const blasint&, T*, const blasint&, R*, T*, const blasint&, \
+                 T*, const blasint&, T*, const blasint&, R*, blasint&, size_t, size_t);                                \
+  void p##geev_(const char&, const char&, const blasint&, T*, const blasint&, T*, T*, const blasint&, T*,              \
+                const blasint&, T*, const blasint&, R*, blasint&, size_t, size_t);                                     \
+  void p##gees_(const char&, const char&, void*, const blasint&, T*, const blasint&, blasint&, T*, T*, const blasint&, \
+                T*, const blasint&, R*, blasint*, blasint&, size_t, size_t);                                           \
+  void p##hetrd_(const char&, const blasint&, T*, const blasint&, R*, R*, T*, T*, const blasint&, blasint&, size_t);
+
+extern "C" {
+SHARDWISE_REAL_LAPACK(s, float)
+SHARDWISE_REAL_LAPACK(d, double)
+SHARDWISE_COMPLEX_LAPACK(c, ComplexFloat, float)
+SHARDWISE_COMPLEX_LAPACK(z, ComplexDouble, double)
+}
+
+namespace shardwise::lapack {
+namespace {
+
+Int leading(Int rows) { return std::max<Int>(rows, 1); }
+
+// Calls f(work, length, info) once for the length of its workspace, then with it. Returns info.
+template <class T, class F>
+Int with_workspace(F&& f) {
+  Int info = 0;
+  T length{};
+  f(&length, Int{-1}, info);
+  if (info != 0) return info;
+  std::vector<T> work(static_cast<size_t>(std::max(std::real(length), Real<T>{1})));
+  f(work.data(), static_cast<Int>(work.size()), info);
+  return info;
+}
+
+template <class R>
+std::vector<R> real_workspace(Int count) {
+  return std::vector<R>(static_cast<size_t>(std::max<Int>(count, 1)));
+}
+
+// LAPACK's formula for gesdd (3.7 and later).
+Int gesdd_real_count(char job, Int m, Int n) {
+  const Int small = std::min(m, n), large = std::max(m, n);
+  if (job == 'N') return 7 * small;
+  return std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
+}
+
+Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::min(m, n)); }
+
+}  // namespace
+
+#define SHARDWISE_COMMON(p, T, orgqr_name, ormqr_name)                                                                 \
+  template <>                                                                                                          \
+  Int potrf(char uplo, Int n, T* a) {                                                                                  \
+    Int info = 0;                                                                                                      \
+    p##potrf_(uplo, n, a, leading(n), info, 1);                                                                        \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  void trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b) {                     \
+    p##trsm_(side, uplo, transpose, diagonal, m, n, T{1}, a, leading(side == 'L' ? m : n), b, leading(m), 1, 1, 1, 1); \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int getrf(Int m, Int n, T* a, Int* pivots) {                                                                         \
+    Int info = 0;                                                                                                      \
+    p##getrf_(m, n, a, leading(m), pivots, info);                                                                      \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int getrs(Int n, Int columns, const T* lu, const Int* pivots, T* b) {                                                \
+    Int info = 0;                                                                                                      \
+    p##getrs_('N', n, columns, lu, leading(n), pivots, b, leading(n), info, 1);                                        \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int gtsv(Int n, Int columns, T* lower, T* diagonal, T* upper, T* b) {                                                \
+    Int info = 0;                                                                                                      \
+    p##gtsv_(n, columns, lower, diagonal, upper, b, leading(n), info);                                                 \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int geqrf(Int m, Int n, T* a, T* tau) {                                                                              \
+    return with_workspace<T>(                                                                                          \
+        [&](T* work, Int size, Int& info) { p##geqrf_(m, n, a, leading(m), tau, work, size, info); });                 \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int orgqr(Int m, Int n, Int k, T* a, const T* tau) {                                                                 \
+    return with_workspace<T>(                                                                                          \
+        [&](T* work, Int size, Int& info) { p##orgqr_name##_(m, n, k, a, leading(m), tau, work, size, info); });       \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c) {                \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##ormqr_name##_(side, transpose, m, n, k, a, leading(rows), tau, c, leading(m), work, size, info, 1, 1);        \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int gehrd(Int n, Int low, Int high, T* a, T* tau) {                                                                  \
+    return with_workspace<T>(                                                                                          \
+        [&](T* work, Int size, Int& info) { p##gehrd_(n, low, high, a, leading(n), tau, work, size, info); });         \
+  }
+
+#define SHARDWISE_REAL(p, T)                                                                                          \
+  SHARDWISE_COMMON(p, T, orgqr, ormqr)                                                                                \
+  template <>                                                                                                         \
+  Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau) {                                                                \
+    return with_workspace<T>(                                                                                         \
+        [&](T* work, Int size, Int& info) { p##geqp3_(m, n, a, leading(m), pivots, tau, work, size, info); });        \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int syevd(char job, char uplo, Int n, T* a, T* w) {                                                                 \
+    std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));                                                        \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
+      const Int count = size == -1 ? -1 : static_cast<Int>(integers.size());                                          \
+      p##syevd_(job, uplo, n, a, leading(n), w, work, size, integers.data(), count, info, 1, 1);                      \
+    });                                                                                                               \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int gesdd(char job, Int m, Int n, T* a, T* s, T* u, T* vt) {                                                        \
+    std::vector<Int> integers(static_cast<size_t>(8 * std::min(m, n) + 1));                                           \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
+      p##gesdd_(job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, integers.data(),   \
+                info, 1);                                                                                             \
+    });                                                                                                               \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int gesvd(char job, Int m, Int n, T* a, T* s, T* u, T* vt) {                                                        \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
+      p##gesvd_(job, job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, info, 1, 1);  \
+    });                                                                                                               \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int geev(char left, char right, Int n, T* a, T* wr, T* wi, T* vl, T* vr) {                                          \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
+      p##geev_(left, right, n, a, leading(n), wr, wi, vl, leading(n), vr, leading(n), work, size, info, 1, 1);        \
+    });                                                                                                               \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int gees(char job, Int n, T* a, T* wr, T* wi, T* vectors) {                                                         \
+    Int selected = 0;                                                                                                 \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
+      p##gees_(job, 'N', nullptr, n, a, leading(n), selected, wr, wi, vectors, leading(n), work, size, nullptr, info, \
+               1, 1);                                                                                                 \
+    });                                                                                                               \
+  }                                                                                                                   \
+  template <>                                                                                                         \
+  Int sytrd(char uplo, Int n, T* a, T* d, T* e, T* tau) {                                                             \
+    return with_workspace<T>(                                                                                         \
+        [&](T* work, Int size, Int& info) { p##sytrd_(uplo, n, a, leading(n), d, e, tau, work, size, info, 1); });    \
+  }
+
+#define SHARDWISE_COMPLEX(p, T, R)                                                                                     \
+  SHARDWISE_COMMON(p, T, ungqr, unmqr)                                                                                 \
+  template <>                                                                                                          \
+  Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau) {                                                                 \
+    std::vector<R> reals = real_workspace<R>(2 * n);                                                                   \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##geqp3_(m, n, a, leading(m), pivots, tau, work, size, reals.data(), info);                                     \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int syevd(char job, char uplo, Int n, T* a, R* w) {                                                                  \
+    std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));                                                         \
+    std::vector<R> reals = real_workspace<R>(1 + 5 * n + 2 * n * n);                                                   \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      const Int count = size == -1 ? -1 : static_cast<Int>(integers.size());                                           \
+      const Int real_count = size == -1 ? -1 : static_cast<Int>(reals.size());                                         \
+      p##heevd_(job, uplo, n, a, leading(n), w, work, size, reals.data(), real_count, integers.data(), count, info, 1, \
+                1);                                                                                                    \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int gesdd(char job, Int m, Int n, T* a, R* s, T* u, T* vt) {                                                         \
+    std::vector<Int> integers(static_cast<size_t>(8 * std::min(m, n) + 1));                                            \
+    std::vector<R> reals = real_workspace<R>(gesdd_real_count(job, m, n));                                             \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##gesdd_(job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, reals.data(),       \
+                integers.data(), info, 1);                                                                             \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int gesvd(char job, Int m, Int n, T* a, R* s, T* u, T* vt) {                                                         \
+    std::vector<R> reals = real_workspace<R>(5 * std::min(m, n));                                                      \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##gesvd_(job, job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, reals.data(),  \
+                info, 1, 1);                                                                                           \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int geev(char left, char right, Int n, T* a, T* w, T*, T* vl, T* vr) {                                               \
+    std::vector<R> reals = real_workspace<R>(2 * n);                                                                   \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##geev_(left, right, n, a, leading(n), w, vl, leading(n), vr, leading(n), work, size, reals.data(), info, 1,    \
+               1);                                                                                                     \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int gees(char job, Int n, T* a, T* w, T*, T* vectors) {                                                              \
+    Int selected = 0;                                                                                                  \
+    std::vector<R> reals = real_workspace<R>(n);                                                                       \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##gees_(job, 'N', nullptr, n, a, leading(n), selected, w, vectors, leading(n), work, size, reals.data(),        \
+               nullptr, info, 1, 1);                                                                                   \
+    });                                                                                                                \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  Int sytrd(char uplo, Int n, T* a, R* d, R* e, T* tau) {                                                              \
+    return with_workspace<T>(                                                                                          \
+        [&](T* work, Int size, Int& info) { p##hetrd_(uplo, n, a, leading(n), d, e, tau, work, size, info, 1); });     \
+  }
+
+SHARDWISE_REAL(s, float)
+SHARDWISE_REAL(d, double)
+SHARDWISE_COMPLEX(c, ComplexFloat, float)
+SHARDWISE_COMPLEX(z, ComplexDouble, double)
+// NOLINTEND(bugprone-macro-parentheses)
+
+}  // namespace shardwise::lapack

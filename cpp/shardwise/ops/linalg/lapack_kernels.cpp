@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lapack_*_ffi: each call of JAX's texts is one routine of LAPACK, with its results as LAPACK leaves them. The routines
+// that iterate are not called for a matrix with NaN or infinity; their info is then kNotFinite.
+#include "shardwise/ops/linalg/lapack_calls.h"
+#include "shardwise/ops/linalg/solve_steps.h"
+
+namespace shardwise {
+namespace {
+
+using lapack::Complex;
+using lapack::Int;
+using lapack::Real;
+
+template <class T>
+std::vector<T> zeros(int64_t count) {
+  return std::vector<T>(static_cast<size_t>(count));
+}
+
+// ---- triangles and solvers -----------------------------------------------------------------------------------------
+
+struct Potrf {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    p.store_info(1, lapack::potrf(p.letter("uplo"), p.size('n'), a.data()));
+    p.store(0, a, p.size('n'));
+  }
+};
+
+char free_dim_of_trsm(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
+
+bool trsm_fits(const CallSizes& sizes, const CallOptions& options) {
+  return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
+}
+
+struct Trsm {
+  template <class T>
+  static void solve(const Problem& p) {
+    const std::vector<T> a = p.load<T>(0);
+    std::vector<T> b = p.load<T>(1);
+    lapack::trsm(p.letter("side"), p.letter("uplo"), p.letter("trans_x"), p.letter("diag"), p.size('m'), p.size('n'),
+                 a.data(), b.data());
+    p.store(0, b, p.size('m'));
+  }
+};
+
+struct Getrf {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    std::vector<Int> pivots = zeros<Int>(p.size('k'));
+    p.store_info(2, lapack::getrf(p.size('m'), p.size('n'), a.data(), pivots.data()));
+    p.store(0, a, p.size('m'));
+    p.store(1, pivots, p.size('k'));
+  }
+};
+
+struct Gtsv {
+  template <class T>
+  static void solve(const Problem& p) {
+    // JAX's lower diagonal has n items, the first of which is not read.
+    std::vector<T> lower = p.load<T>(0), diagonal = p.load<T>(1), upper = p.load<T>(2), b = p.load<T>(3);
+    const Int n = p.size('n');
+    T* first = lower.data() + (n > 0 ? 1 : 0);
+    p.store_info(4, lapack::gtsv(n, p.size('c'), first, diagonal.data(), upper.data(), b.data()));
+    p.store(0, lower, n);
+    p.store(1, diagonal, n);
+    p.store(2, upper, n);
+    p.store(3, b, n);
+  }
+};
+
+// ---- orthogonal factors --------------------------------------------------------------------------------------------
+
+struct Geqrf {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
+    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+    p.store(1, tau, p.size('k'));
+  }
+};
+
+struct Geqp3 {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
+    std::vector<Int> pivots = p.load<Int>(1);
+    lapack::geqp3(p.size('m'), p.size('n'), a.data(), pivots.data(), tau.data());
+    p.store(0, a, p.size('m'));
+    p.store(1, pivots, p.size('n'));
+    p.store(2, tau, p.size('k'));
+  }
+};
+
+bool orgqr_fits(const CallSizes& sizes, const CallOptions&) {
+  return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
+}
+
+struct Orgqr {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    const std::vector<T> tau = p.load<T>(1);
+    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+  }
+};
+
+bool ormqr_fits(const CallSizes& sizes, const CallOptions& options) {
+  const int64_t rows = sizes[options.number("left") != 0 ? 'm' : 'n'];
+  return sizes['r'] == rows && sizes['k'] <= rows && sizes['k'] <= sizes['q'];
+}
+
+char free_dim_of_ormqr(const CallOptions& options) { return options.number("left") != 0 ? 'n' : 'm'; }
+
+struct Ormqr {
+  template <class T>
+  static void solve(const Problem& p) {
+    const std::vector<T> a = p.load<T>(0), tau = p.load<T>(1);
+    std::vector<T> c = p.load<T>(2);
+    const char transposed = lapack::kIsComplex<T> ? 'C' : 'T';
+    lapack::ormqr(p.number("left") != 0 ? 'L' : 'R', p.number("transpose") != 0 ? transposed : 'N', p.size('m'),
+                  p.size('n'), p.size('k'), p.size('r'), a.data(), tau.data(), c.data());
+    p.store(0, c, p.size('m'));
+  }
+};
+
+struct Gehrd {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('l'));
+    p.store_info(2, lapack::gehrd(p.size('n'), static_cast<Int>(p.number("low")), static_cast<Int>(p.number("high")),
+                                  a.data(), tau.data()));
+    p.store(0, a, p.size('n'));
+    p.store(1, tau, p.size('l'));
+  }
+};
+
+bool gehrd_fits(const CallSizes& sizes, const CallOptions& options) {
+  const int64_t low = options.number("low"), high = options.number("high"), n = sizes['n'];
+  return n == 0 || (low >= 1 && low <= high && high <= n);
+}
+
+struct Sytrd {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('l'));
+    std::vector<Real<T>> d = zeros<Real<T>>(p.size('n')), e = zeros<Real<T>>(p.size('l'));
+    p.store_info(4, lapack::sytrd(p.letter("uplo"), p.size('n'), a.data(), d.data(), e.data(), tau.data()));
+    p.store(0, a, p.size('n'));
+    p.store(1, d, p.size('n'));
+    p.store(2, e, p.size('l'));
+    p.store(3, tau, p.size('l'));
+  }
+};
+
+// ---- eigenvalues and singular values -------------------------------------------------------------------------------
+
+struct Syevd {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    std::vector<T> a = p.load<T>(0);
+    std::vector<Real<T>> w = zeros<Real<T>>(n);
+    Int info = kNotFinite;
+    if (all_finite(a)) info = lapack::syevd(p.letter("mode"), p.letter("uplo"), n, a.data(), w.data());
+    p.store(0, a, n);
+    p.store(1, w, n);
+    p.store_info(2, info);
+  }
+};
+
+// All columns of u and all rows of vt, or those of the smaller size.
+bool svd_fits(const CallSizes& sizes, const CallOptions& options) {
+  const bool is_full = sizes['p'] == sizes['m'] && sizes['q'] == sizes['n'];
+  const bool is_reduced = sizes['p'] == sizes['k'] && sizes['q'] == sizes['k'];
+  return is_full || (is_reduced && options.letter("mode") != 'A');
+}
+
+template <SvdRoutine routine>
+struct Svd {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int m = p.size('m'), n = p.size('n');
+    std::vector<T> a = p.load<T>(0);
+    SingularValues<T> found = singular_values<T>(routine, p.letter("mode"), m, n, a);
+    p.store(0, a, m);
+    p.store(1, found.s, p.size('k'));
+    p.store(2, found.u, m);
+    p.store(3, found.vt, found.rows_of_vt);
+    p.store_info(4, found.info);
+  }
+};
+
+struct Geev {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    const size_t vectors = lapack::kIsComplex<T> ? 1 : 2;  // the results behind the eigenvalues
+    std::vector<T> a = p.load<T>(0), w = zeros<T>(n), wi = zeros<T>(n);
+    const char left = p.letter("compute_left"), right = p.letter("compute_right");
+    std::vector<T> vl = zeros<T>(int64_t{n} * n), vr = zeros<T>(int64_t{n} * n);
+    Int info = kNotFinite;
+    if (all_finite(a)) info = lapack::geev(left, right, n, a.data(), w.data(), wi.data(), vl.data(), vr.data());
+    p.store(0, w, n);
+    if constexpr (!lapack::kIsComplex<T>) p.store(1, wi, n);
+    p.store(vectors, unpacked_eigenvectors(vl, wi, n), n);
+    p.store(vectors + 1, unpacked_eigenvectors(vr, wi, n), n);
+    p.store_info(vectors + 2, info);
+  }
+};
+
+struct Gees {
+  template <class T>
+  static void solve(const Problem& p) {
+    const Int n = p.size('n');
+    const size_t selected = lapack::kIsComplex<T> ? 3 : 4;
+    std::vector<T> a = p.load<T>(0), w = zeros<T>(n), wi = zeros<T>(n), vectors = zeros<T>(int64_t{n} * n);
+    Int info = kNotFinite;
+    if (all_finite(a)) info = lapack::gees(p.letter("mode"), n, a.data(), w.data(), wi.data(), vectors.data());
+    p.store(0, a, n);
+    p.store(1, vectors, n);
+    p.store(2, w, n);
+    if constexpr (!lapack::kIsComplex<T>) p.store(3, wi, n);
+    p.store_info(selected, 0);
+    p.store_info(selected + 1, info);
+  }
+};
+
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+// Signatures of real and of complex matrices differ where LAPACK's do.
+struct Row {
+  std::string_view real_stem, complex_stem, real_signature, complex_signature, options;
+  SolveByType solve;
+  bool (*fits)(const CallSizes&, const CallOptions&) = nullptr;
+  char (*free_dim)(const CallOptions&) = nullptr;
+};
+
+constexpr std::string_view kSvd = "T m n -> T m n, R k, T m p, T q n, I";
+
+const Row kRows[] = {
+    {"potrf", "potrf", "T n n -> T n n, I", {}, "uplo=LU", solve_by_type<Potrf>()},
+    {"trsm",
+     "trsm",
+     "T s s, T m n -> T m n",
+     {},
+     "side=LR uplo=LU trans_x=NTC diag=NU",
+     solve_by_type<Trsm>(),
+     trsm_fits,
+     free_dim_of_trsm},
+    {"getrf", "getrf", "T m n -> T m n, I k, I", {}, {}, solve_by_type<Getrf>()},
+    {"geqrf", "geqrf", "T m n -> T m n, T k", {}, {}, solve_by_type<Geqrf>()},
+    {"geqp3", "geqp3", "T m n, I n -> T m n, I n, T k", {}, {}, solve_by_type<Geqp3>()},
+    {"orgqr", "ungqr", "T m n, T k -> T m n", {}, {}, solve_by_type<Orgqr>(), orgqr_fits},
+    {"ormqr",
+     "unmqr",
+     "T r q, T k, T m n -> T m n",
+     {},
+     "left? transpose?",
+     solve_by_type<Ormqr>(),
+     ormqr_fits,
+     free_dim_of_ormqr},
+    {"syevd", "heevd", "T n n -> T n n, R n, I", {}, "mode=VN uplo=LU", solve_by_type<Syevd>()},
+    {"gesdd", "gesdd", kSvd, {}, "mode=ASN", solve_by_type<Svd<'d'>>(), svd_fits},
+    {"gesvd", "gesvd", kSvd, {}, "mode=ASN", solve_by_type<Svd<'v'>>(), svd_fits},
+    {"geev", "geev", "T n n -> R n, R n, C n n, C n n, I", "T n n -> T n, T n n, T n n, I",
+     "compute_left=VN compute_right=VN", solve_by_type<Geev>()},
+    {"gees", "gees", "T n n -> T n n, T n n, R n, R n, I, I", "T n n -> T n n, T n n, T n, I, I", "mode=VN sort=N",
+     solve_by_type<Gees>()},
+    {"gehrd", "gehrd", "T n n -> T n n, T l, I", {}, "low# high#", solve_by_type<Gehrd>(), gehrd_fits},
+    {"sytrd", "hetrd", "T n n -> T n n, R n, R l, T l, I", {}, "uplo=LU", solve_by_type<Sytrd>()},
+    {"gtsv", "gtsv", "T n, T n, T n, T n c -> T n, T n, T n, T n c, I", {}, {}, solve_by_type<Gtsv>()},
+};
+
+std::vector<BatchedCall> all_rows() {
+  constexpr std::string_view kLetters = "sdcz";
+  std::vector<BatchedCall> calls;
+  for (const Row& row : kRows) {
+    for (size_t type = 0; type < kLetters.size(); ++type) {
+      const bool is_complex = type >= 2;
+      const std::string_view stem = is_complex ? row.complex_stem : row.real_stem;
+      const bool differs = is_complex && !row.complex_signature.empty();
+      BatchedCall call{.name = "lapack_" + std::string(1, kLetters[type]) + std::string(stem) + "_ffi",
+                       .signature = differs ? row.complex_signature : row.real_signature,
+                       .options = row.options,
+                       .fits = row.fits,
+                       .free_dim = row.free_dim};
+      call.solve[type] = row.solve[type];
+      calls.push_back(std::move(call));
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::span<const BatchedCall> lapack_calls() {
+  // Never destroyed: kernels refer to rows.
+  static const auto* calls = new std::vector<BatchedCall>(all_rows());
+  return *calls;
+}
+
+}  // namespace shardwise

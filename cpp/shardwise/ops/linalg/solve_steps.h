@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps that several kernels of linear algebra share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "shardwise/ops/linalg/lapack.h"
+
+namespace shardwise {
+
+template <class T>
+constexpr T quiet_nan() {
+  return T(std::numeric_limits<lapack::Real<T>>::quiet_NaN());
+}
+
+// Some of LAPACK's iterations do not end on NaN, and their checks differ.
+template <class T>
+bool all_finite(const std::vector<T>& items) {
+  return std::all_of(items.begin(), items.end(),
+                     [](const T& item) { return std::isfinite(std::real(item)) && std::isfinite(std::imag(item)); });
+}
+inline constexpr lapack::Int kNotFinite = -4;  // LAPACK's info where gesdd finds a NaN
+
+template <class T>
+std::vector<T> identity_matrix(lapack::Int n) {
+  std::vector<T> matrix(static_cast<size_t>(n) * static_cast<size_t>(n));
+  for (size_t i = 0; i < static_cast<size_t>(n); ++i) matrix[i * static_cast<size_t>(n) + i] = T{1};
+  return matrix;
+}
+
+// Row i of the product is row permutation[i] of the matrix.
+inline std::vector<lapack::Int> permutation_of(const std::vector<lapack::Int>& pivots, lapack::Int rows) {
+  std::vector<lapack::Int> permutation(static_cast<size_t>(rows));
+  for (size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<lapack::Int>(i);
+  for (size_t i = 0; i < pivots.size(); ++i) std::swap(permutation[i], permutation[static_cast<size_t>(pivots[i] - 1)]);
+  return permutation;
+}
+
+template <class T>
+struct SingularValues {
+  std::vector<T> u, vt;
+  std::vector<lapack::Real<T>> s;
+  lapack::Int rows_of_vt, info;
+};
+
+using SvdRoutine = char;  // d: gesdd, v: gesvd
+template <class T>
+SingularValues<T> singular_values(SvdRoutine routine, char job, lapack::Int m, lapack::Int n, std::vector<T>& a) {
+  const auto size = [](lapack::Int rows, lapack::Int columns) {
+    return static_cast<size_t>(rows) * static_cast<size_t>(columns);
+  };
+  SingularValues<T> found{identity_matrix<T>(m), identity_matrix<T>(n), {}, n, 0};
+  const lapack::Int k = std::min(m, n);
+  found.s.resize(size(k, 1));
+  if (job != 'A') found.rows_of_vt = k;
+  if (k == 0) return found;
+  const auto call = routine == 'd' ? lapack::gesdd<T> : lapack::gesvd<T>;
+  found.info = all_finite(a) ? call(job, m, n, a.data(), found.s.data(), found.u.data(), found.vt.data()) : kNotFinite;
+  return found;
+}
+
+// LAPACK packs a pair of complex eigenvectors of a real matrix into two real columns: real parts, imaginary parts.
+template <class T>
+std::vector<lapack::Complex<T>> unpacked_eigenvectors(const std::vector<T>& packed, const std::vector<T>& wi,
+                                                      lapack::Int n) {
+  const auto size = static_cast<size_t>(n);
+  std::vector<lapack::Complex<T>> vectors(packed.begin(), packed.end());
+  if constexpr (!lapack::kIsComplex<T>) {
+    for (size_t j = 0; j + 1 < size; ++j) {
+      if (wi[j] == 0) continue;
+      for (size_t i = 0; i < size; ++i) {
+        const T real = packed[j * size + i], imaginary = packed[(j + 1) * size + i];
+        vectors[j * size + i] = {real, imaginary};
+        vectors[(j + 1) * size + i] = {real, -imaginary};
+      }
+      ++j;
+    }
+  }
+  return vectors;
+}
+
+}  // namespace shardwise

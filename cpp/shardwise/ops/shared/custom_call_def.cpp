@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/shared/custom_call_def.h"
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/text_words.h"
+
+namespace shardwise {
+namespace {
+
+// Attributes that state ranks or sizes of the call before it gets a leading dim.
+constexpr std::array<std::string_view, 5> kOfOneExample = {text_words::kShardingRule, "operand_layouts",
+                                                           "result_layouts", "output_operand_aliases",
+                                                           "mhlo.frontend_attributes"};
+
+struct Table {
+  std::shared_mutex mutex;
+  std::map<std::string, CustomCallPtr, std::less<>> calls;
+};
+
+Table& table() {
+  static auto* all = new Table;  // never destroyed: threads may compile while the process exits
+  return *all;
+}
+
+}  // namespace
+
+CustomCallPtr find_custom_call(std::string_view name) {
+  Table& all = table();
+  const std::shared_lock lock(all.mutex);
+  const auto found = all.calls.find(name);
+  return found == all.calls.end() ? nullptr : found->second;
+}
+
+void register_custom_call(CustomCallDef def) {
+  Table& all = table();
+  const std::unique_lock lock(all.mutex);
+  const auto found = all.calls.find(def.name);
+  if (found != all.calls.end() && !found->second->is_replaceable) {
+    fail<ShapeError>("register_custom_call", "a name must not be one that shardwise defines", def.name,
+                     "choose another one");
+  }
+  std::string name = def.name;
+  all.calls[std::move(name)] = std::make_shared<CustomCallDef>(std::move(def));
+}
+
+void set_custom_call_vjp(std::string_view name, std::function<void(VjpContext&)> vjp) {
+  Table& all = table();
+  const std::unique_lock lock(all.mutex);
+  const auto found = all.calls.find(name);
+  check_internal(found != all.calls.end() && !found->second->vjp, "a gradient is added to a definition without one");
+  CustomCallDef def = *found->second;
+  def.vjp = std::move(vjp);
+  found->second = std::make_shared<CustomCallDef>(std::move(def));
+}
+
+const std::string& custom_call_target(const OpView& op) { return op.attrs().get<std::string>("call_target_name"); }
+
+void batch_by_leading_dim(BatchContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    TensorType type = op.result_type(i);
+    type.shape.insert(type.shape.begin(), context.size());
+    types.push_back(builder.context().tensor(type.dtype, type.shape));
+  }
+  Attrs attrs = op.attrs();
+  for (const std::string_view name : kOfOneExample) attrs.erase(name);
+  const OpId batched = builder.create_op(op.name(), operands, attrs, types);
+  for (size_t i = 0; i < types.size(); ++i) {
+    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+}  // namespace shardwise

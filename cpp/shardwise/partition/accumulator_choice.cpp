@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/accumulator_choice.h"
+
+#include <algorithm>
+
+namespace shardwise {
+namespace {
+
+AxisList intersection(const AxisList& a, const AxisList& b) { return difference(a, difference(a, b)); }
+
+// The operands that must come unreduced if those in `dependent` do; none if the op does not pass them on.
+std::vector<bool> pending_operands(Linear kind, const std::vector<bool>& dependent) {
+  std::vector<bool> pending(dependent.size(), kind == Linear::kJoint);
+  const auto count = std::ranges::count(dependent, true);
+  switch (kind) {
+    case Linear::kNone: return {};
+    case Linear::kJoint: return pending;
+    case Linear::kFirst: pending[0] = true; break;
+    case Linear::kUpdate: pending[0] = pending[1] = true; break;
+    case Linear::kEach: return count == 1 ? dependent : std::vector<bool>{};
+  }
+  for (size_t i = 0; i < dependent.size(); ++i) {
+    if (dependent[i] && !pending[i]) return {};
+  }
+  return pending;
+}
+
+// The axes of each factor, if those dims of one operand are to stay sharded. None if the op cannot keep them so.
+bool add_factor_axes(const OpView& op, const ShardingRule& rule, size_t operand, const Placement& placement,
+                     std::vector<AxisList>& factors) {
+  for (size_t d = 0; d < placement.dims.size(); ++d) {
+    const AxisList& axes = placement.dims[d].axes;
+    if (axes.empty()) continue;
+    const auto ids = rule.dim(operand, d);
+    if (ids.size() != 1 || rule.factors()[ids[0]].kind != FactorKind::kPassThrough) return false;
+    AxisList& known = factors[ids[0]];
+    if (!known.empty() && known != axes) return false;
+    known = axes;
+  }
+  for (const Method& method : op.def().methods) {
+    for (const FactorId id : method.factors(op, rule)) {
+      if (!factors[id].empty()) return false;
+    }
+  }
+  return true;
+}
+
+double local_size(const Placement& placement) {
+  double size = 1;
+  for (const DimPlacement& dim : placement.dims) size *= static_cast<double>(dim.block);
+  return size;
+}
+
+}  // namespace
+
+bool AccumulatorChooser::is_addend(ValueId value) const {
+  return std::ranges::find(addends_, value, &Addend::value) != addends_.end();
+}
+
+// Operands of the accumulator that come unreduced, where its op combines them with what depends on the carry.
+void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Placed& dependents) {
+  addends_.clear();
+  for (const OpId id : accumulator.ops) {
+    const OpView op(source_, id);
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      if (dependents.contains(op.operand(i))) continue;
+      const Placement* home = placements_.find(values_.home(op.operand(i), {}));
+      if (home == nullptr || home->unreduced.empty()) continue;
+      const Linear kind = linear_in(op, source_.context().sharding_rule(op), home->reducer);
+      if (kind == Linear::kJoint || (kind == Linear::kUpdate && i < 2)) addends_.push_back({id, op.operand(i), home});
+    }
+  }
+  axes_ = addends_.empty() ? AxisList{} : addends_[0].home->unreduced;
+  reducer_ = addends_.empty() ? Reducer::kNone : addends_[0].home->reducer;
+  for (const Addend& addend : addends_) {
+    axes_ = addend.home->reducer == reducer_ ? intersection(axes_, addend.home->unreduced) : AxisList{};
+  }
+}
+
+// The carry sharded as propagation has it, or as an addend is.
+std::vector<PlacementId> AccumulatorChooser::candidates(ValueId carry) const {
+  std::vector<PlacementId> found;
+  const TypeId type = source_.value(carry).type;
+  const auto add = [&](std::vector<AxisList> dims) {
+    for (AxisList& axes : dims) axes = truncate_at_overlap(axes, axes_);
+    const PlacementId placement = placements_.of(type, std::move(dims), axes_, reducer_);
+    if (std::ranges::find(found, placement) == found.end()) found.push_back(placement);
+  };
+  add(placements_.find(placements_.declared(carry))->dim_axes());
+  for (const Addend& addend : addends_) {
+    const OpView op(source_, addend.op);
+    const ShardingRule& rule = source_.context().sharding_rule(op);
+    if (source_.value(op.result()).type != type) continue;
+    const auto operand = static_cast<size_t>(std::ranges::find(op.operands(), addend.value) - op.operands().begin());
+    ComputeSharding compute{.factors = std::vector<AxisList>(rule.factors().size()), .passed = {}, .reduced = {}};
+    if (!add_factor_axes(op, rule, operand, *addend.home, compute.factors)) continue;
+    add(compute.dims(rule, rule.result_tensor(0)));
+  }
+  return found;
+}
+
+std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Placed& placed) const {
+  const ShardingRule& rule = source_.context().sharding_rule(op);
+  if (rule.empty()) return std::nullopt;
+  std::vector<bool> dependent;
+  for (const ValueId operand : op.operands()) dependent.push_back(placed.contains(operand));
+  OpChoice choice{
+      {.factors = std::vector<AxisList>(rule.factors().size()), .passed = axes_, .reducer = reducer_, .reduced = {}},
+      {.axes = axes_, .reducer = reducer_, .operands = {}}};
+  choice.pending.operands = pending_operands(linear_in(op, rule, reducer_), dependent);
+  if (choice.pending.operands.empty()) return std::nullopt;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const ValueId operand = op.operand(i);
+    if (choice.pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
+    if (!dependent[i]) continue;
+    if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), choice.compute.factors))
+      return std::nullopt;
+  }
+  return choice;
+}
+
+bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& placed,
+                                   std::vector<OpChoice>& choices) const {
+  for (const OpId id : accumulator.ops) {
+    const OpView op(source_, id);
+    const auto choice = place_op(op, placed);
+    if (!choice) return false;
+    const ShardingRule& rule = source_.context().sharding_rule(op);
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const auto found = placed.find(op.operand(i));
+      if (found == placed.end()) continue;
+      if (operand_placement(placements_, op, rule, choice->compute, choice->pending, i) != found->second) return false;
+    }
+    placed[op.result()] = result_placement(placements_, op, rule, choice->compute, 0);
+    choices.push_back(*choice);
+  }
+  return true;
+}
+
+// Moves the other operands to where the accumulator is.
+double AccumulatorChooser::bytes_in_trip(const Accumulator& accumulator, const Placed& placed,
+                                         const std::vector<OpChoice>& choices) {
+  double bytes = 0;
+  for (size_t k = 0; k < choices.size(); ++k) {
+    const OpView op(source_, accumulator.ops[k]);
+    const ShardingRule& rule = source_.context().sharding_rule(op);
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      if (placed.contains(op.operand(i))) continue;
+      bytes += values_.bytes(op.operand(i),
+                             operand_placement(placements_, op, rule, choices[k].compute, choices[k].pending, i));
+    }
+  }
+  return bytes;
+}
+
+double AccumulatorChooser::bytes_if_reduced() {
+  double bytes = 0;
+  for (const Addend& addend : addends_) {
+    const double sharers = ops_.sharers(addend.value, OpView(source_, addend.op), reducer_);
+    if (sharers != 0) bytes += values_.bytes(addend.value, placements_.declared(addend.value)) / sharers;
+  }
+  return bytes;
+}
+
+std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, const Accumulator& accumulator,
+                                                            const AccumulatorSite& site) {
+  const Region& body = source_.region(loop.regions()[1]);
+  const ValueId argument = body.arguments[accumulator.carry];
+  Placed dependents{{argument, {}}};
+  for (const OpId op : accumulator.ops) dependents[source_.result(op)] = {};
+  read_addends(accumulator, dependents);
+  if (axes_.empty()) return std::nullopt;
+
+  const TypeId type = source_.value(argument).type;
+  const PlacementId declared = placements_.declared(site.result);
+  const double behind = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
+  std::optional<AccumulatorChoice> chosen;
+  for (const PlacementId carry : candidates(argument)) {
+    Placed placed{{argument, carry}};
+    std::vector<OpChoice> choices;
+    if (!place_ops(accumulator, placed, choices) || placed[body.results[accumulator.carry]] != carry) continue;
+    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
+    const double in_trip = entry + bytes_in_trip(accumulator, placed, choices);
+    const double bytes = site.trips * in_trip + behind * planner_.bytes(type, carry, declared);
+    const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
+    const bool wins = bytes < best || (bytes == best && !chosen && !grows);
+    if (!wins) continue;
+    best = bytes;
+    chosen = {carry, std::move(choices), addends_[0].value};
+  }
+  return chosen;
+}
+
+}  // namespace shardwise

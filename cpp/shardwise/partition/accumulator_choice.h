@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides whether an accumulator (accumulators.h) stays unreduced over the axes of its addends:
+//
+//   %3 = add %dw, %2        %2 unreduced over {"data"}, 10 trips
+//
+//   reduced in each trip    10 all_reduces of %2
+//   unreduced               what the entry value costs (nothing for a constant), and one all_reduce behind the loop
+//
+// Fewer bytes win. If both ways cost the same, the carry stays unreduced unless devices would hold more of it.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/partition/accumulators.h"
+#include "shardwise/partition/op_choice.h"
+
+namespace shardwise {
+
+struct AccumulatorChoice {
+  PlacementId carry;          // unreduced
+  std::vector<OpChoice> ops;  // of the accumulator
+  ValueId addend;             // the first one: the reason for the reduction
+};
+
+// The loop, or the outermost one of several loops that pass the carry on.
+struct AccumulatorSite {
+  double trips = 1;  // of the body, in one run of that loop
+  ValueId entry;     // the value of the carry before it
+  ValueId result;    // and behind it
+};
+
+class AccumulatorChooser {
+ public:
+  AccumulatorChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
+                     const OpChooser& ops)
+      : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops) {}
+
+  // At the last op of the accumulator. None: the addends are reduced in each trip.
+  std::optional<AccumulatorChoice> choose(const OpView& loop, const Accumulator& accumulator,
+                                          const AccumulatorSite& site);
+
+ private:
+  struct Addend {
+    OpId op;
+    ValueId value;
+    const Placement* home;
+  };
+  using Placed = std::unordered_map<ValueId, PlacementId>;  // the carry, and what depends on it
+
+  void read_addends(const Accumulator& accumulator, const Placed& dependents);
+  std::vector<PlacementId> candidates(ValueId carry) const;
+  bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
+  std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
+  double bytes_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
+  double bytes_if_reduced();
+  bool is_addend(ValueId value) const;
+
+  Module& source_;
+  PlacedValues& values_;
+  ProgramPlacements& placements_;
+  ReshardPlanner& planner_;
+  const OpChooser& ops_;
+  // Of the accumulator at hand:
+  std::vector<Addend> addends_;
+  AxisList axes_;  // over which all of them are unreduced
+  Reducer reducer_ = Reducer::kNone;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/accumulators.h"
+
+#include <algorithm>
+#include <optional>
+#include <ranges>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+bool is_linear(const OpDef& def) { return def.linear.kind != Linear::kNone; }
+
+// The ops that depend on one carry.
+class Dependents {
+ public:
+  Dependents(Module& module, const OpView& loop, uint32_t carry)
+      : module_(module), body_(loop.regions()[1]), condition_(loop.regions()[0]), carry_(carry) {}
+
+  std::optional<Accumulator> find() {
+    const ValueId argument = module_.region(body_).arguments[carry_];
+    if (is_read(module_.region(condition_).arguments[carry_])) return std::nullopt;
+    if (is_relayed(argument)) return Accumulator{carry_, {}};
+    open_.push_back(argument);
+    while (!open_.empty()) {
+      const ValueId value = open_.back();
+      open_.pop_back();
+      for (const Use use : module_.uses(value)) {
+        if (!follow(use)) return std::nullopt;
+      }
+    }
+    if (!is_returned_ || ops_.empty()) return std::nullopt;
+    return Accumulator{carry_, {ops_.begin(), ops_.end()}};
+  }
+
+ private:
+  bool is_read(ValueId value) const {
+    const auto uses = module_.uses(value);
+    return uses.begin() != uses.end();
+  }
+
+  // The only use of the value, if there is one and no other.
+  std::optional<Use> only_use(ValueId value) const {
+    std::optional<Use> only;
+    for (const Use use : module_.uses(value)) {
+      if (only) return std::nullopt;
+      only = use;
+    }
+    return only;
+  }
+
+  bool is_returned_as_carry(const Use& use) const { return use.region == body_ && use.index == carry_; }
+
+  bool is_relayed(ValueId argument) const {
+    const auto use = only_use(argument);
+    if (!use || !use->op || module_.op(use->op).parent != body_ || module_.op(use->op).def->regions != Regions::kLoop)
+      return false;
+    const auto next = only_use(module_.result(use->op, use->index));
+    return next && !next->op && is_returned_as_carry(*next);
+  }
+
+  // Whether the user of a dependent value is one more, or the end of the body.
+  bool follow(const Use& use) {
+    if (!use.op) {
+      is_returned_ = true;
+      return is_returned_as_carry(use);
+    }
+    const Operation& op = module_.op(use.op);
+    if (op.parent != body_ || op.region_count != 0 || op.result_count != 1 || !is_linear(*op.def)) return false;
+    if (ops_.insert(use.op).second) open_.push_back(module_.result(use.op));
+    return true;
+  }
+
+  Module& module_;
+  RegionId body_, condition_;
+  uint32_t carry_;
+  std::vector<ValueId> open_;
+  std::unordered_set<OpId> ops_;
+  bool is_returned_ = false;
+};
+
+}  // namespace
+
+std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
+  std::vector<Accumulator> found;
+  std::unordered_map<OpId, int> owners;
+  for (uint32_t carry = 0; carry < loop.operand_count(); ++carry) {
+    auto accumulator = Dependents(module, loop, carry).find();
+    if (!accumulator) continue;
+    for (const OpId op : accumulator->ops) ++owners[op];
+    found.push_back(std::move(*accumulator));
+  }
+  std::erase_if(found, [&](const Accumulator& accumulator) {
+    return std::ranges::any_of(accumulator.ops, [&](OpId op) { return owners[op] > 1; });
+  });
+  if (owners.empty()) return found;
+  std::unordered_map<OpId, size_t> places;
+  const std::vector<OpId>& ops = module.region(loop.regions()[1]).ops;
+  for (size_t i = 0; i < ops.size(); ++i) places[ops[i]] = i;
+  for (Accumulator& accumulator : found) {
+    std::ranges::sort(accumulator.ops, {}, [&](OpId op) { return places.at(op); });
+  }
+  return found;
+}
+
+std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std::vector<Accumulator>& accumulators) {
+  std::unordered_set<OpId> deferring;
+  for (const Accumulator& accumulator : accumulators) {
+    deferring.insert(accumulator.ops.begin(), accumulator.ops.end());
+  }
+  std::vector<ValueId> deferred;
+  if (deferring.empty()) return deferred;
+  const auto only_reaches_them = [&](ValueId value) {
+    bool is_used = false;
+    for (const Use use : module.uses(value)) {
+      if (!use.op || !deferring.contains(use.op)) return false;
+      is_used = true;
+    }
+    return is_used;
+  };
+  for (const OpId id : module.region(loop.regions()[1]).ops | std::views::reverse) {
+    const Operation& op = module.op(id);
+    if (deferring.contains(id)) continue;
+    for (uint32_t i = 0; i < op.result_count; ++i) {
+      const ValueId result = module.result(id, i);
+      if (!only_reaches_them(result)) continue;
+      deferred.push_back(result);
+      if (op.result_count == 1 && op.region_count == 0 && is_linear(*op.def)) deferring.insert(id);
+    }
+  }
+  return deferred;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries into which the body of a loop only accumulates:
+//
+//   %1:2 = while(%i = 0, %dw = 0) … do {
+//     %2 = dot_general %x, %dy          unreduced over {"data"}
+//     %3 = add %dw, %2
+//     return …, %3
+//   }
+//
+// Everything that depends on such a carry is linear in it, and the body returns it as the same carry. So it may stay
+// unreduced over the axes of its addends: each device accumulates its own part, and one reduction behind the loop
+// replaces one in each trip (accumulator_choice.h decides that).
+#pragma once
+
+#include <vector>
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+struct Accumulator {
+  size_t carry = 0;
+  // All ops that depend on the carry, in the order of the body. None: an inner loop takes the carry as its own and
+  // accumulates into it.
+  std::vector<OpId> ops;
+};
+
+// Carries that may be accumulators, judging by the ops alone. No op is in two of them.
+std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop);
+
+// The values of the body that reach nothing but accumulators, through linear ops: their reductions can be deferred.
+std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std::vector<Accumulator>& accumulators);
+
+}  // namespace shardwise

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/open_loops.h"
+
+#include <algorithm>
+
+namespace shardwise {
+
+bool OpenLoop::accumulates(size_t carry) const {
+  return std::ranges::find(accumulators, carry, &Accumulator::carry) != accumulators.end();
+}
+
+const Accumulator* OpenLoop::accumulator_with(OpId id) const {
+  for (const Accumulator& accumulator : accumulators) {
+    if (std::ranges::find(accumulator.ops, id) != accumulator.ops.end()) return &accumulator;
+  }
+  return nullptr;
+}
+
+void OpenLoops::enter(const OpView& op, double trips, ProgramPlacements& placements) {
+  OpenLoop loop{.op = op, .trips = trips, .accumulators = {}, .carries = {}};
+  if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(source_, op);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    loop.carries.push_back({.placement = placements.declared(op.result(i)), .pending_cause = {}, .pending_loc = {}});
+  }
+  loops_.push_back(std::move(loop));
+}
+
+OpenLoop OpenLoops::leave() {
+  OpenLoop left = std::move(loops_.back());
+  loops_.pop_back();
+  return left;
+}
+
+bool OpenLoops::find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const {
+  const std::vector<ValueId>& arguments = source_.region(loop.op.regions()[1]).arguments;
+  for (const Accumulator& accumulator : loop.accumulators) {
+    if (!accumulator.ops.empty() || arguments[accumulator.carry] != value) continue;
+    carry = accumulator.carry;
+    return true;
+  }
+  return false;
+}
+
+AccumulatorSite OpenLoops::site(size_t carry) {
+  AccumulatorSite site;
+  visit_relays(carry, [&](const OpenLoop& loop, size_t of_loop) {
+    site.trips *= loop.trips;
+    site.entry = loop.op.operand(of_loop);
+    site.result = loop.op.result(of_loop);
+  });
+  return site;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops around the op that `assign` is at, innermost last:
+//
+//   while(%a = %0) do {            %0 is the entry of the accumulator %b, 4 · 3 its trips
+//     %1 = while(%b = %a) do { … return add %b, %x }
+//     return %1
+//   }
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/module.h"
+#include "shardwise/partition/accumulator_choice.h"
+
+namespace shardwise {
+
+struct OpenLoop {
+  struct Carry {
+    PlacementId placement;
+    std::string pending_cause;  // of an accumulator that stays unreduced
+    LocId pending_loc;
+  };
+
+  OpView op;
+  double trips = 1;
+  std::vector<Accumulator> accumulators;
+  std::vector<Carry> carries;
+
+  bool accumulates(size_t carry) const;
+  const Accumulator* accumulator_with(OpId op) const;  // null for an op of no accumulator
+};
+
+class OpenLoops {
+ public:
+  explicit OpenLoops(Module& source) : source_(source) {}
+
+  void enter(const OpView& op, double trips, ProgramPlacements& placements);
+  OpenLoop leave();
+  OpenLoop& innermost() { return loops_.back(); }
+  bool empty() const { return loops_.empty(); }
+
+  // Visits the carry of the innermost loop, and that of each loop around it that only passes it on.
+  template <class Visit>
+  void visit_relays(size_t carry, Visit&& visit) {
+    for (size_t at = loops_.size(); at-- > 0;) {
+      visit(loops_[at], carry);
+      if (at == 0 || !find_relay(loops_[at - 1], loops_[at].op.operand(carry), carry)) return;
+    }
+  }
+  AccumulatorSite site(size_t carry);
+
+ private:
+  // Whether the loop passes the value, which is one of its carries, on to an inner loop. Sets that carry.
+  bool find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const;
+
+  Module& source_;
+  std::vector<OpenLoop> loops_;
+};
+
+}  // namespace shardwise

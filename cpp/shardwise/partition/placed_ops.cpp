@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/placed_ops.h"
+
+#include "shardwise/base/text.h"
+#include "shardwise/partition/partition_context.h"
+
+namespace shardwise {
+namespace {
+
+TypeId source_type(const OpView& op, ValueId value) { return op.module().value(value).type; }
+
+// Why the range of a sharded dim needs the dim whole, if that is the reason; else nothing.
+std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, const Placement& home,
+                        const Placement& need) {
+  for (size_t d = 0; d < home.dims.size(); ++d) {
+    const Range* range = rule.range(i, d);
+    if (range == nullptr || home.dims[d].axes.empty() || !need.dims[d].axes.empty()) continue;
+    if (!range->is_static()) return str(": the start along dim ", d, " is known only at run time");
+    const FactorId factor = rule.dim(i, d)[0];
+    for (size_t e = 0; e < rule.ndim(rule.result_tensor(0)); ++e) {
+      if (rule.dim(rule.result_tensor(0), e)[0] != factor) continue;
+      const Interval read = range->reads({0, op.result_type().shape[e]}, op.operand_type(i).shape[d]);
+      return str(": the range [", read.begin, ", ", read.end, ") crosses shards along dim ", d);
+    }
+  }
+  return {};
+}
+
+std::string reduction_cause(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute) {
+  if (compute.method != nullptr) {
+    for (const FactorId id : compute.method->factors(op, rule)) {
+      const AxisList& axes = compute.factors[id];
+      if (!axes.empty() && overlaps(axes, compute.reduced)) return method_cause(*compute.method, op);
+    }
+  }
+  return "reduction in " + short_name(op.name());
+}
+
+}  // namespace
+
+std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
+
+std::string operand_cause(const OpView& op, size_t i) {
+  return "operand " + std::to_string(i) + " of " + short_name(op.name());
+}
+
+void PlacedOps::add_replicated(const OpView& op) {
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    operands.push_back(
+        values_.get(op.operand(i), placements_.replicated(source_type(op, op.operand(i))), operand_cause(op, i)));
+  }
+  const OpId made = copy_.op(op.id(), builder_.region(), operands);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    values_.add(op.result(i), target().result(made, static_cast<uint32_t>(i)),
+                placements_.replicated(source_type(op, op.result(i))), {});
+  }
+}
+
+void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const OpChoice& choice) {
+  const auto& [compute, pending] = choice;
+  std::vector<ValueId> operands;
+  std::string cause;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
+    operands.push_back(values_.get(op.operand(i), need, cause_of_operand(op, rule, i, need)));
+    if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
+  }
+  if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
+  const OpId made = copy_.op(op.id(), builder_.region(), operands);
+  if (compute.has_own_partition()) {
+    Attrs attrs = op.attrs();
+    attrs.set(kMethodAttr, std::string(compute.method->name));
+    target().op(made).attrs = target().context().intern(attrs);
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    values_.add(op.result(i), target().result(made, static_cast<uint32_t>(i)),
+                result_placement(placements_, op, rule, compute, i), cause);
+  }
+}
+
+std::string PlacedOps::cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {
+  const Placement* home = rule.has_ranges() ? placements_.find(values_.home(op.operand(i), need)) : nullptr;
+  if (home == nullptr) return operand_cause(op, i);
+  return operand_cause(op, i) + range_cause(op, rule, i, *home, *placements_.find(need));
+}
+
+OpId PlacedOps::create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions) {
+  const Operation& source = op.module().op(op.id());
+  builder_.set_loc(op.loc(), source.origin);
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(source_type(op, op.result(i)));
+  return builder_.create_op(op.def(), operands, source.attrs, types, regions);
+}
+
+}  // namespace shardwise

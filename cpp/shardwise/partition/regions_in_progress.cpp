@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/regions_in_progress.h"
+
+#include "shardwise/base/text.h"
+#include "shardwise/partition/placed_ops.h"
+
+namespace shardwise {
+
+void RegionsInProgress::enter(const OpView& op, RegionId source, double trips) {
+  Module& target = builder_.module();
+  outside_.push_back(builder_);
+  builder_ = Builder(target, target.add_region());
+  values_.enter(trips);
+  const std::vector<ValueId>& arguments = source_.region(source).arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Value& argument = source_.value(arguments[i]);
+    const ValueId made = target.add_argument(builder_.region(), argument.type, argument.loc);
+    target.value(made).origin = argument.origin;
+    values_.add(arguments[i], made, placements_.declared(op.result(i)), {});
+  }
+}
+
+RegionId RegionsInProgress::leave(const OpView& op, RegionId source, std::span<const PlacementId> placements) {
+  builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+  const std::vector<ValueId>& results = source_.region(source).results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    add_result(results[i], placements[i], str("result ", i, " of a region of ", short_name(op.name())));
+  }
+  return close();
+}
+
+RegionId RegionsInProgress::leave_condition(const OpView& op, RegionId source) {
+  builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+  const ValueId predicate = source_.region(source).results[0];
+  const PlacementId whole = placements_.replicated(source_.value(predicate).type);
+  add_result(predicate, whole, "condition of " + short_name(op.name()));
+  return close();
+}
+
+void RegionsInProgress::add_result(ValueId result, PlacementId placement, const std::string& cause) {
+  const ValueId made = values_.get(result, placement, cause);
+  builder_.module().region(builder_.region()).results.push_back(made);
+}
+
+RegionId RegionsInProgress::close() {
+  values_.leave();
+  const RegionId made = builder_.region();
+  builder_ = outside_.back();
+  outside_.pop_back();
+  return made;
+}
+
+}  // namespace shardwise

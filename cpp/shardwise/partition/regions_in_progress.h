@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The regions that `assign` is making, one in the other. The builder appends to the innermost one.
+//
+//   regions.enter(loop, body, 10)       the arguments are carries, placed like the results of the loop
+//   …
+//   regions.leave(loop, body, {<[{"x"}: 4]>})
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/partition/placed_values.h"
+
+namespace shardwise {
+
+class RegionsInProgress {
+ public:
+  RegionsInProgress(const Module& source, Builder& builder, PlacedValues& values, ProgramPlacements& placements)
+      : source_(source), builder_(builder), values_(values), placements_(placements) {}
+
+  // `source` is a region of `op`: that of a loop has carries as arguments, a branch has none. A branch runs once.
+  void enter(const OpView& op, RegionId source, double trips);
+  // Returns the region that is made; its results are those of `source`, with these placements.
+  RegionId leave(const OpView& op, RegionId source, std::span<const PlacementId> placements);
+  RegionId leave_condition(const OpView& op, RegionId source);
+
+ private:
+  void add_result(ValueId result, PlacementId placement, const std::string& cause);
+  RegionId close();
+
+  const Module& source_;
+  Builder& builder_;
+  PlacedValues& values_;
+  ProgramPlacements& placements_;
+  std::vector<Builder> outside_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies a program that was read from text into a region of a module with the same context:
+//
+//   func.func @main(%x) { %0 = call @relu(%x) loc("f.py":3) }       ^bb0(%x): %0 = maximum %x, %zero loc("f.py":3)
+//
+// Calls are inlined. The names of ops go: JAX prints the path of its own scopes there. A call of a function named
+// "checkpoint_name:h", which returns its argument, names that value "h".
+#pragma once
+
+#include <string_view>
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+inline constexpr std::string_view kValueNamePrefix = "checkpoint_name:";
+
+// Returns the region; its arguments and results are those of the program's main. Declares the program's meshes: a
+// different mesh of the same name is a MeshError.
+RegionId import_program(Module program, Module& into);
+
+}  // namespace shardwise

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs for other engines: ``Program.to_jax``, ``Program.to_source`` and ``Program.jax_shardings``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import message
+from ..implementations import provides
+from ..stages import Program
+from ..traceback_filtering import entry_point
+from .jax_shardings import JaxShardings, annotated, shardings_of
+from .optional import needs_jax
+from .to_jax import script_of
+from .to_jax.program import JaxProgram
+
+__all__ = ["annotate_jax"]
+
+_TARGETS = ("jax",)
+
+
+@provides("to_jax")
+def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxProgram:
+    """Implements :meth:`Program.to_jax`."""
+    needs_jax("to_jax")
+    return JaxProgram(program, script_of(program), devices, mesh)
+
+
+@provides("jax_shardings")
+def jax_shardings(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxShardings:
+    """Implements :meth:`Program.jax_shardings`."""
+    needs_jax("jax_shardings")
+    return shardings_of(program, devices, mesh)
+
+
+@provides("to_source")
+def to_source(program: Program, target: str, path: str | os.PathLike[str] | None) -> str:
+    """Implements :meth:`Program.to_source`."""
+    if target not in _TARGETS:
+        raise ValueError(message("to_source", f"target must be {' or '.join(map(repr, _TARGETS))}", repr(target)))
+    script = script_of(program)
+    count = program.mesh.size
+    title = f"{script.name} on {count} device{'' if count == 1 else 's'}, {script.axes.sizes}; made by shardwise."
+    if path is None:
+        return script.whole(title, None)
+    file = Path(path)
+    constants = script.stored
+    text = script.whole(title, file.with_suffix(".npz").name if constants else None)
+    file.write_text(text, encoding="utf-8")
+    if constants:
+        np.savez(file.with_suffix(".npz"), **cast("dict[str, Any]", constants))
+    return text
+
+
+@entry_point
+def annotate_jax(
+    fun: Callable[..., Any], program: Program, devices: Sequence[Any] | None = None, mesh: Any = None
+) -> Callable[..., Any]:
+    """Make a function of JAX that has the shardings of a program.
+
+    Args:
+        fun: the function that the program was made of, with :func:`from_jax`.
+        program: the compiled program.
+        devices: as in :meth:`Program.to_jax`.
+        mesh: the same.
+
+    Returns:
+        The function with `jax.lax.with_sharding_constraint` on its arguments, its results, and the values that
+        `jax.ad_checkpoint.checkpoint_name` names. XLA partitions it, unlike the function of :meth:`Program.to_jax`.
+
+    Raises:
+        UnsupportedError: JAX is missing or too old. MeshError: too few devices.
+        ShardingError: a dim that its devices do not divide, for which JAX drops constraints.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(message("annotate_jax", "takes a compiled program", repr(program), "call .compile() first"))
+    needs_jax("annotate_jax")
+    return annotated(fun, program, devices, mesh)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The symbolic collectives of a local program as those of `jax.lax`, with the ledger of what is sent.
+
+JAX has no exact maximum (NaN and ±0 get lost), no product and no bitwise reduction over devices, and narrow floats may
+travel wider. helpers.py has what takes their place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core.ir import Op
+from ...dtypes import numpy_dtype
+from .elementwise import is_narrow_float
+from .literals import axes_text
+from .mesh_axes import AxisRef, axes_in, refs_of_attribute
+from .scope import Scope, call
+from .table import attributes, emits
+
+__all__ = ["refs_used"]
+
+_FOLDS = {"sum": "lax.add", "prod": "lax.mul", "max": "lax.max", "min": "lax.min", "and": "lax.bitwise_and",
+          "or": "lax.bitwise_or", "xor": "lax.bitwise_xor"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Along:
+    """Axes of a collective in the emitted program.
+
+    Attributes:
+        size: the number of devices along them.
+        axes: the text of JAX's axes.
+        groups: "" or the text of ``, axis_index_groups=…``: axes of a second mesh, or sub-axes that do not nest.
+    """
+
+    size: int
+    axes: str
+    groups: str
+
+    @property
+    def arguments(self) -> str:
+        return self.axes + self.groups
+
+
+def _mesh(scope: Scope, op: Op) -> Any:
+    return scope.shared.module.meshes[attributes(op)["mesh"].name]
+
+
+def _along(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
+    mesh = _mesh(scope, op)
+    size = math.prod(size for _, _, size in refs)
+    names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
+    if names is not None:
+        return Along(size, axes_text(names) if names else "()", "")
+    groups = scope.table("GROUPS", repr(scope.axes.groups(mesh, refs)))
+    return Along(size, "ALL", f", axis_index_groups={groups}")
+
+
+def _refs(scope: Scope, op: Op, name: str) -> list[AxisRef]:
+    return refs_of_attribute(attributes(op)[name], _mesh(scope, op))
+
+
+def _bytes(op: Op, dtype: str | None = None) -> float:
+    kind = op.operands[0].type
+    return float(math.prod(kind.shape) * item_size(dtype or kind.dtype))
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of an element."""
+    return numpy_dtype(dtype).itemsize
+
+
+def _moves_as_bits(op: Op) -> bool:
+    return is_narrow_float(op.operands[0].type.dtype)
+
+
+def _moved(scope: Scope, op: Op, text: str, x: str) -> str:
+    """A movement whose text has ``{x}`` for its operand: narrow floats move as integers, which nobody widens."""
+    if not _moves_as_bits(op):
+        return text.format(x=x)
+    return f"{scope.helper('as_bits')}(lambda bits: {text.format(x='bits')}, {x})"
+
+
+@emits("shardwise.axis_index")
+def axis_index(scope: Scope, op: Op) -> str:
+    mesh, refs = _mesh(scope, op), _refs(scope, op, "axes")
+    names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
+    if names is not None:
+        return call("lax.axis_index", axes_text(names)) if names else "np.int32(0)"
+    positions = scope.axes.positions(mesh, refs)[1]
+    table = scope.table("POSITIONS", f'np.array({positions.tolist()}, "int32")')
+    return f"jnp.asarray({table})[lax.axis_index(ALL)]"
+
+
+@emits("shardwise.all_reduce")
+def all_reduce(scope: Scope, op: Op) -> str:
+    along = _along(scope, op, _refs(scope, op, "axes"))
+    return _reduced(scope, op, along, attributes(op)["reducer"], scope(op.operands[0]), _bytes(op))
+
+
+def _reduced(scope: Scope, op: Op, along: Along, reducer: str, x: str, size: float) -> str:
+    dtype = op.operands[0].type.dtype
+    if along.size == 1:
+        return x
+    native = _native_reduction(scope, dtype, reducer)
+    n, count = along.size, size / item_size(dtype)
+    if native is not None:
+        own = math.ceil(count / n)
+        scope.transfer("all_reduce", n, (count + (n - 2) * own) * item_size(dtype), op)
+        return call(native, x, along.arguments)
+    part = math.ceil(count / n) * item_size(dtype)
+    scope.transfer("all_to_all", n, part * (n - 1), op)
+    scope.transfer("all_gather", n, part * (n - 1), op)
+    return f"{scope.helper('fold')}({x}, {along.axes}, {n}, {_FOLDS[reducer]}{along.groups})"
+
+
+def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
+    """The function that reduces as exactly as the virtual mesh; None: fold the parts in order."""
+    if dtype == "bool":
+        return {"and": "lax.pmin", "min": "lax.pmin", "prod": "lax.pmin"}.get(reducer, "lax.pmax")
+    is_real = dtype.startswith(("float", "bfloat"))
+    if reducer in ("max", "min"):
+        return scope.helper(f"exact_{reducer}") if is_real else f"lax.p{reducer}"
+    return "lax.psum" if reducer == "sum" and not is_narrow_float(dtype) else None
+
+
+def _dim_axes(scope: Scope, op: Op, name: str) -> dict[int, list[AxisRef]]:
+    mesh = _mesh(scope, op)
+    lists = [refs_of_attribute(axes, mesh) for axes in attributes(op)[name]]
+    return {d: refs for d, refs in enumerate(lists) if math.prod(size for _, _, size in refs) > 1}
+
+
+def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
+    return {d: math.prod(size for _, _, size in refs) for d, refs in dims.items()}
+
+
+@emits("shardwise.all_gather")
+def all_gather(scope: Scope, op: Op) -> str:
+    dims = _dim_axes(scope, op, "gather")
+    x = scope(op.operands[0])
+    along = _along(scope, op, [ref for refs in dims.values() for ref in refs])
+    if along.size == 1:
+        return x
+    scope.transfer("all_gather", along.size, _bytes(op) * (along.size - 1), op)
+    if len(dims) == 1:
+        (dim,) = dims
+        return _moved(scope, op, f"lax.all_gather({{x}}, {along.arguments}, axis={dim}, tiled=True)", x)
+    helper = scope.helper("gather_dims")
+    counts = str(_counts(dims)).replace("{", "{{").replace("}", "}}")
+    return _moved(scope, op, f"{helper}({{x}}, {along.axes}, {counts}{along.groups})", x)
+
+
+@emits("shardwise.reduce_scatter")
+def reduce_scatter(scope: Scope, op: Op) -> str:
+    dims = _dim_axes(scope, op, "scatter")
+    scattered = [ref for refs in dims.values() for ref in refs]
+    along = _along(scope, op, scattered)
+    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
+    rest = _without(_refs(scope, op, "axes"), scattered)
+    x = scope(op.operands[0])
+    size = _bytes(op) / along.size
+    if along.size > 1:
+        x = _scattered(scope, op, along, dims, x)
+    left = _along(scope, op, rest)
+    if left.size > 1:
+        is_folded = _native_reduction(scope, dtype, reducer) is None
+        if is_folded or along.size > 1:
+            x = f"({x})" if " " in x and not x.endswith(")") else x
+        x = _reduced(scope, op, left, reducer, x, size)
+    return x
+
+
+def _scattered(scope: Scope, op: Op, along: Along, dims: dict[int, list[AxisRef]], x: str) -> str:
+    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
+    size = _bytes(op) / along.size * (along.size - 1)
+    is_sum = reducer == "sum" and _native_reduction(scope, dtype, "sum") == "lax.psum"
+    if is_sum:
+        scope.transfer("reduce_scatter", along.size, size, op)
+        if len(dims) == 1:
+            (dim,) = dims
+            return f"lax.psum_scatter({x}, {along.arguments}, scatter_dimension={dim}, tiled=True)"
+        blocks = f"{scope.helper('blocks')}({x}, {_counts(dims)})"
+        return f"lax.psum_scatter({blocks}, {along.arguments})"
+    scope.transfer("all_to_all", along.size, size, op)
+    return f"{scope.helper('fold_scatter')}({x}, {along.axes}, {_counts(dims)}, {_FOLDS[reducer]}{along.groups})"
+
+
+def _without(refs: Sequence[AxisRef], others: Sequence[AxisRef]) -> list[AxisRef]:
+    """The digits of some axes that others have not."""
+    left: list[AxisRef] = []
+    for name, pre, size in refs:
+        begin, end = pre, pre * size
+        for own, other_pre, other_size in sorted(others, key=lambda ref: ref[1]):
+            if own != name or other_pre >= end or other_pre * other_size <= begin:
+                continue
+            if other_pre > begin:
+                left.append((name, begin, other_pre // begin))
+            begin = other_pre * other_size
+        if begin < end:
+            left.append((name, begin, end // begin))
+    return left
+
+
+@emits("shardwise.all_to_all")
+def all_to_all(scope: Scope, op: Op) -> str:
+    mesh = _mesh(scope, op)
+    moves = [
+        (refs_of_attribute(move["axes"], mesh), move["from_dim"], move["to_dim"]) for move in attributes(op)["moves"]
+    ]
+    moves = [move for move in moves if math.prod(size for _, _, size in move[0]) > 1]
+    x = scope(op.operands[0])
+    sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
+    if len(moves) == 1 or sources & targets:
+        for refs, source, target in moves:
+            along = _along(scope, op, refs)
+            scope.transfer("all_to_all", along.size, _bytes(op) * (along.size - 1) / along.size, op)
+            dims = f"split_axis={target}, concat_axis={source}, tiled=True"
+            x = _moved(scope, op, f"lax.all_to_all({{x}}, {along.axes}, {dims}{along.groups})", x)
+        return x
+    along = _along(scope, op, [ref for refs, _, _ in moves for ref in refs])
+    scope.transfer("all_to_all", along.size, _bytes(op) * (along.size - 1) / along.size, op)
+    rows = [(source, target, math.prod(size for _, _, size in refs)) for refs, source, target in moves]
+    return _moved(scope, op, f"{scope.helper('move_axes')}({{x}}, {along.axes}, {rows}{along.groups})", x)
+
+
+@emits("shardwise.collective_permute")
+def collective_permute(scope: Scope, op: Op) -> str:
+    mesh = _mesh(scope, op)
+    own = attributes(op)
+    if "shift" in own:
+        refs = refs_of_attribute(own["axes"], mesh)
+        return _shifted(scope, op, refs, own["shift"], own["wrap"])
+    source, target = (refs_of_attribute(own[name], mesh) for name in ("from", "to"))
+    sources, targets = [*source, *_without(target, source)], [*target, *_without(source, target)]
+    size = math.prod(size for _, _, size in sources)
+    scope.transfer("collective_permute", size, _bytes(op), op)
+    names = [scope.axes.names(refs) if scope.axes.is_main(mesh) else None for refs in (sources, targets)]
+    if None not in names:
+        pairs = f"{scope.helper('swapped')}({names[0]}, {names[1]})"
+    else:
+        pairs = scope.table("PAIRS", repr(_pairs(scope, mesh, sources, targets)))
+    return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", scope(op.operands[0]))
+
+
+def _pairs(scope: Scope, mesh: Any, sources: Sequence[AxisRef], targets: Sequence[AxisRef]) -> list[tuple[int, int]]:
+    senders, receivers = scope.axes.groups(mesh, sources), scope.axes.groups(mesh, targets)
+    return [pair for sending, receiving in zip(senders, receivers) for pair in zip(sending, receiving)]
+
+
+def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bool) -> str:
+    mesh = _mesh(scope, op)
+    size = math.prod(size for _, _, size in refs)
+    scope.transfer("collective_permute", size, _bytes(op), op)
+    names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
+    x = scope(op.operands[0])
+    if names is not None:
+        pairs = f"{scope.helper('shifted')}({names}, {shift}, {wrap})"
+    else:
+        rows = [
+            (group[i], group[(i + shift) % size])
+            for group in scope.axes.groups(mesh, refs)
+            for i in range(size)
+            if wrap or 0 <= i + shift < size
+        ]
+        pairs = scope.table("PAIRS", repr(rows))
+    return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", x)
+
+
+def refs_used(module: Any, mesh: Any) -> list[AxisRef]:
+    """The axes of all collectives on a mesh with the program's axes."""
+    found: list[AxisRef] = []
+    for op in module.ops:
+        if not op.definition.collective or "mesh" not in attributes(op):
+            continue
+        own = module.meshes[attributes(op)["mesh"].name]
+        if own.axis_names == mesh.axis_names:
+            found += [ref for axes in axes_in(attributes(op)) for ref in refs_of_attribute(axes, own)]
+    return found

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Functions that emitted programs use: their text is copied into the script, which has SIZES and ALL of its mesh.
+
+No module imports this one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+SIZES: dict[str, int] = {}
+ALL: tuple[str, ...] = ()
+
+
+def total_order(x):
+    """Integers in the total order of floats."""
+    bits = lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}")
+    return lax.select(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+
+
+def canonical(x):
+    """0.0 for -0.0, and one NaN for all of them."""
+    return lax.select(x != x, lax.full_like(x, jnp.nan), lax.select(x == 0, lax.full_like(x, 0), x))
+
+
+def random_part(state, start, shape, whole, dtype, algorithm):
+    """The next state, and a part of the bits for the whole shape."""
+    state, bits = lax.rng_bit_generator(state, whole, dtype, algorithm=algorithm)
+    bits = jnp.pad(bits, [(0, n) for n in shape])
+    return state, lax.dynamic_slice(bits, start, shape, allow_negative_indices=False)
+
+
+def upper_cholesky(x):
+    """The upper factor, from the upper triangle."""
+    lower = lax.linalg.cholesky(jnp.swapaxes(x, -1, -2).conj(), symmetrize_input=False)
+    return jnp.swapaxes(lower, -1, -2).conj()
+
+
+def integer_power(x, y):
+    """Integers by squaring. For a negative exponent 0, unless the base is 1 or -1."""
+    negative, odd = y < 0, (y & 1) == 1
+    result, base, rest = lax.full_like(x, 1), x, y
+    for _ in range(8 * x.dtype.itemsize):
+        result = jnp.where((rest & 1) == 1, result * base, result)
+        base, rest = base * base, lax.shift_right_logical(rest, lax.full_like(rest, 1))
+    unit = jnp.where((x == 1) | (x + 1 == 0) & odd, x, jnp.where(x + 1 == 0, lax.full_like(x, 1), lax.full_like(x, 0)))
+    return jnp.where(negative, unit, result)
+
+
+def exact_max(x, axes, axis_index_groups=None):
+    """The maximum over devices. As integers, NaN wins and 0.0 is more than -0.0."""
+    keys = total_order(lax.select(x != x, lax.full_like(x, jnp.nan), x))
+    keys = lax.pmax(keys, axes, axis_index_groups=axis_index_groups)
+    return lax.bitcast_convert_type(lax.select(keys < 0, keys ^ jnp.iinfo(keys.dtype).max, keys), x.dtype)
+
+
+def exact_min(x, axes, axis_index_groups=None):
+    """The minimum over devices. As integers, NaN wins and -0.0 is less than 0.0."""
+    return -exact_max(-x, axes, axis_index_groups)
+
+
+def as_bits(move, x):
+    """A movement of narrow floats as integers, which no backend widens."""
+    return lax.bitcast_convert_type(move(lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")), x.dtype)
+
+
+def folded(parts, combine):
+    """Row 0, then row 1, and so on; narrow floats in float32."""
+    narrow = jnp.issubdtype(parts.dtype, jnp.floating) and parts.dtype.itemsize < 4
+    wide = parts.astype("float32") if narrow else parts
+    return lax.scan(lambda a, b: (combine(a, b), None), wide[0], wide[1:])[0].astype(parts.dtype)
+
+
+def exchanged(parts, axes, axis_index_groups=None):
+    """Row i goes to device i along the axes."""
+
+    def move(x):
+        return lax.all_to_all(x, axes, 0, 0, axis_index_groups=axis_index_groups, tiled=True)
+
+    return as_bits(move, parts) if parts.dtype.itemsize < 4 and parts.dtype.kind not in "biu" else move(parts)
+
+
+def fold(x, axes, size, combine, axis_index_groups=None):
+    """An all-reduce in the order of the devices, with an all-reduce's bytes."""
+    parts = jnp.pad(x.reshape(-1), (0, -x.size % size)).reshape(size, -1)
+    total = folded(exchanged(parts, axes, axis_index_groups), combine)
+
+    def gather(y):
+        return lax.all_gather(y, axes, axis_index_groups=axis_index_groups, tiled=True)
+
+    whole = as_bits(gather, total) if x.dtype.itemsize < 4 and x.dtype.kind not in "biu" else gather(total)
+    return whole[: x.size].reshape(x.shape)
+
+
+def blocks(x, counts):
+    """The blocks of some dims as rows: {dim: number of blocks}, the first dim major."""
+    split = [part for d, n in enumerate(x.shape) for part in ((counts[d], n // counts[d]) if d in counts else (n,))]
+    places, at = [], 0
+    for d in range(x.ndim):
+        places += [at] if d in counts else []
+        at += 1 + (d in counts)
+    rest = [d for d in range(len(split)) if d not in places]
+    y = x.reshape(split).transpose(places + rest)
+    return y.reshape(math.prod(counts.values()), *y.shape[len(places) :])
+
+
+def fold_scatter(x, axes, counts, combine, axis_index_groups=None):
+    """A reduce-scatter in the order of the devices."""
+    return folded(exchanged(blocks(x, counts), axes, axis_index_groups), combine)
+
+
+def gather_dims(x, axes, counts, axis_index_groups=None):
+    """Gather several dims at once: {dim: number of blocks}, in the order of the axes."""
+    parts = lax.all_gather(x, axes, axis_index_groups=axis_index_groups).reshape(*counts.values(), *x.shape)
+    order, place = [], list(counts)
+    for d in range(x.ndim):
+        order += ([place.index(d)] if d in counts else []) + [len(place) + d]
+    return parts.transpose(order).reshape([n * counts.get(d, 1) for d, n in enumerate(x.shape)])
+
+
+def move_axes(x, axes, moves, axis_index_groups=None):
+    """Several all-to-alls as one: (gathered dim, split dim, number of devices)."""
+    for i, (_, target, count) in enumerate(moves):
+        dim = i + target
+        x = x.reshape(*x.shape[:dim], count, x.shape[dim] // count, *x.shape[dim + 1 :])
+        x = jnp.moveaxis(x, dim, i)
+    counts = [count for _, _, count in moves]
+    rows = x.reshape(math.prod(counts), *x.shape[len(moves) :])
+    x = lax.all_to_all(rows, axes, 0, 0, axis_index_groups=axis_index_groups, tiled=True).reshape(x.shape)
+    for i, (source, _, count) in enumerate(moves):
+        dim = len(moves) - i - 1 + source
+        x = jnp.moveaxis(x, 0, dim)
+        x = x.reshape(*x.shape[:dim], count * x.shape[dim + 1], *x.shape[dim + 2 :])
+    return x
+
+
+def order_of(axes):
+    """The devices with the given axes first."""
+    grid = np.arange(math.prod(SIZES.values())).reshape(list(SIZES.values()))
+    first = [ALL.index(axis) for axis in axes]
+    return grid.transpose(first + [d for d in range(len(ALL)) if d not in first]).reshape(-1)
+
+
+def swapped(sources, targets):
+    """(from, to): the device at a position along the targets receives from the one there along the sources."""
+    return list(zip(order_of(sources).tolist(), order_of(targets).tolist()))
+
+
+def shifted(axes, by, wrap):
+    """(from, to): device i along the axes receives from i - by."""
+    rows = order_of(axes).reshape(math.prod(SIZES[axis] for axis in axes), -1)
+    n = len(rows)
+    pairs = [(i, (i + by) % n) for i in range(n) if wrap or 0 <= i + by < n]
+    return [pair for i, j in pairs for pair in zip(rows[i].tolist(), rows[j].tolist())]

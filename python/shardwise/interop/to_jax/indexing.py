@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gather and scatter in `jax.lax`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.ir import Op
+from ...errors import UnsupportedError, composed
+from .reductions import combiner_of
+from .scope import Scope, call
+from .table import attributes, emits
+
+__all__: list[str] = []
+
+_SCATTERS = {"lax.add": "scatter_add", "lax.mul": "scatter_mul", "lax.max": "scatter_max", "lax.min": "scatter_min",
+             "lax.bitwise_or": "scatter_max", "lax.bitwise_and": "scatter_min"}  # fmt: skip
+
+
+def _indices(scope: Scope, op: Op, fields: dict[str, Any]) -> str:
+    """The indices with their vectors in the last dim, as JAX takes them."""
+    kind = op.operands[1].type
+    name, ndim = scope(op.operands[1]), len(kind.shape)
+    dim = fields.get("index_vector_dim", 0)
+    if dim == ndim:
+        return call("lax.expand_dims", name, (ndim,))
+    if dim == ndim - 1:
+        return name
+    return call("lax.transpose", name, (*[d for d in range(ndim) if d != dim], dim))
+
+
+def _numbers(scope: Scope, kind: str, pairs: dict[str, tuple[int, ...]]) -> str:
+    """The dimension numbers, as a global: they are long."""
+    given = [f"{name}={tuple(value)}" for name, value in pairs.items() if value or "batching" not in name]
+    return scope.table("DIMS", call(f"lax.{kind}", *given))
+
+
+@emits("stablehlo.gather")
+def gather(scope: Scope, op: Op) -> str:
+    fields = attributes(op)["dimension_numbers"].fields
+    numbers = _numbers(
+        scope,
+        "GatherDimensionNumbers",
+        {
+            "offset_dims": fields.get("offset_dims", ()),
+            "collapsed_slice_dims": fields.get("collapsed_slice_dims", ()),
+            "start_index_map": fields.get("start_index_map", ()),
+            "operand_batching_dims": fields.get("operand_batching_dims", ()),
+            "start_indices_batching_dims": fields.get("start_indices_batching_dims", ()),
+        },
+    )
+    sizes = tuple(attributes(op)["slice_sizes"])
+    return call("lax.gather", scope(op.operands[0]), _indices(scope, op, fields), numbers, sizes, 'mode="clip"')
+
+
+def _refusal(op: Op, rule: str, got: str, way_out: str) -> UnsupportedError:
+    return UnsupportedError(composed("to_jax", rule, got, way_out, op.location.file, op.location.line))
+
+
+@emits("stablehlo.scatter")
+def scatter(scope: Scope, op: Op) -> str:
+    if len(op.results) != 1:
+        rule = "a scatter of several operands has no form in jax.lax"
+        raise _refusal(op, rule, f"{len(op.results)} operands", "scatter them one by one")
+    region = op.regions[0]
+    combiner = combiner_of(region)
+    function = "scatter" if region.results == region.arguments[1:] else _SCATTERS.get(combiner or "")
+    if function is None or ((combiner or "").startswith("lax.bitwise") and op.operands[0].type.dtype != "bool"):
+        rule = "a scatter must add, multiply, take the maximum or minimum, or replace"
+        got = combiner or f"a region of {len(region.ops)} ops"
+        raise _refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
+    fields = attributes(op)["scatter_dimension_numbers"].fields
+    numbers = _numbers(
+        scope,
+        "ScatterDimensionNumbers",
+        {
+            "update_window_dims": fields.get("update_window_dims", ()),
+            "inserted_window_dims": fields.get("inserted_window_dims", ()),
+            "scatter_dims_to_operand_dims": fields.get("scatter_dims_to_operand_dims", ()),
+            "operand_batching_dims": fields.get("input_batching_dims", ()),
+            "scatter_indices_batching_dims": fields.get("scatter_indices_batching_dims", ()),
+        },
+    )
+    indices = _indices(scope, op, fields)
+    mode = "mode=lax.GatherScatterMode.FILL_OR_DROP"
+    return call(f"lax.{function}", scope(op.operands[0]), indices, scope(op.operands[2]), numbers, mode)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions, Fourier transforms and factorizations in `jax.lax`."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..._core.ir import Op
+from .elementwise import is_narrow_float
+from .scope import Scope, call
+from .table import attributes, emits
+
+__all__: list[str] = []
+
+
+def _specs(text: str) -> list[tuple[int, ...]]:
+    """The places of batch, feature and spatial dims in ``[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]``, as JAX has them."""
+    specs = []
+    for dims, leading in zip(re.findall(r"\[(.*?)\]", text), ("bf", "oi", "bf")):
+        names = dims.split(", ")
+        specs.append(tuple(map(names.index, [*leading, *map(str, range(len(names) - 2))])))
+    return specs
+
+
+@emits("stablehlo.convolution")
+def convolution(scope: Scope, op: Op) -> str:
+    own = attributes(op)
+    specs = _specs(own["dimension_numbers"].fields[""])
+    ndim = len(op.operands[0].type.shape)
+    ones = (1,) * (ndim - 2)
+    lhs, rhs = map(scope, op.operands)
+    spatial = specs[1][2:]
+    reversed_dims = tuple(d for d, turned in zip(spatial, own.get("window_reversal", ())) if turned)
+    if reversed_dims:
+        rhs = call("lax.rev", rhs, reversed_dims)
+    given = own.get("padding")
+    padding = np.zeros((ndim - 2, 2), int) if given is None else np.asarray(given).reshape(ndim - 2, 2)
+    dtype = op.results[0].type.dtype
+    accumulated = "float32" if is_narrow_float(dtype) else dtype
+    options = {
+        "lhs_dilation": tuple(own.get("lhs_dilation", ones)),
+        "rhs_dilation": tuple(own.get("rhs_dilation", ones)),
+        "dimension_numbers": scope.table("DIMS", call("lax.ConvDimensionNumbers", *specs)),
+        "feature_group_count": own.get("feature_group_count", 1),
+        "batch_group_count": own.get("batch_group_count", 1),
+    }
+    texts = [f"{name}={value}" for name, value in options.items() if value not in (1, ones)]
+    if any(x.type.dtype != accumulated for x in op.operands):
+        texts.append(f'preferred_element_type="{accumulated}"')
+    strides = tuple(own.get("window_strides", ones))
+    pairs = tuple((int(low), int(high)) for low, high in padding)
+    text = call("lax.conv_general_dilated", lhs, rhs, strides, pairs, *texts)
+    return text if accumulated == dtype else f'{text}.astype("{dtype}")'
+
+
+@emits("stablehlo.fft")
+def fft(scope: Scope, op: Op) -> str:
+    own = attributes(op)
+    return call("lax.fft", scope(op.operands[0]), f'"{own["fft_type"].value}"', tuple(own["fft_length"]))
+
+
+@emits("stablehlo.cholesky")
+def cholesky(scope: Scope, op: Op) -> str:
+    x = scope(op.operands[0])
+    if attributes(op).get("lower", False):
+        return call("lax.linalg.cholesky", x, "symmetrize_input=False")
+    return call(scope.helper("upper_cholesky"), x)
+
+
+@emits("stablehlo.triangular_solve")
+def triangular_solve(scope: Scope, op: Op) -> str:
+    own = attributes(op)
+    transpose = own["transpose_a"].value
+    options = {
+        "left_side": own["left_side"],
+        "lower": own["lower"],
+        "transpose_a": transpose != "NO_TRANSPOSE",
+        "conjugate_a": transpose == "ADJOINT",
+        "unit_diagonal": own["unit_diagonal"],
+    }
+    texts = [f"{name}=True" for name, value in options.items() if value]
+    return call("lax.linalg.triangular_solve", *map(scope, op.operands), *texts)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy values as Python text."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Any
+
+import numpy as np
+
+__all__ = ["array_text", "axes_text", "identifier", "scalar_text", "wrapped"]
+
+_WIDTH = 116
+
+
+def scalar_text(value: Any) -> str:
+    """A scalar of its dtype: ``np.float32(0.5)``; dtypes that NumPy lacks are those of `jax.numpy`."""
+    dtype = np.asarray(value).dtype
+    function = f"{'np' if dtype.isbuiltin == 1 else 'jnp'}.{dtype.name}"
+    if dtype.kind == "b":
+        return f"np.bool_({bool(value)})"
+    if dtype.kind == "c":
+        return f"{function}({_number(value.real)} + 1j * {_number(value.imag)})"
+    return f"{function}({int(value) if 'int' in dtype.name else _number(value)})"
+
+
+def _number(value: Any) -> str:
+    number = float(value)
+    if number != number or number in (float("inf"), float("-inf")):
+        return f'float("{number}")'
+    if np.asarray(value).dtype == np.float32:
+        return str(value.item() if not _is_short(value) else np.format_float_positional(value, trim="0"))
+    return repr(int(number)) if number == int(number) and abs(number) < 1e6 and number != 0 else repr(number)
+
+
+def _is_short(value: Any) -> bool:
+    text = np.format_float_positional(value, trim="0")
+    return len(text) < 16 and np.float32(text) == value
+
+
+def array_text(array: np.ndarray) -> str:
+    """A small array: ``np.array([1, 2], "int32")``."""
+    if array.dtype.kind in "iub" and array.dtype.isbuiltin == 1:
+        return f'np.array({array.tolist()}, "{array.dtype.name}")'
+    items = f"[{', '.join(scalar_text(x) for x in array.reshape(-1))}]"
+    text = f"jnp.stack({items})" if array.dtype.isbuiltin != 1 else f'np.array({items}, "{array.dtype.name}")'
+    return text if array.ndim == 1 else f"{text}.reshape{array.shape}"
+
+
+def axes_text(axes: tuple[str, ...]) -> str:
+    """Mesh axes as JAX takes them: a name, or a tuple of names."""
+    return repr(axes[0]) if len(axes) == 1 else repr(axes)
+
+
+def identifier(name: str) -> str:
+    """A name of the user as a Python identifier: ``params['w'][0]`` becomes ``params_w_0``."""
+    text = re.sub(r"\W+", "_", name).strip("_")
+    if not text or text[0].isdigit():
+        text = f"v{text}"
+    return f"{text}_" if keyword.iskeyword(text) else text
+
+
+def wrapped(line: str, indent: str) -> list[str]:
+    """A statement in lines of bounded length, broken behind commas of its outermost brackets."""
+    if len(indent) + len(line) <= _WIDTH:
+        return [indent + line]
+    code, _, comment = line.partition("  # ")
+    start = code.find("(")
+    if start < 0 or not code.endswith(")"):
+        return [indent + line]
+    parts = _parts(code[start + 1 : -1])
+    lines = [indent + code[: start + 1] + (f"  # {comment}" if comment else "")]
+    row = indent + "    "
+    for i, part in enumerate(parts):
+        item = part + ("," if i + 1 < len(parts) else "")
+        if len(row) + len(item) > _WIDTH and row.strip():
+            lines.append(row.rstrip())
+            row = indent + "    "
+        row += item + " "
+    return [*lines, row.rstrip(), f"{indent})"]
+
+
+def _parts(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [part for part in [*parts, text[start:].strip()] if part]

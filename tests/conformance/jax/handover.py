@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs handed over to JAX give the numbers of the virtual mesh, on 24 host devices.
+
+python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix]
+
+Random programs must agree in every bit; the table of ops within the tolerances of the design, where XLA:CPU flushes
+subnormals to zero and contracts products and sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=24 " + os.environ.get("XLA_FLAGS", "")
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+import shardwise as sw
+from tests.conformance.results import table, write
+from tests.op.cases import CASES, OpCase
+from tests.op.references import is_float, wide
+from tests.partition.test_random_programs import PROGRAMS
+from tests.support.partitioned import (
+    SCENARIOS,
+    assignments,
+    difference,
+    record,
+    run,
+    same_values,
+    unit_in_last_place,
+)
+from tests.support.random_programs import Program
+
+__all__ = ["handed_over", "op_failures"]
+
+_ULPS = 8
+
+
+def handed_over(module: Any, mesh: Any, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    """The results of a recorded program in JAX."""
+    program = sw.parse(module.text()).compile(sw.Mesh._wrap(mesh))
+    function = program.to_jax()
+    results = function.get(function(*arguments))
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def program_failure(program: Program) -> str:
+    """What differs in a random program; "" if nothing does, and the refusal of an op that JAX lacks."""
+    try:
+        got = handed_over(program.record(), program.mesh, program.arguments)
+    except sw.UnsupportedError as error:
+        return f"refused: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:400]}\n{program!r}"
+    for i, (found, want) in enumerate(zip(got, program.expected)):
+        if found.dtype != want.dtype or not np.array_equal(found, want):
+            return f"output {i}:\n{found!r}\nNumPy\n{want!r}\n{program!r}"
+    return ""
+
+
+def near(found: np.ndarray, want: np.ndarray) -> bool:
+    """Within some units in the last place; subnormals are zero."""
+    if not is_float(found.dtype):
+        return False
+    with np.errstate(all="ignore"):
+        unit = unit_in_last_place(wide(want), want.dtype)
+        gap = np.abs(wide(found) - wide(want))
+        return bool(np.all((gap <= _ULPS * unit) | (found == want) | (np.isnan(found) & np.isnan(want))))
+
+
+def op_failures(case: OpCase, dtype: str, scenarios: Any = SCENARIOS) -> list[str]:
+    """What differs for an op and dtype, with the operands sharded in one way per scenario."""
+    failures = []
+    for turn, scenario in enumerate(scenarios):
+        mesh = scenario.mesh()
+        for application in case.applications(scenario.size, dtype):
+            operands = case.operands(application, dtype)
+            where = f"{case.id} {dtype} {application.label or application.shapes}, {scenario.name}"
+            whole = np.asarray(application.reference(*operands))
+            choices = assignments(scenario, application, whole.shape)
+            shardings, result = choices[turn % len(choices)]
+            module = record(case, application, dtype, shardings, result)
+            try:
+                (got,) = handed_over(module, mesh, operands)
+            except sw.UnsupportedError as error:
+                failures.append(f"{where}: refused: {error}")
+                continue
+            except Exception as error:
+                failures.append(f"{where}: {type(error).__name__}: {str(error)[:300]}")
+                continue
+            reason = difference(case, application, operands, got)
+            if reason:
+                ours = run(module, mesh, operands)[0]
+                reason = "" if same_values(got, ours) or near(got, ours) else reason
+            if reason:
+                failures.append(f"{where}, arguments {shardings}, result {result}: {reason}")
+    return failures
+
+
+def random_programs(count: int, start: int) -> list[str]:
+    failures: list[str] = []
+    seen = [0]
+
+    @seed(start)
+    @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(PROGRAMS)
+    def check(program: Program) -> None:
+        seen[0] += 1
+        reason = program_failure(program)
+        if reason:
+            failures.append(reason)
+            print(f"program {seen[0]}: {reason}", flush=True)
+
+    run_all: Callable[[], None] = check
+    run_all()
+    print(f"{seen[0]} programs, {len(failures)} failures")
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ops", nargs="*", default=[])
+    parser.add_argument("--scenarios", type=int, default=len(SCENARIOS))
+    parser.add_argument("--no-matrix", action="store_true")
+    given_options = parser.parse_args()
+    failures = random_programs(given_options.programs, given_options.seed) if given_options.programs else []
+    rows: list[tuple[str, str, int]] = []
+    for case in [] if given_options.no_matrix else CASES:
+        if given_options.ops and case.id not in given_options.ops:
+            continue
+        for dtype in case.dtypes:
+            found = op_failures(case, dtype, SCENARIOS[: given_options.scenarios])
+            for line in found[:2]:
+                print(line, flush=True)
+            rows.append((case.id, dtype, len(found)))
+            failures += found
+    table("ops that differ", ("op", "dtype", "failures"), [row for row in rows if row[2]])
+    write("handover", {"failures": failures, "ops": rows})
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

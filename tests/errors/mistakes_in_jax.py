@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in programs from and to JAX: each row holds the whole message. A process with 8 devices of JAX runs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import shardwise as sw
+from shardwise import P
+from tests.errors.mistakes import Row
+
+ROWS: list[Row] = []
+MESH = sw.Mesh({"data": 4, "model": 2})
+X = np.ones((8, 4), np.float32)
+
+
+def says(error: type[Exception], text: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Add a row with the whole message, but for its place."""
+
+    def add(program: Callable[[], Any]) -> Callable[[], Any]:
+        ROWS.append(Row(program, error, f"^{re.escape(text)} \\(at ", True))
+        return program
+
+    return add
+
+
+def compiled(function: Any, *arguments: Any, mesh: sw.Mesh = MESH, **options: Any) -> Any:
+    return sw.jit(function, mesh=mesh, **options).lower(*arguments).compile()
+
+
+def handed(function: Any = lambda x: x + 1, mesh: sw.Mesh = MESH, **options: Any) -> Any:
+    return compiled(function, X, mesh=mesh, in_shardings=(P("data"),), **options).to_jax()
+
+
+# ---- from JAX ------------------------------------------------------------------------------------------------------
+
+
+@says(TypeError, "from_jax: takes a function, got 3")
+def from_jax_of_a_number() -> None:
+    sw.from_jax(3)  # type: ignore[arg-type]
+
+
+@says(
+    sw.DTypeError,
+    "from_jax: arguments must have dtypes that JAX keeps without x64, got float64[3] for x; "
+    'convert it with astype("float32"), or call jax.config.update("jax_enable_x64", True)',
+)
+def float64_without_x64() -> None:
+    sw.from_jax(lambda x: x + 1, mesh=MESH)(np.ones(3))
+
+
+@says(
+    sw.DTypeError,
+    "from_jax: arguments must have dtypes that JAX keeps without x64, got int64[3] for ids; "
+    'convert it with astype("int32"), or call jax.config.update("jax_enable_x64", True)',
+)
+def int64_without_x64() -> None:
+    sw.from_jax(lambda ids: ids + 1, mesh=MESH)(np.arange(3))
+
+
+@says(
+    sw.DTypeError,
+    "call: argument n must be in the range of int32, got 4294967296; enable x64 in JAX",
+)
+def a_number_that_int32_cannot_hold() -> None:
+    sw.from_jax(lambda x, n: x * n, mesh=MESH)(X, 2**32)
+
+
+@says(
+    sw.UnsupportedError,
+    "grad: a JAX function must not be batched by sw.vmap before it is differentiated, since its gradient is that of "
+    "one example, got tensor<8x4xf32> for tensor<4xf32>; use jax.vmap in the JAX function, or sw.vmap around sw.grad",
+)
+def a_gradient_of_a_batched_function() -> None:
+    function = sw.from_jax(lambda x: jnp.sin(x).sum())
+    sw.jit(sw.grad(lambda x: sw.vmap(function)(x).sum()), mesh=MESH)(X)
+
+
+# ---- to JAX --------------------------------------------------------------------------------------------------------
+
+
+@says(
+    sw.MeshError,
+    "to_jax: needs 16 devices, as many as Mesh('x': 16), got 8 (cpu); set "
+    "XLA_FLAGS=--xla_force_host_platform_device_count=16 before Python starts, or compile the program for a mesh of 8",
+)
+def too_few_devices() -> None:
+    compiled(lambda x: x + 1, X, mesh=sw.Mesh({"x": 16})).to_jax()
+
+
+@says(
+    sw.MeshError,
+    "to_jax: mesh must have the 8 devices of the program's mesh, Mesh('data': 4, 'model': 2), got 2: {'x': 2}; "
+    "compile the program for this mesh",
+)
+def a_mesh_of_another_size() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
+    compiled(lambda x: x + 1, X).to_jax(mesh=mesh)
+
+
+@says(
+    sw.ShapeError,
+    "to_jax: argument x must be float32[8, 4] as compiled, got float32[8, 5]; compile the function for these shapes",
+)
+def another_shape() -> None:
+    handed()(np.ones((8, 5), np.float32))
+
+
+@says(
+    sw.DTypeError,
+    "to_jax: argument x must be float32[8, 4] as compiled, got float64[8, 4]; compile the function for these shapes",
+)
+def another_dtype() -> None:
+    handed()(np.ones((8, 4)))
+
+
+@says(
+    sw.ShardingError,
+    "to_jax: argument x must have the sharding of the program, P('data',), got P(None, 'model'); "
+    "place it with put(…), which moves it",
+)
+def another_sharding() -> None:
+    function = handed()
+    other = jax.sharding.NamedSharding(function.mesh, jax.sharding.PartitionSpec(None, "model"))
+    function(jax.device_put(X, other))
+
+
+@says(
+    sw.DeletedArrayError,
+    "to_jax: argument x must not be deleted, got an array that was donated before; "
+    "use the results of the call that it was donated to",
+)
+def an_array_donated_twice() -> None:
+    function = handed(donate_argnums=0)
+    (x,) = function.put(X)
+    function(x)
+    function(x)
+
+
+@says(sw.ShapeError, "get: takes the 1 results of a call, got 2 arrays")
+def get_of_other_arrays() -> None:
+    handed().get((X, X))
+
+
+@says(
+    sw.UnsupportedError,
+    "to_jax: the sub-axes of argument x must nest with those of the others, since axes of JAX's meshes are whole, "
+    'got "x":(1)3; use sub-axes with the same cuts, or a mesh with more axes',
+)
+def sub_axes_that_do_not_nest() -> None:
+    mesh = sw.Mesh({"x": 6})
+    specs = (P(sw.sub("x", pre=1, size=2)), P(sw.sub("x", pre=1, size=3)))
+    compiled(lambda y, x: (y + 1, x + 1), X, X[:6], mesh=mesh, in_shardings=specs).to_jax()
+
+
+# ---- shardings, scripts --------------------------------------------------------------------------------------------
+
+
+@says(ValueError, "to_source: target must be 'jax', got 'torch'")
+def a_script_for_another_library() -> None:
+    compiled(lambda x: x + 1, X).to_source("torch")
+
+
+@says(TypeError, "annotate_jax: takes a compiled program, got 3; call .compile() first")
+def annotate_jax_without_a_program() -> None:
+    sw.annotate_jax(lambda x: x, 3)  # type: ignore[arg-type]
+
+
+@says(
+    sw.ShardingError,
+    "annotate_jax: JAX drops a constraint unless its 4 devices divide the dim, got dim 0 of argument x, of size 6; "
+    "pad it, or use to_jax, which keeps uneven dims",
+)
+def annotate_jax_of_an_uneven_dim() -> None:
+    program = compiled(sw.from_jax(lambda x: x + 1), X[:6], in_shardings=(P("data"),))
+    sw.annotate_jax(lambda x: x + 1, program)(X[:6])

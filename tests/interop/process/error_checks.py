@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of programs from and to JAX, in a process with 8 devices of JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shardwise as sw
+from tests.errors.mistakes import Row
+from tests.errors.mistakes_in_jax import MESH, ROWS, X
+from tests.errors.test_messages import test_message_says_what_where_and_the_way_out as check
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.program.__name__)
+def test_message(row: Row) -> None:
+    check(row)
+
+
+def test_what_jax_refuses_is_an_error_of_jax() -> None:
+    def f(x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        sw.from_jax(f, mesh=MESH)(X)
+
+
+def test_an_op_that_does_not_run_is_named_with_the_line_of_jax() -> None:
+    def f(x: Any) -> Any:
+        return jnp.linalg.eigvals(x).real  # the line
+
+    with pytest.raises(sw.UnsupportedError) as caught:
+        sw.from_jax(f, mesh=MESH)(X[:4])
+    assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(caught.value), caught.value
+
+
+def test_jax_must_not_be_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "__version_info__", (0, 4, 35))
+    with pytest.raises(
+        sw.UnsupportedError, match=r"^from_jax: needs JAX 0\.8 or newer, got 0\.4\.35; pip install --upg"
+    ):
+        sw.from_jax(np.sin)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of JAX in programs of Shardwise give JAX's values and gradients. Runs in a process of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import PartitionSpec as Q
+
+import shardwise as sw
+from shardwise import P
+from tests.interop.process.jax_functions import FUNCTIONS, JaxCase
+
+MESHES = {"whole": sw.Mesh({"x": 1}), "8 devices": sw.Mesh({"x": 4, "y": 2})}
+each_function = pytest.mark.parametrize("case", FUNCTIONS, ids=[case.name for case in FUNCTIONS])
+
+
+def derivatives(function: Any, library: Any, orders: int) -> Any:
+    """The value, the gradient, and the gradient of the squared gradient."""
+
+    def squares(first: Any, *rest: Any) -> Any:
+        leaves = jax.tree.leaves(library.grad(function)(first, *rest))
+        return sum(((leaf * leaf).sum() for leaf in leaves[1:]), (leaves[0] * leaves[0]).sum())
+
+    def both(first: Any, *rest: Any) -> Any:
+        found = library.value_and_grad(function)(first, *rest)
+        return (found, library.grad(squares)(first, *rest)) if orders == 2 else found
+
+    return both
+
+
+@each_function
+def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
+    expected = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    function = sw.from_jax(case.function)
+    for name, mesh in list(MESHES.items())[FUNCTIONS.index(case) % 4 != 0 :]:
+        spec = P("x") if name != "whole" else sw.UNSPECIFIED
+        arguments = list(case.arguments)
+        first = jax.tree.leaves(arguments[0])[0]
+        is_split = mesh.size > 1 and first is arguments[0]
+        options: Any = {"in_shardings": (spec, *[None] * (len(arguments) - 1))} if is_split else {}
+        program = sw.jit(derivatives(function, sw, case.orders), mesh=mesh, **options)
+        found = jax.tree.leaves(program(*arguments))
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected):
+            want = np.asarray(theirs)
+            scale = max(1.0, float(np.abs(want).max(initial=0)))
+            assert (ours.shape, ours.dtype) == (want.shape, want.dtype)
+            np.testing.assert_allclose(
+                np.asarray(ours), want, rtol=2e-4, atol=3e-5 * scale, err_msg=f"{name} {case.name}"
+            )
+
+
+# ---- meshes, shardings, names, lines ---------------------------------------------------------------------------------
+
+MESH = sw.Mesh({"data": 4, "model": 2})
+X, W = np.ones((8, 6), np.float32), np.ones((6, 4), np.float32)
+
+
+def layer(x: Any, w: Any) -> Any:
+    hidden = checkpoint_name(jax.nn.relu(x @ w), "hidden")  # the line of the layer
+    return hidden.sum()
+
+
+LINE = f"{__file__}:{layer.__code__.co_firstlineno + 1}"
+
+
+def test_names_and_lines_are_those_of_the_jax_program() -> None:
+    both = sw.value_and_grad(sw.from_jax(layer), argnums=(0, 1))
+    program = sw.jit(both, mesh=MESH, in_shardings=(P("data"), P(None, "model"))).lower(X, W).compile()
+    assert program.why("hidden").values[0].sharding == '[{"data"}, {"model"}]'
+    assert {row.location for row in program.collectives()} <= {LINE, f"{__file__}:{int(LINE.rpartition(':')[2]) + 1}"}
+    assert program.why("w").values[0].sharding == '[{}, {"model"}]'
+
+
+def test_shardings_of_jax_are_annotations_and_give_the_mesh() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+    sharding = jax.sharding.NamedSharding(mesh, Q("data", "model"))
+
+    def f(x: Any, w: Any) -> Any:
+        return jax.lax.with_sharding_constraint(x @ w, sharding) * 2
+
+    program = sw.from_jax(f).lower(X, W).compile()
+    assert (program.mesh, program.output_shardings.spec) == (MESH, P("data", "model"))
+    assert [s.spec for s in program.input_shardings] == [P("data", None), P(None, "model")]
+    jitted = jax.jit(jnp.tanh, in_shardings=jax.sharding.NamedSharding(mesh, Q("data")))
+    assert sw.from_jax(jitted).lower(X).compile().input_shardings[0].spec == P("data", None)
+
+
+def test_arguments_keep_their_shardings() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+    x = jax.device_put(X, jax.sharding.NamedSharding(mesh, Q("data")))
+    function = sw.from_jax(jnp.tanh)
+    result = function(x)
+    assert isinstance(result, sw.Array)
+    assert (result.sharding.spec, result.sharding.mesh) == (P("data", None), MESH)
+    shape = jax.ShapeDtypeStruct(X.shape, X.dtype, sharding=x.sharding)
+    assert function.lower(shape).compile().input_shardings[0].spec == P("data", None)
+    assert function.eval_shape(shape).shape == X.shape
+
+
+def test_a_sharding_on_another_mesh_is_an_error() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+    f = sw.from_jax(lambda x: jax.lax.with_sharding_constraint(x, jax.sharding.NamedSharding(mesh, Q("data"))))
+    message = r"^from_jax: the shardings of a JAX function must be on the program's mesh, Mesh\('data': 4"
+    with pytest.raises(sw.MeshError, match=message):
+        sw.jit(f, mesh=MESH)(X)
+
+
+def test_stages_trees_and_static_arguments() -> None:
+    def f(params: Any, power: int, *, scale: Any) -> Any:
+        return {"y": (params["w"] ** power * scale, None), "n": params["n"]}
+
+    function = sw.from_jax(f, mesh=MESH, static_argnums=1)
+    arguments = ({"w": W, "n": np.int32(3)}, 2)
+    traced = function.trace(*arguments, scale=0.5)
+    assert traced.in_names == ["params['n']", "params['w']", "scale"]
+    assert traced.out_info["y"][0] == sw.ShapeDtypeStruct(W.shape, W.dtype)
+    result = traced.lower().compile()({"w": W, "n": np.int32(3)}, scale=0.5)
+    assert result["y"][1] is None
+    np.testing.assert_array_equal(np.asarray(result["y"][0]), W**2 * np.float32(0.5))
+    assert repr(function).startswith("<from_jax of test_stages")
+    again = function(*arguments, scale=0.5)
+    np.testing.assert_array_equal(np.asarray(again["y"][0]), np.asarray(result["y"][0]))
+
+
+def test_a_function_is_lowered_once_per_shape() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(x.shape)
+        return x + 1
+
+    function = sw.from_jax(f, mesh=MESH)
+    for x in (X, X + 1, W, X):
+        function(x)
+    assert calls == [X.shape, W.shape]
+
+
+def test_vmap_of_a_function_and_of_its_gradient() -> None:
+    function = sw.from_jax(lambda x: jnp.sin(x).prod())
+    expected = jax.vmap(jax.grad(lambda x: jnp.sin(x).prod()))(X)
+    found = sw.jit(sw.vmap(sw.grad(function)), mesh=MESH)(X)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(sw.jit(sw.vmap(function), mesh=MESH)(X)), np.sin(X).prod(1), rtol=1e-5)
+
+
+def test_a_function_in_a_scan_with_gradients() -> None:
+    cell = jax.custom_vjp(lambda h, x: jnp.tanh(h + x))
+    cell.defvjp(lambda h, x: (jnp.tanh(h + x), h), lambda h, g: (3 * g * h, g))
+
+    def ours(h: Any, xs: Any) -> Any:
+        inside = sw.from_jax(cell)
+        return sw.scan(lambda h, x: (inside(h, x), None), h, xs)[0].sum()
+
+    def theirs(h: Any, xs: Any) -> Any:
+        return jax.lax.scan(lambda h, x: (cell(h, x), None), h, xs)[0].sum()
+
+    found = sw.jit(sw.grad(ours, argnums=(0, 1)), mesh=MESH)(X[0], X)
+    for got, want in zip(found, jax.grad(theirs, argnums=(0, 1))(X[0], X)):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)

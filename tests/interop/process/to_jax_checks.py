@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs handed over to JAX give the numbers of the virtual mesh on 8 host devices. Runs in a process of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import PartitionSpec
+
+import shardwise as sw
+from shardwise import P
+from tests.interop.process.handed_programs import PROGRAMS, Handed
+
+MESHES = {
+    "8": sw.Mesh({"x": 8}),
+    "4x2": sw.Mesh({"x": 4, "y": 2}),
+    "permuted 2x2x2": sw.Mesh({"x": 2, "y": 2, "z": 2}, device_ids=[5, 1, 7, 3, 0, 6, 4, 2]),
+    "6": sw.Mesh({"x": 6}),
+}
+GRID = [
+    pytest.param(handed, name, id=f"{handed.name}-{name}")
+    for i, handed in enumerate(PROGRAMS)
+    for name in sorted(MESHES)[i % 2 :: 2]
+]
+
+
+def spec_of(ndim: int, mesh: sw.Mesh, turn: int) -> Any:
+    axes = [*mesh.axis_names]
+    dims: list[Any] = [None] * ndim
+    if ndim:
+        dims[turn % ndim] = axes[0]
+    if ndim > 1 and len(axes) > 1:
+        dims[(turn + 1) % ndim] = tuple(axes[1:])
+    return P(*dims)
+
+
+def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
+    specs = tuple(spec_of(np.ndim(x), mesh, i + handed.turn) for i, x in enumerate(handed.arguments))
+    return sw.jit(handed.function, mesh=mesh, in_shardings=specs).lower(*handed.arguments).compile()
+
+
+def assert_near(got: Any, want: Any, exact: bool) -> None:
+    want = np.asarray(want)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    if exact or got.dtype.kind not in "fcV":
+        np.testing.assert_array_equal(got, want)
+        if got.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+        return
+    scale = float(np.abs(want.astype(np.float64)).max(initial=1.0))
+    eps = 2.0**-7 if got.dtype.itemsize == 2 else 1e-6 if got.dtype == np.float32 else 1e-14
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=16 * eps, atol=16 * eps * scale)
+
+
+@pytest.mark.parametrize(("handed", "mesh"), GRID)
+def test_a_handed_over_program_gives_the_same_numbers(handed: Handed, mesh: str) -> None:
+    program = compiled(handed, MESHES[mesh])
+    function = program.to_jax()
+    results = sw.tree.leaves(function.get(function(*handed.arguments)))
+    expected = sw.tree.leaves(program(*handed.arguments))
+    assert len(results) == len(expected)
+    for got, want in zip(results, expected):
+        assert_near(got, want, handed.exact)
+
+
+# ---- the function --------------------------------------------------------------------------------------------------
+
+MESH = MESHES["4x2"]
+X = np.arange(40, dtype=np.float32).reshape(10, 4)
+
+
+def doubled(x: Any) -> Any:
+    return {"twice": 2 * x, "sum": x.sum()}
+
+
+DOUBLED = sw.jit(doubled, mesh=MESH, in_shardings=(P("x"),)).lower(X).compile()
+
+
+def test_uneven_arrays_are_padded_on_the_devices_and_cropped_by_get() -> None:
+    function = DOUBLED.to_jax()
+    (placed,) = function.put(X)
+    assert (placed.shape, placed.sharding) == ((12, 4), function.in_shardings[0])
+    results = function(placed)
+    assert results["twice"].shape == (12, 4)
+    assert results["twice"].sharding.is_equivalent_to(function.out_shardings["twice"], 2)
+    found = function.get(results)
+    np.testing.assert_array_equal(found["twice"], 2 * X)
+    assert found["sum"] == X.sum()
+
+
+def test_lowered_text_has_the_collectives_of_the_ledger() -> None:
+    function = DOUBLED.to_jax()
+    assert function.as_text().count("stablehlo.all_reduce") == 1
+    assert function.collectives().by_kind() == {"all_reduce": 1} == DOUBLED.collectives().by_kind()
+    assert "all-reduce" in function.lower().compile().as_text()
+
+
+def test_a_product_is_an_all_to_all_and_an_all_gather() -> None:
+    program = sw.jit(lambda x: x.prod(0), mesh=MESH, in_shardings=(P("x"),)).lower(X[:8, :3]).compile()
+    ledger = program.to_jax().collectives()
+    assert [(row.kind, row.group_size, row.bytes) for row in ledger] == [
+        ("all_to_all", 4, 12.0),
+        ("all_gather", 4, 12.0),
+    ]
+    assert program.collectives().by_kind() == {"all_reduce": 1}
+
+
+def test_bytes_of_the_ledger_are_those_of_the_text_for_a_gather() -> None:
+    program = sw.jit(lambda x: x[::-1], mesh=MESH, in_shardings=(P("x"),), out_shardings=P()).lower(X[:8]).compile()
+    rows = program.to_jax().collectives().rows
+    assert sum(row.bytes for row in rows) == sum(row.bytes for row in program.collectives().rows)
+
+
+def test_values_of_64_bits_stay_so_without_x64() -> None:
+    assert not jax.config.jax_enable_x64
+    x = np.arange(8, dtype=np.float64) / 3
+    program = sw.jit(lambda x: (x + 1, np.argmax(x)), mesh=MESH, in_shardings=(P("x"),)).lower(x).compile()
+    function = program.to_jax()
+    first, second = function(x)
+    assert (first.dtype, second.dtype) == (np.float64, np.int64)
+    np.testing.assert_array_equal(np.asarray(first), x + 1)
+    assert jax.numpy.ones(2, np.float32).dtype == np.float32
+    assert not jax.config.jax_enable_x64
+
+
+def test_another_mesh_of_the_caller_does_not_matter() -> None:
+    function = DOUBLED.to_jax()
+    with jax.set_mesh(jax.make_mesh((8,), ("other",))):
+        assert np.asarray(function(X)["sum"]) == X.sum()
+
+
+def test_donated_arguments_are_deleted() -> None:
+    x = X[:8]
+    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=(P("x"),), donate_argnums=0).lower(x).compile()
+    function = program.to_jax()
+    (placed,) = function.put(x)
+    np.testing.assert_array_equal(np.asarray(function(placed)), x + 1)
+    assert placed.is_deleted()
+    with pytest.raises(sw.DeletedArrayError, match="donated before"):
+        function(placed)
+
+
+def test_devices_are_given_by_id_and_meshes_in_order() -> None:
+    devices = jax.devices()
+    mesh = sw.Mesh({"x": 4}, device_ids=[3, 1, 0, 2])
+    program = sw.jit(lambda x: x + 1, mesh=mesh, in_shardings=(P("x"),)).lower(X[:8]).compile()
+    by_ids = program.to_jax(devices=devices[4:])
+    assert [d.id for d in by_ids.mesh.devices.flat] == [7, 5, 4, 6]
+    given = program.to_jax(mesh=jax.sharding.Mesh(np.array(devices[2:6]), ("any",)))
+    assert [d.id for d in given.mesh.devices.flat] == [2, 3, 4, 5]
+    np.testing.assert_array_equal(np.asarray(given(X[:8])), X[:8] + 1)
+
+
+def test_sub_axes_are_axes_of_a_refined_mesh() -> None:
+    mesh = sw.Mesh({"x": 8})
+    specs = (P(sw.sub("x", pre=1, size=2), sw.sub("x", pre=4, size=2)),)
+    program = sw.jit(lambda x: (x.sum(0), x.T @ x), mesh=mesh, in_shardings=specs).lower(X[:8]).compile()
+    function = program.to_jax()
+    assert dict(function.mesh.shape) == {"x_0": 2, "x_1": 2, "x_2": 2}
+    for got, want in zip(function.get(function(X[:8])), program(X[:8])):
+        np.testing.assert_allclose(got, np.asarray(want), rtol=1e-6)
+
+
+def test_closed_over_arrays_and_keyword_arguments() -> None:
+    table = np.arange(60, dtype=np.float32).reshape(6, 10)
+    program = sw.jit(lambda x, shift: table @ x + shift, mesh=MESH).lower(X, shift=np.float32(2)).compile()
+    function = program.to_jax()
+    np.testing.assert_allclose(function.get(function(X, shift=np.float32(2))), table @ X + 2, rtol=1e-6)
+
+
+def test_debug_prints_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        sw.debug.print("sum {}", x.sum())
+        return x + 1
+
+    program = sw.jit(f, mesh=MESH, in_shardings=(P("x"),)).lower(X[:8]).compile()
+    function = program.to_jax()
+    function(X[:8])
+    assert capsys.readouterr().out == "sum 496.0\n"
+
+
+def test_a_maximum_keeps_nan_and_the_sign_of_zero() -> None:
+    x = np.array([-0.0, 0.0, np.nan, 1.0, -0.0, -1.0, -0.0, -0.0], np.float32).reshape(4, 2)
+    program = sw.jit(lambda x: (x.max(0), x.min(0), x[2:].max(0)), mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"),))
+    function = program.lower(x).compile().to_jax()
+    for got, want in zip(function.get(function(x)), program(x)):
+        np.testing.assert_array_equal(got, np.asarray(want))  # every NaN equals every other
+        np.testing.assert_array_equal(
+            (got < 0) | (np.signbit(got) & (got == 0)), np.signbit(np.asarray(want)) & (got == got)
+        )
+
+
+def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:
+    bits = np.array([0x0001, 0x8000, 0x7FC1, 0x3F80, 0xFF80, 0x0080, 0x7F81, 0x0002], np.uint16)
+    x = bits.view(sw.bfloat16)
+    program = sw.jit(lambda x: x + 0 if False else x[::-1], mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"),))
+    function = program.lower(x).compile().to_jax()
+    found = np.asarray(function.get(function(x)))
+    np.testing.assert_array_equal(found.view(np.uint16), bits[::-1])
+
+
+# ---- shardings for functions that XLA partitions ---------------------------------------------------------------------
+
+
+def network(x: Any, w1: Any, w2: Any) -> Any:
+    hidden = checkpoint_name(jax.numpy.tanh(x @ w1), "hidden")
+    return hidden @ w2
+
+
+def test_found_shardings_are_options_of_jax_jit_and_constraints() -> None:
+    arrays = [np.ones(shape, np.float32) for shape in ((8, 4), (4, 6), (6, 4))]
+    function = sw.from_jax(network)
+    mesh = sw.Mesh({"data": 4, "model": 2})
+    annotated = sw.jit(function, mesh=mesh, in_shardings=(P("data"), P(None, "model"), None), out_shardings=P("data"))
+    program = annotated.lower(*arrays).compile()
+    found = program.jax_shardings()
+
+    assert [s.spec for s in found.in_shardings] == [
+        PartitionSpec("data"),
+        PartitionSpec(None, "model"),
+        PartitionSpec("model"),
+    ]
+    assert found.out_shardings.spec == PartitionSpec("data")
+    jitted = jax.jit(network, **found._asdict())
+    np.testing.assert_allclose(np.asarray(jitted(*arrays)), np.asarray(network(*arrays)), rtol=1e-6)
+    constrained = jax.jit(sw.annotate_jax(network, program))
+    np.testing.assert_allclose(np.asarray(constrained(*arrays)), np.asarray(network(*arrays)), rtol=1e-6)
+    text = constrained.lower(*arrays).as_text()
+    assert "sdy.sharding_constraint" in text
+    assert '[{"data"}, {"model"}]' in text  # hidden
+    abstract = jax.sharding.AbstractMesh((4, 2), ("data", "model"))
+    assert program.jax_shardings(mesh=abstract).out_shardings.mesh == abstract

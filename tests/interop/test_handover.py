@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hand-over to JAX, without JAX: every op has a form, scripts are short, errors say what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import P, _core
+from shardwise.interop.to_jax import EMISSIONS, REFUSED
+from tests.interop.process.handed_programs import PROGRAMS, Handed
+from tests.support.paths import ROOT
+
+MESH = sw.Mesh({"x": 4, "y": 2})
+
+
+def test_every_op_that_runs_has_an_emission_or_a_reason() -> None:
+    running = {op.name for op in _core.ir.all_ops() if op.runnable and not op.composed}
+    assert running - EMISSIONS.keys() - REFUSED.keys() == set()
+    assert EMISSIONS.keys() & REFUSED.keys() == set()
+    known = {op.name for op in _core.ir.all_ops()}
+    assert (EMISSIONS.keys() | REFUSED.keys()) <= known
+
+
+def counts(program: Any) -> tuple[int, int]:
+    """Ops and regions of the local program, without those of inlined combiners."""
+    ops = regions = 0
+
+    def visit(region: Any) -> None:
+        nonlocal ops, regions
+        for op in region.ops:
+            ops += 1
+            for inner in op.regions:
+                regions += 1
+                visit(inner)
+
+    visit(program._compiled.stages["local"].main.body)
+    return ops, regions
+
+
+@pytest.mark.parametrize("handed", PROGRAMS, ids=lambda handed: handed.name)
+def test_scripts_are_short_and_formatted(handed: Handed) -> None:
+    specs = (P("x"), *[None] * (len(handed.arguments) - 1))
+    program = sw.jit(handed.function, mesh=MESH, in_shardings=specs).lower(*handed.arguments).compile()
+    text = program.to_source("jax")
+    compile(text, "script", "exec")
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("def local("))
+    end = lines.index("def main(*args):")
+    ops, regions = counts(program)
+    assert end - start - 3 <= 1.3 * ops + 4 * regions + 2, text
+    assert max(map(len, lines[start:end])) <= 120
+    assert "shardwise" not in text.partition("\n")[2]
+
+
+def test_large_constants_are_beside_the_script(tmp_path: Any) -> None:
+    table = np.arange(600, dtype=np.float32).reshape(20, 30)
+    program = sw.jit(lambda x: x @ table, mesh=MESH).lower(np.ones((4, 20), np.float32)).compile()
+    text = program.to_source("jax", tmp_path / "program.py")
+    assert (tmp_path / "program.py").read_text() == text
+    np.testing.assert_array_equal(np.load(tmp_path / "program.npz")["hidden0"], table)
+    assert len(text) < 4000
+    assert "b85decode" in program.to_source("jax")
+
+
+def test_a_process_without_jax_is_told_what_to_install() -> None:
+    program = """
+import sys
+sys.modules["jax"] = None
+import numpy as np, shardwise as sw
+program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(4)).compile()
+calls = [lambda: sw.from_jax(np.sin), program.to_jax, program.jax_shardings, lambda: sw.annotate_jax(np.sin, program)]
+for call in calls:
+    try:
+        call()
+    except sw.UnsupportedError as error:
+        print(str(error).partition(" (at")[0])
+print(program.to_source("jax").count("lax"))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    *errors, lax = done.stdout.splitlines()
+    names = ("from_jax", "to_jax", "jax_shardings", "annotate_jax")
+    assert errors == [f"{name}: needs JAX, got no module named jax; pip install jax" for name in names]
+    assert int(lax) > 0

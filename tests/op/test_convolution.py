@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of texts: reversed windows, wider results, dynamic_conv; and which dims stay sharded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shardwise import _core
+from tests.op.convolution_cases import convolution
+from tests.support.partitioned import execute, same_bits
+
+MESH = _core.mesh.Mesh("mesh", [("x", 4)])
+RNG = np.random.default_rng(4)
+NUMBERS = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
+
+
+def text(window: str, lhs: str, rhs: str, result: str, features: int = 1, sharding: str = "") -> str:
+    return f"""sdy.mesh @mesh = <["x"=4]>
+func.func public @main(%x: tensor<{lhs}> {sharding}, %w: tensor<{rhs}>) -> tensor<{result}> {{
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = {NUMBERS}, window = {{{window}}}
+    {{batch_group_count = 1 : i64, feature_group_count = {features} : i64}}
+    : (tensor<{lhs}>, tensor<{rhs}>) -> tensor<{result}>
+  return %0 : tensor<{result}>
+}}"""
+
+
+def run(program: str, *arrays: Any) -> Any:
+    module = _core.ir.parse(program)
+    once, faithful = execute(_core.passes.compile(module, module.mesh), arrays)
+    assert same_bits(once[0], faithful[0])
+    return once[0]
+
+
+@pytest.mark.parametrize("reverse", [(True, False), (False, True), (True, True)])
+def test_reversed_windows(reverse: tuple[bool, bool]) -> None:
+    x, w = RNG.normal(size=(2, 5, 6, 2)), RNG.normal(size=(3, 2, 2, 3))
+    flags = ", ".join(str(flag).lower() for flag in reverse)
+    window = f"stride = [2, 1], pad = [[1, 1], [0, 2]], rhs_dilate = [1, 2], reverse = [{flags}]"
+    found = run(text(window, "2x5x6x2xf64", "3x2x2x3xf64", "2x3x6x3xf64"), x, w)
+    want = convolution(x, w, NUMBERS, (2, 1), ((1, 1), (0, 2)), (1, 1), (1, 2), reverse=reverse)
+    np.testing.assert_allclose(found, want.astype(np.float64), rtol=1e-13, atol=1e-13)
+
+
+def test_sums_of_bytes_in_int32_and_of_bools() -> None:
+    x, w = RNG.integers(-128, 128, (1, 4, 4, 8)).astype(np.int8), RNG.integers(-128, 128, (2, 2, 8, 2)).astype(np.int8)
+    found = run(text("", "1x4x4x8xi8", "2x2x8x2xi8", "1x3x3x2xi32"), x, w)
+    ones = ((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
+    np.testing.assert_array_equal(found, convolution(x.astype(np.int32), w.astype(np.int32), NUMBERS, *ones))
+    x, w = x > 100, w > 60
+    found = run(text("", "1x4x4x8xi1", "2x2x8x2xi1", "1x3x3x2xi1"), x, w)
+    np.testing.assert_array_equal(found, convolution(x.astype(np.int32), w.astype(np.int32), NUMBERS, *ones) > 0)
+
+
+@pytest.mark.parametrize(
+    ("dims", "window", "shapes", "kinds"),
+    [
+        ('{"x"}, {}, {}, {}', "", ("4x6x6x3", "3x3x3x8", "4x4x4x8"), []),
+        ('{}, {"x"}, {}, {}', "stride = [2, 2]", ("2x8x6x3", "2x2x3x4", "2x4x3x4"), []),  # each block its windows
+        ('{}, {"x"}, {}, {}', "pad = [[1, 1], [1, 1]]", ("2x8x6x3", "3x3x3x4", "2x8x6x4"), ["all_gather"]),
+        ('{}, {}, {}, {"x"}', "", ("2x6x6x8", "3x3x8x3", "2x4x4x3"), ["all_reduce"]),
+    ],
+)
+def test_what_a_convolution_keeps_sharded(dims: str, window: str, shapes: tuple[str, str, str], kinds: Any) -> None:
+    held = f"{{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}"
+    program = text(window, *(f"{shape}xf32" for shape in shapes), sharding=held)
+    module = _core.ir.parse(program)
+    found = _core.passes.compile(module, module.mesh)
+    assert [row["kind"] for row in found.collectives()] == kinds
+    x, w = (RNG.normal(size=[int(n) for n in shape.split("x")]).astype(np.float32) for shape in shapes[:2])
+    whole = run(text(window, *(f"{shape}xf32" for shape in shapes)), x, w)
+    np.testing.assert_allclose(run(program, x, w), whole, rtol=1e-4, atol=1e-4)
+
+
+def test_a_dynamic_convolution_with_constant_padding_runs() -> None:
+    program = """func.func public @main(%x: tensor<1x6x1xf32>, %w: tensor<2x1x1xf32>) -> tensor<1x7x1xf32> {
+      %p = stablehlo.constant dense<1> : tensor<1x2xi64>
+      %0 = "stablehlo.dynamic_conv"(%x, %w, %p) <{dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+        feature_group_count = 1 : i64, batch_group_count = 1 : i64}>
+        : (tensor<1x6x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi64>) -> tensor<1x7x1xf32>
+      return %0 : tensor<1x7x1xf32>
+    }"""
+    x, w = RNG.normal(size=(1, 6, 1)).astype(np.float32), RNG.normal(size=(2, 1, 1)).astype(np.float32)
+    found = _core.passes.compile(_core.ir.parse(program), MESH)
+    want = np.correlate(np.pad(x.ravel(), 1), w.ravel(), "valid")
+    np.testing.assert_allclose(execute(found, [x, w])[0][0].ravel(), want, rtol=1e-5, atol=1e-6)
