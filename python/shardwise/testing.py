@@ -258,7 +258,7 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
         program: a compiled program.
         bytes_max: the most bytes that one device may receive in a run.
         counts: the number of executions of a kind: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all``,
-            ``collective_permute``. Other kinds are not checked.
+            ``collective_permute``, ``exchange``. Other kinds are not checked.
 
     Raises:
         AssertionError: with the ledger of the program. TypeError: no such kind.

@@ -167,17 +167,33 @@ def test_a_scan_updates_its_stack_in_place() -> None:
 @pytest.mark.parametrize(
     ("name", "function", "cause"),
     [
-        ("slice", lambda x: x[10:40], "the range [10, 40) crosses shards along dim 0"),
         ("reverse", lambda x: x[::-1], "the range [0, 64) crosses shards along dim 0"),
         ("concatenate", lambda x: np.concatenate([x, x]), "the range [0, 64) crosses shards along dim 0"),
-        ("pad", lambda x: np.pad(x, ((3, 5), (0, 0))), "the range [0, 64) crosses shards along dim 0"),
     ],
 )
 def test_a_range_that_crosses_shards_is_the_cause_of_a_gather(name: str, function: Any, cause: str) -> None:
+    """The whole result needs the whole operand, and nothing is cheaper than a gather."""
+    x = rows()
+    program = compiled(function, x, out=P())
+    np.testing.assert_array_equal(program.run(x), function(x))
+    assert {row.cause for row in program.collectives()} == {f"operand 0 of {name}: {cause}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("slice", lambda x: x[10:40]),
+        ("reverse", lambda x: x[::-1]),
+        ("concatenate", lambda x: np.concatenate([x, x])),
+        ("pad", lambda x: np.pad(x, ((3, 5), (0, 0)))),
+    ],
+)
+def test_a_range_that_crosses_shards_is_exchanged(name: str, function: Any) -> None:
     x = rows()
     program = compiled(function, x)
     np.testing.assert_array_equal(program.run(x), function(x))
-    assert {row.cause for row in program.collectives()} == {f"operand 0 of {name}: {cause}"}
+    assert method_in(program.as_text("propagated")) == ["exchange"]
+    assert [(row.kind, row.cause) for row in program.collectives()] == [("exchange", f"exchange of {name} along dim 0")]
 
 
 @pytest.mark.parametrize(
@@ -201,12 +217,16 @@ def test_rows_that_a_slice_cuts_off_are_padding() -> None:
 def test_each_method_is_tested_here() -> None:
     assert METHODS == {
         "chlo.top_k": ["winners"],
+        "stablehlo.concatenate": ["exchange"],
         "stablehlo.dynamic_slice": ["owned rows"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
+        "stablehlo.pad": ["exchange"],
         "stablehlo.reduce": ["partial results"],
-        "stablehlo.reduce_window": ["totals", "another dim"],
+        "stablehlo.reduce_window": ["totals", "another dim", "exchange"],
+        "stablehlo.reverse": ["exchange"],
         "stablehlo.scatter": ["owned rows"],
+        "stablehlo.slice": ["exchange"],
         "stablehlo.sort": ["another dim"],
     }
 

@@ -137,7 +137,9 @@ struct Method {
   // The factors that the op may keep sharded only by a method.
   std::vector<FactorId> (*factors)(const OpView& op, const ShardingRule& rule);
   // Appends the placements of operands and results if the factors are sharded over `axes`, which contains some of
-  // `factors`. Appends none if the method cannot compute that.
+  // `factors`. Appends none if the method cannot compute that. Null: each operand is taken where it is, and each result
+  // is made where it is needed; `factors` tells whether the method can compute the op at all, and the rule may keep
+  // them sharded, too.
   void (*placements)(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                      std::vector<OpPlacement>& found);
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
@@ -244,6 +246,7 @@ enum class CollectiveKind : uint8_t {
   kReduceScatter,
   kAllToAll,
   kCollectivePermute,
+  kExchange,
   kAllSlice,
   kAxisIndex
 };

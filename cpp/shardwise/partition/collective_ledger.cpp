@@ -3,7 +3,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/cost/collective_cost.h"
+#include "shardwise/cost/exchange_cost.h"
 #include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/plan_reshards.h"
@@ -53,6 +55,22 @@ void read_permute(const OpView& op, LedgerRow& row) {
   }
 }
 
+// The group is all devices along the axes of the operands and the result.
+void read_exchange(const OpView& op, LedgerRow& row) {
+  const ExchangeMap map = exchange_map(op);
+  const AxisList used = map.axes();
+  const AxisList axes = Coordinates(used).grid();
+  AxisList shown;
+  for (const AxisRef& axis : axes) {
+    if (axis.size > 1) shown.push_back(axis);
+  }
+  row.axes = axis_list_text(*collective_mesh(op), shown);
+  row.group_size = product(shown);
+  const ExchangeCost cost = exchange_cost(map);
+  row.bytes = cost.elements * static_cast<double>(item_size(row.operand.dtype));
+  if (!cost.exact && row.bound.empty()) row.bound = "at most";
+}
+
 void read_collective(const OpView& op, LedgerRow& row) {
   const auto bytes = static_cast<double>(row.operand.nbytes());
   switch (row.kind) {
@@ -82,6 +100,7 @@ void read_collective(const OpView& op, LedgerRow& row) {
       read_permute(op, row);
       row.bytes = collective_permute_bytes(bytes, row.group_size);
       break;
+    case CollectiveKind::kExchange: read_exchange(op, row); break;
     case CollectiveKind::kNone:
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kAxisIndex: break;

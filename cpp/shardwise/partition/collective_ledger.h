@@ -25,7 +25,8 @@ struct LedgerRow {
   TensorType operand;      // on one device
   TensorType result;
   int64_t count = 1;  // executions in one run, as far as they are known
-  // "" where `count` is exact; "at most" in a branch, which may not run; "per trip" in a loop of unknown trips.
+  // "" where `count` and `bytes` are exact; "at most" in a branch, which may not run, and in an exchange among so many
+  // devices that its bytes are not counted; "per trip" in a loop of unknown trips.
   std::string_view bound = {};
   LocId loc;          // the op that needed it
   std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""

@@ -140,11 +140,13 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
   for (size_t f = 0; f < usable_.size(); ++f) usable_[f] = is_usable(rule, pairs_, static_cast<FactorId>(f));
   for (const Method& method : op.def().methods) {
     methods_.push_back(method.factors(op, rule));
+    if (method.placements == nullptr) continue;
     for (const FactorId id : methods_.back()) usable_[id] = false;
   }
-  for (const std::vector<FactorId>& factors : methods_) {
-    if (usable_by_methods_.empty() && !factors.empty()) usable_by_methods_ = usable_;
-    for (const FactorId id : factors) usable_by_methods_[id] = true;
+  for (size_t m = 0; m < methods_.size(); ++m) {
+    if (op.def().methods[m].placements == nullptr) continue;
+    if (usable_by_methods_.empty() && !methods_[m].empty()) usable_by_methods_ = usable_;
+    for (const FactorId id : methods_[m]) usable_by_methods_[id] = true;
   }
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
@@ -154,7 +156,8 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
   }
 }
 
-void ComputeShardings::add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer) {
+void ComputeShardings::add(const FactorProjection& projection, std::span<const Placement* const> placements,
+                           const AxisList& passed, Reducer passed_reducer) {
   const Wish wish{projection, passed, passed_reducer};
   const size_t tensors = rule_.tensor_count();
   std::vector<size_t> order;
@@ -167,6 +170,7 @@ void ComputeShardings::add(const FactorProjection& projection, const AxisList& p
   }
   // Using fewer axes can save a reshard, at the price of more work per device.
   for (size_t leader = 0; leader < tensors; ++leader) add(wish, std::span(&leader, 1));
+  add_where_they_are(wish, placements);
 }
 
 void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
@@ -182,13 +186,64 @@ void ComputeShardings::keep(ComputeSharding candidate) {
 
 bool ComputeShardings::needs_method(const ComputeSharding& chosen) const {
   const auto is_sharded = [&](FactorId id) { return !chosen.factors[id].empty(); };
-  return std::ranges::any_of(methods_, [&](const auto& factors) { return std::ranges::any_of(factors, is_sharded); });
+  for (size_t m = 0; m < methods_.size(); ++m) {
+    if (op_.def().methods[m].placements == nullptr) continue;
+    if (std::ranges::any_of(methods_[m], is_sharded)) return true;
+  }
+  return false;
+}
+
+bool ComputeShardings::is_sharded_along(const std::vector<std::vector<AxisList>>& tensors,
+                                        const std::vector<FactorId>& factors) const {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (size_t d = 0; d < tensors[t].size(); ++d) {
+      const FactorId factor = rule_.dim(t, d)[0];
+      if (!tensors[t][d].empty() && std::ranges::find(factors, factor) != factors.end()) return true;
+    }
+  }
+  return false;
+}
+
+void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Placement* const> placements) {
+  for (size_t m = 0; m < methods_.size(); ++m) {
+    const Method& method = op_.def().methods[m];
+    if (method.placements != nullptr || methods_[m].empty()) continue;
+    std::vector<std::vector<AxisList>> tensors(rule_.tensor_count());
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      tensors[t].resize(rule_.ndim(t));
+      for (size_t d = 0; placements[t] != nullptr && d < tensors[t].size(); ++d) {
+        tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, wish.passed);
+      }
+    }
+    if (!is_sharded_along(tensors, methods_[m])) continue;
+    add_placed(wish, method, tensors);
+    for (size_t t = rule_.operand_count(); t < tensors.size(); ++t) {
+      if (tensors[t].size() == tensors[0].size()) tensors[t] = tensors[0];
+    }
+    add_placed(wish, method, std::move(tensors));
+  }
+}
+
+// A factor has the axes that it has in the result: they share the work.
+void ComputeShardings::add_placed(const Wish& wish, const Method& method, std::vector<std::vector<AxisList>> tensors) {
+  ComputeSharding candidate{.factors = std::vector<AxisList>(usable_.size()),
+                            .passed = wish.passed,
+                            .reducer = wish.passed.empty() ? Reducer::kNone : wish.reducer,
+                            .reduced = {},
+                            .method = &method,
+                            .tensors = std::move(tensors)};
+  const size_t result = rule_.result_tensor(0);
+  for (size_t d = 0; d < rule_.ndim(result); ++d) {
+    if (rule_.dim(result, d).size() == 1) candidate.factors[rule_.dim(result, d)[0]] = candidate.tensors[result][d];
+  }
+  keep(std::move(candidate));
 }
 
 void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   std::vector<OpPlacement> found;
   for (size_t m = 0; m < methods_.size(); ++m) {
     const Method& method = op_.def().methods[m];
+    if (method.placements == nullptr) continue;
     found.clear();
     method.placements(op_, rule_, chosen.factors, found);
     for (OpPlacement& placement : found) {

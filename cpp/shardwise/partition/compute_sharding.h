@@ -19,6 +19,9 @@
 // A method decides where the results are:
 //
 //   argmax ([i, j])->([i])   operand [{}, {"x"}]   j: "x"   by partial results: result [{}], or split: [{"x"}]
+//
+// A method may also take each tensor where it is, such as the exchange of a slice: the operands where the projection has
+// them, and the result there, too, or in the tiling of operand 0.
 #pragma once
 
 #include <vector>
@@ -50,8 +53,10 @@ class ComputeShardings {
  public:
   ComputeShardings(const OpView& op, const ShardingRule& rule);
 
-  // Adds the candidates that the projected shardings lead to, without duplicates.
-  void add(const FactorProjection& projection, const AxisList& passed, Reducer passed_reducer);
+  // Adds the candidates that the projected shardings lead to, without duplicates. `tensors` are the placements that
+  // were projected, null if replicated.
+  void add(const FactorProjection& projection, std::span<const Placement* const> tensors, const AxisList& passed,
+           Reducer passed_reducer);
   const std::vector<ComputeSharding>& candidates() const { return candidates_; }
 
  private:
@@ -64,6 +69,9 @@ class ComputeShardings {
   ComputeSharding choose(const Wish& wish, std::span<const size_t> order, const std::vector<bool>& usable) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
+  void add_where_they_are(const Wish& wish, std::span<const Placement* const> tensors);
+  bool is_sharded_along(const std::vector<std::vector<AxisList>>& tensors, const std::vector<FactorId>& factors) const;
+  void add_placed(const Wish& wish, const Method& method, std::vector<std::vector<AxisList>> tensors);
   void keep(ComputeSharding candidate);
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 

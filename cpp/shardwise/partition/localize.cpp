@@ -125,6 +125,10 @@ const Method* chosen_method(const PartitionContext& context) {
   std::vector<OpPlacement> placements;
   for (const Method& method : op.def().methods) {
     const std::vector<FactorId> factors = method.factors(op, context.rule());
+    if (method.placements == nullptr) {  // each tensor may be anywhere
+      if (name != nullptr && *name == method.name && !factors.empty()) return &method;
+      continue;
+    }
     if (factors.empty() && !is_needed) continue;
     if (axes.empty()) axes = factor_axes(context);
     for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();

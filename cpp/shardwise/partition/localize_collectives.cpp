@@ -138,6 +138,18 @@ struct Localizer {
     return permuted;
   }
 
+  ValueId exchange() const {
+    ExchangeMap map{.to = {}, .from = {{}}};
+    for (size_t d = 0; d < to.dims.size(); ++d) {
+      const DimLayout &source = from.dims[d], &target = to.dims[d];
+      map.to.push_back({.axes = target.axes, .rows = target.block, .step = target.block, .size = target.size});
+      map.from[0].push_back({.axes = source.axes, .block = source.block, .size = source.size});
+    }
+    const ValueId exchanged = create_exchange(builder(), mesh(), {&operand, 1}, {}, map);
+    set_cause(module(), exchanged, op);
+    return exchanged;
+  }
+
   ValueId all_reduce() const {
     const AxisList axes = resolve(mesh(), op.attrs().get<AxesAttr>("reduction_axes").axes);
     const ValueId reduced = create_all_reduce(builder(), mesh(), operand, axes, from.reducer);
@@ -172,6 +184,7 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
     case CollectiveKind::kCollectivePermute: return set_moved(localizer.collective_permute(), false);
     case CollectiveKind::kAllReduce: return set(localizer.all_reduce());
     case CollectiveKind::kReduceScatter: return set(localizer.reduce_scatter());
+    case CollectiveKind::kExchange: return set(localizer.exchange());
     case CollectiveKind::kNone:
     case CollectiveKind::kAxisIndex: break;
   }

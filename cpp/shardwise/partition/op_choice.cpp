@@ -20,12 +20,12 @@ struct OpChooser::Price {
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
   ComputeShardings shardings(op, rule);
   project(op, rule, false);
-  shardings.add(projection_, {}, Reducer::kNone);
+  shardings.add(projection_, tensors_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true);
   // Computing where the operands currently are may save a reshard.
-  if (elsewhere) shardings.add(projection_, {}, Reducer::kNone);
+  if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
   Pending pending = pending_at_home(op, rule);
-  if (!pending.axes.empty()) shardings.add(projection_, pending.axes, pending.reducer);
+  if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
 
   const ComputeSharding* best = &shardings.candidates()[0];
   if (shardings.candidates().size() > 1) {
@@ -51,10 +51,33 @@ bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_t
     tensors_.push_back(placements_.find(where_they_are ? home : declared));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    tensors_.push_back(placements_.find(placements_.declared(op.result(i))));
+    tensors_.push_back(placements_.find(wanted(op, i)));
   }
   if (!where_they_are || differs) projection_.project(rule, tensors_);
   return differs;
+}
+
+// The placement that propagation gave to a result. Moved elements go directly to where a result of main, or an
+// annotation, needs them, if these are all the users.
+PlacementId OpChooser::wanted(const OpView& op, size_t i) {
+  const ValueId result = op.result(i);
+  const PlacementId declared = placements_.declared(result);
+  if (!op.def().traits.movement) return declared;
+  const std::vector<ShardingId>& shardings = source_.main().result_shardings;
+  PlacementId found;
+  for (const Use use : source_.uses(result)) {
+    PlacementId at = declared;
+    if (use.op) {
+      const Traits& traits = source_.op(use.op).def->traits;
+      if (!traits.constraint && !traits.reshard) return declared;
+      at = placements_.declared(source_.result(use.op));
+    } else if (use.region == source_.main().body && use.index < shardings.size() && shardings[use.index]) {
+      at = placements_.reduced(shardings[use.index], type_of(result));
+    }
+    if (found && found != at) return declared;
+    found = at;
+  }
+  return found ? found : declared;
 }
 
 // ---- pending reductions --------------------------------------------------------------------------------------------
@@ -84,6 +107,18 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
 
 // ---- prices --------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Whether an earlier operand is the same value in the same placement as the last of these.
+bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs) {
+  for (size_t i = 0; i + 1 < needs.size(); ++i) {
+    if (op.operand(i) == op.operand(needs.size() - 1) && needs[i] == needs.back()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
@@ -91,9 +126,13 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
   const bool has_own_partition = compute.has_own_partition();
   std::vector<PlacementId> tensors;  // for a dry run
   std::vector<bool> is_used;
+  if (has_own_partition && compute.method->placements == nullptr) ++price.reshards;  // the method is one
+  std::vector<PlacementId> needs;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
     if (has_own_partition) tensors.push_back(need);
+    needs.push_back(need);
+    if (is_brought_before(op, needs)) continue;
     double bytes = values_.bytes(op.operand(i), need);
     if (reduces_early && pending.operands[i]) {
       const double count = sharers(op.operand(i), op, pending.reducer);
@@ -104,7 +143,7 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
     const PlacementId made = result_placement(placements_, op, rule, compute, i);
-    const PlacementId declared = placements_.declared(op.result(i));
+    const PlacementId declared = wanted(op, i);
     const bool uses_result = !source_.uses(op.result(i)).empty();
     if (has_own_partition) tensors.push_back(made);
     if (has_own_partition) is_used.push_back(uses_result);

@@ -7,7 +7,8 @@
 //   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
 //   ->  one all_gather, with the first cause
 //
-// The reason why a collective is there does not tell two collectives apart; ops with side effects stay.
+// An exchange of an exchange becomes one (merge_exchanges.h). The reason why a collective is there does not tell two
+// collectives apart; ops with side effects stay.
 #pragma once
 
 #include "shardwise/ir/pass.h"

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/reshard/one_step.h"
 #include "shardwise/reshard/search.h"
 
 namespace shardwise {
@@ -30,6 +31,7 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
       return {"sdy.all_reduce", {{"reduction_axes", AxesAttr{to_raw(mesh, axes)}}}};
     }
     case ReshardMove::kPermute: return {"sdy.collective_permute", {}};
+    case ReshardMove::kExchange: return {"shardwise.exchange", {}};
     case ReshardMove::kAllToAll: break;
   }
   AttrArray params;
@@ -97,12 +99,16 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                         source.mesh->reference() + " and " + target.mesh->reference(),
                         "use one mesh in all annotations");
   }
-  *cached = search_reshard({.shape = tensor.shape,
-                            .item_size = item_size(tensor.dtype),
-                            .from = source,
-                            .to = target,
-                            .align_axes = effort_ == Effort::kBest});
+  const ReshardProblem problem{.shape = tensor.shape,
+                               .item_size = item_size(tensor.dtype),
+                               .from = source,
+                               .to = target,
+                               .align_axes = effort_ == Effort::kBest};
+  *cached = search_reshard(problem);
   states_ += cached->states;
+  // One collective keeps its name, which engines run better, unless a quarter of what it sends is padding.
+  const double limit = cached->steps.size() == 1 ? cached->bytes * 3 / 4 : cached->bytes;
+  if (auto exchange = one_exchange(problem, limit)) *cached = std::move(*exchange);
   return *cached;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h):
+// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h), or by one exchange
+// (reshard/one_step.h) where several collectives would send more, or one would send
+// a quarter of padding:
 //
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>

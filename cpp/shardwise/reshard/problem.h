@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce };
+enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce, kExchange };
 
 struct DimMove {
   AxisList axes;

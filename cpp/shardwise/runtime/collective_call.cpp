@@ -2,6 +2,8 @@
 #include "shardwise/runtime/collective_call.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/runtime/exchange.h"
 
 namespace shardwise {
 namespace {
@@ -37,11 +39,13 @@ AxisList CollectiveCall::axes_used() const {
   append(used, permute.from);
   append(used, permute.to);
   append(used, permute.axes);
+  append(used, exchange.axes());
   return used;
 }
 
-DigitSet CollectiveCall::varying_after(const Digits& digits, DigitSet operand) const {
+DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const DigitSet> operands) const {
   const AxisList used = axes_used();
+  const DigitSet operand = operands.empty() ? 0 : operands[0];
   switch (kind) {
     case CollectiveKind::kAxisIndex: return digits.touched(axes);
     case CollectiveKind::kAllReduce:
@@ -56,6 +60,7 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, DigitSet operand) c
     case CollectiveKind::kCollectivePermute:
       if (permute.axes.empty()) return varying_after_permute(permute, digits, operand);
       return operand | digits.touched(permute.axes);
+    case CollectiveKind::kExchange: return varying_after_exchange(exchange, digits, operands);
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kNone: break;
   }
@@ -63,9 +68,10 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, DigitSet operand) c
   return operand;
 }
 
-Shards CollectiveCall::run(Communicator& communicator, const Shards& operand) const {
+Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> operands) const {
+  if (kind == CollectiveKind::kAxisIndex) return communicator.axis_index(axes);
+  const Shards& operand = operands[0];
   switch (kind) {
-    case CollectiveKind::kAxisIndex: return communicator.axis_index(axes);
     case CollectiveKind::kAllReduce: return communicator.all_reduce(operand, axes, reducer);
     case CollectiveKind::kAllGather: return communicator.all_gather(operand, dims);
     case CollectiveKind::kReduceScatter: return communicator.reduce_scatter(operand, axes, dims, reducer);
@@ -73,6 +79,10 @@ Shards CollectiveCall::run(Communicator& communicator, const Shards& operand) co
     case CollectiveKind::kCollectivePermute:
       if (permute.axes.empty()) return communicator.permute(operand, permute.from, permute.to);
       return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
+    case CollectiveKind::kExchange:
+      return communicator.exchange(operands.first(exchange.from.size()), has_fill ? &operands.back() : nullptr,
+                                   exchange);
+    case CollectiveKind::kAxisIndex:
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kNone: break;
   }
@@ -96,6 +106,10 @@ CollectiveCall read_collective(const OpView& op) {
       break;
     case CollectiveKind::kAllToAll: call.moves = all_to_all_moves(op); break;
     case CollectiveKind::kCollectivePermute: call.permute = permute_attrs(op); break;
+    case CollectiveKind::kExchange:
+      call.exchange = exchange_map(op);
+      call.has_fill = has_fill(op);
+      break;
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kNone: check_internal(false, "read_collective: a local collective");
   }

@@ -4,7 +4,7 @@
 //
 //   "shardwise.all_reduce"(%3) <{axes = …{"x"}, mesh = @mesh, reducer = "sum"}>
 //     read_collective(op)       {kind = kAllReduce, axes = {x}, reducer = kSum}
-//     varying_after({x, y})     {y}: all devices along x now hold the same value
+//     varying_after({{x, y}})   {y}: all devices along x now hold the same value
 #pragma once
 
 #include "shardwise/mesh/digits.h"
@@ -20,12 +20,14 @@ struct CollectiveCall {
   std::vector<AllToAllMove> moves = {};  // all_to_all
   PermuteAttrs permute = {};             // collective_permute
   Reducer reducer = Reducer::kNone;
+  ExchangeMap exchange = {};  // exchange
+  bool has_fill = false;      // … whose last operand is the fill
 
   AxisList axes_used() const;
   // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a
   // digit.
-  DigitSet varying_after(const Digits& digits, DigitSet operand) const;
-  Shards run(Communicator& communicator, const Shards& operand) const;  // axis_index ignores the operand
+  DigitSet varying_after(const Digits& digits, std::span<const DigitSet> operands) const;
+  Shards run(Communicator& communicator, std::span<const Shards> operands) const;
 };
 
 CollectiveCall read_collective(const OpView& op);

@@ -420,9 +420,10 @@ void ProgramRun::run_chain(const FusedChain& chain, std::span<const NdArray> inp
 }
 
 void ProgramRun::run_collective(const Step& step, const CollectiveCall& collective) {
-  const Shards none;
-  const Shards& operand = step.inputs.empty() ? none : slots_[step.inputs[0]];
-  slots_[step.outputs[0]] = collective.run(communicator_, operand).along(step.axes);
+  std::vector<Shards> operands;
+  operands.reserve(step.inputs.size());
+  for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
+  slots_[step.outputs[0]] = collective.run(communicator_, operands).along(step.axes);
 }
 
 void ProgramRun::poison_padding(uint32_t slot) {

@@ -65,9 +65,11 @@ class VariationFinder {
     if (op.def().regions == Regions::kLoop) return visit_loop(op);
     if (op.def().regions == Regions::kBranches) return visit_branches(op);
     DigitSet after = 0;
-    for (ValueId operand : op.operands()) after |= varying_[operand.index];
+    operands_.clear();
+    for (ValueId operand : op.operands()) operands_.push_back(varying_[operand.index]);
+    for (const DigitSet operand : operands_) after |= operand;
     const auto call = variation_.collectives.find(op.id());
-    if (call != variation_.collectives.end()) after = call->second.varying_after(digits(), after);
+    if (call != variation_.collectives.end()) after = call->second.varying_after(digits(), operands_);
     for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
   }
 
@@ -125,6 +127,7 @@ class VariationFinder {
   const bool everywhere_;
   Variation& variation_;
   std::vector<DigitSet>& varying_;
+  std::vector<DigitSet> operands_;  // of the op at hand
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/fold.h"
 
 namespace shardwise {
@@ -315,6 +316,10 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
     list.push_back(source[position_in]);
   } while (next_index(index, grid));
   return {all, std::move(list)};
+}
+
+Shards VirtualCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
+  return exchanged(operands, fill, map);
 }
 
 }  // namespace shardwise

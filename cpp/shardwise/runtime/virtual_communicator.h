@@ -2,7 +2,8 @@
 //
 // The communicator of a virtual mesh. All devices are in this process, so most collectives only rearrange the dims of a
 // stack of shards. all_to_all and permute are views. all_gather is a view when the shards are already in order (a dim-0
-// gather of a kernel's result), else one copy. A reduction reads every operand once.
+// gather of a kernel's result), else one copy. A reduction reads every operand once. An exchange is one
+// copy, or a view if each tile is part of one shard.
 //
 //   stack {x=4, y=2, 16, 8}, all_to_all {x} from dim 0 to dim 1:
 //     split dim 1      {x=4, y=2, 16, 4, 2}
@@ -24,6 +25,7 @@ class VirtualCommunicator final : public Communicator {
   Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override;
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
 };
 
 }  // namespace shardwise

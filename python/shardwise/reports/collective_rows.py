@@ -10,7 +10,7 @@ from .tables import place
 
 __all__ = ["COLLECTIVE_KINDS", "CollectiveRow"]
 
-COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
+COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "exchange")
 
 
 @dataclass(frozen=True)

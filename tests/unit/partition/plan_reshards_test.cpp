@@ -9,6 +9,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/propagation/permute_axes.h"
+#include "shardwise/reshard/one_step.h"
 #include "shardwise/reshard/search.h"
 
 namespace shardwise {
@@ -126,6 +127,21 @@ Tiles permute(const Mesh& mesh, const Tiles& tiles, const Placement& before, con
   });
 }
 
+// Every element from the device that holds it, and is in the same place along all other axes.
+Tiles exchange(const Mesh& mesh, const Tiles& tiles, const Placement& before, const Placement& after) {
+  return make_tiles(mesh, after.local_shape(), [&](int64_t device, Dims index) {
+    const int64_t receiver = device;
+    for (size_t d = 0; d < index.size(); ++d) {
+      const int64_t row = shard_index(mesh, after.dims[d].axes, receiver) * after.dims[d].block + index[d];
+      const int64_t block = std::max<int64_t>(before.dims[d].block, 1);
+      if (row / block >= product(before.dims[d].axes)) return kGarbage;
+      device = moved(mesh, device, before.dims[d].axes, row / block);
+      index[d] = row % block;
+    }
+    return tiles.at(device, index);
+  });
+}
+
 Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, const ReshardStep& step) {
   switch (step.move) {
     case ReshardMove::kSlice: return slice(mesh, tiles, step.dim_axes, step.after.local_shape());
@@ -137,6 +153,7 @@ Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, co
       for (const AxisList& list : step.dim_axes) axes.insert(axes.end(), list.begin(), list.end());
       return slice(mesh, sum_over(mesh, tiles, axes), step.dim_axes, step.after.local_shape());
     }
+    case ReshardMove::kExchange: return exchange(mesh, tiles, before, step.after);
     case ReshardMove::kAllToAll: break;
   }
   Tiles result = tiles;
@@ -158,8 +175,8 @@ Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, co
 }
 
 std::string_view move_name(ReshardMove move) {
-  constexpr std::string_view kNames[] = {"all_slice", "all_gather",     "all_to_all",
-                                         "permute",   "reduce_scatter", "all_reduce"};
+  constexpr std::string_view kNames[] = {"all_slice",      "all_gather", "all_to_all", "permute",
+                                         "reduce_scatter", "all_reduce", "exchange"};
   return kNames[static_cast<size_t>(move)];
 }
 
@@ -280,6 +297,46 @@ TEST(SearchReshard, TheFallbackIsRightToo) {
     const Case c = random.next();
     expect_right(c, gather_and_slice(problem_of(c)));
   }
+}
+
+// The most elements of a new tile that a device does not hold before.
+double lacking(const Case& c) {
+  const ReshardProblem problem = problem_of(c);
+  const auto first = [&](const Placement& placement, size_t d, int64_t device) {
+    return shard_index(*c.mesh, placement.dims[d].axes, device) * placement.dims[d].block;
+  };
+  double most = 0;
+  for (int64_t device = 0; device < c.mesh->device_count(); ++device) {
+    double needed = 1, held = 1;
+    for (size_t d = 0; d < c.shape.size(); ++d) {
+      const int64_t begin = first(problem.to, d, device), old_begin = first(problem.from, d, device);
+      const int64_t end = std::min(begin + problem.to.dims[d].block, c.shape[d]);
+      const int64_t old_end = std::min(old_begin + problem.from.dims[d].block, c.shape[d]);
+      needed *= static_cast<double>(std::max<int64_t>(end - begin, 0));
+      held *= static_cast<double>(std::max<int64_t>(std::min(end, old_end) - std::max(begin, old_begin), 0));
+    }
+    most = std::max(most, needed - held);
+  }
+  return most;
+}
+
+TEST(OneExchange, SendsWhatIsLackingAndNoMore) {
+  RandomCase random(5);
+  int found = 0;
+  for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i) {
+    const Case c = random.next();
+    const double bytes = search_reshard(problem_of(c)).bytes;
+    const auto plan = one_exchange(problem_of(c), bytes);
+    if (!plan) {
+      if (c.from.unreduced == c.to.unreduced) EXPECT_LE(bytes, 4 * lacking(c)) << i;
+      continue;
+    }
+    ++found;
+    expect_right(c, *plan);
+    EXPECT_EQ(plan->bytes, 4 * lacking(c));
+    EXPECT_LT(plan->bytes, bytes);
+  }
+  EXPECT_GT(found, 100);
 }
 
 TEST(SearchReshard, MovesAnAxisByAllToAll) {

@@ -81,6 +81,12 @@ class MeetingCommunicator final : public Communicator {
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override {
     return together(operand, [&](const Shards& all) { return virtual_.shift(all, axes, offset, wrap); });
   }
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override {
+    std::vector<Shards> all;
+    for (const Shards& operand : operands) all.push_back(meeting_.all_shards(devices_, operand));
+    const Shards value = fill == nullptr ? Shards() : meeting_.all_shards(devices_, *fill);
+    return devices_.owned(virtual_.exchange(all, fill == nullptr ? nullptr : &value, map));
+  }
 
  private:
   template <class Collective>

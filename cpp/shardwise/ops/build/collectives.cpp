@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/build/collectives.h"
 
+#include <algorithm>
+
 namespace shardwise {
 namespace {
 
@@ -9,6 +11,25 @@ Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
   for (const AxisList& axes : dims) attr.dims.push_back(to_raw(mesh, axes));
   return attr;
 }
+
+// A dim of an exchange: fields that have their default are left out.
+class DimFields {
+ public:
+  DimFields(const Mesh& mesh, const AxisList& axes) {
+    if (!axes.empty()) dict_.fields.emplace_back("axes", AxesAttr{to_raw(mesh, axes)});
+  }
+  void set(std::string_view name, int64_t value) { dict_.fields.emplace_back(name, IntAttr{value}); }
+  void set(std::string_view name, int64_t value, int64_t missing) {
+    if (value != missing) set(name, value);
+  }
+  AttrDict take() {
+    std::ranges::sort(dict_.fields, {}, &NamedAttribute::first);
+    return std::move(dict_);
+  }
+
+ private:
+  AttrDict dict_;
+};
 
 }  // namespace
 
@@ -59,6 +80,40 @@ ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSp
                          {"mesh", Symbol{mesh.name()}},
                          {"shift", IntAttr{shift}},
                          {"wrap", wrap}});
+}
+
+Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
+  AttrArray to, from;
+  for (const ExchangeTarget& dim : map.to) {
+    DimFields fields(mesh, dim.axes);
+    fields.set("rows", dim.rows);
+    fields.set("step", dim.step, dim.rows);
+    fields.set("size", dim.size, dim.rows * product(dim.axes));
+    to.push_back(fields.take());
+  }
+  for (const std::vector<ExchangeSource>& dims : map.from) {
+    AttrArray operand;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      DimFields fields(mesh, dims[d].axes);
+      fields.set("size", dims[d].size, dims[d].block * product(dims[d].axes));
+      fields.set("scale", dims[d].scale, 1);
+      fields.set("offset", dims[d].offset, 0);
+      fields.set("holes", dims[d].holes, 1);
+      fields.set("begin", dims[d].begin, 0);
+      fields.set("end", std::min(dims[d].end, map.to[d].size), map.to[d].size);
+      operand.push_back(fields.take());
+    }
+    from.push_back(std::move(operand));
+  }
+  return {{"from", from}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
+}
+
+ValueId create_exchange(Builder& builder, const Mesh& mesh, std::span<const ValueId> operands, ValueId fill,
+                        const ExchangeMap& map) {
+  std::vector<ValueId> values(operands.begin(), operands.end());
+  if (fill) values.push_back(fill);
+  const OpId made = builder.create_op("shardwise.exchange", values, exchange_attrs(mesh, map));
+  return builder.module().result(made);
 }
 
 }  // namespace shardwise

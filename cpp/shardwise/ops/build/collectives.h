@@ -6,6 +6,7 @@
 #include <span>
 
 #include "shardwise/ir/builder.h"
+#include "shardwise/mesh/exchange.h"
 
 namespace shardwise {
 
@@ -23,5 +24,10 @@ ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operan
 ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);
 ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to);
 ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift, bool wrap);
+// The sizes of blocks are those of the operands.
+Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map);
+// `fill` is a scalar, or none.
+ValueId create_exchange(Builder& builder, const Mesh& mesh, std::span<const ValueId> operands, ValueId fill,
+                        const ExchangeMap& map);
 
 }  // namespace shardwise

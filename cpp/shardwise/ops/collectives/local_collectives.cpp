@@ -2,6 +2,7 @@
 #include "shardwise/ops/collectives/local_collectives.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/collectives/exchange.h"
 
 namespace shardwise {
 namespace {
@@ -180,6 +181,8 @@ constexpr OpDef kCollectiveOps[] = {
                      "Exchange that moves mesh axes from one dim to another (StableHLO all_to_all)."),
     local_collective("shardwise.collective_permute", CollectiveKind::kCollectivePermute, infer_collective_permute,
                      "Permutation of devices: reordered digits, or a shift along axes (StableHLO collective_permute)."),
+    local_collective("shardwise.exchange", CollectiveKind::kExchange, infer_exchange,
+                     "Elements that each device reads at another place, from the devices that hold them, in one step."),
 };
 
 constexpr bool all_complete() {

@@ -16,6 +16,8 @@
 //   collective_permute  {from, to}: the device at position i along `to` receives from the one at position i along
 //                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift; devices without
 //                       a source receive zeros
+//   exchange            each device receives a part of a value that is sharded otherwise, or read at another place
+//                       (exchange.h)
 #pragma once
 
 #include <span>

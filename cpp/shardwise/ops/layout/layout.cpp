@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -313,6 +314,7 @@ constexpr OpDef kReverse{
     .infer = infer_reverse,
     .rule = rule_reverse,
     .partition = partition_movement,
+    .methods = kByExchange,
     .prepare = prepare_reverse,
     .vjp = vjp_reverse,
     .batch = batch_reverse,

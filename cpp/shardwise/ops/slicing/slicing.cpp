@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
@@ -241,7 +242,7 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, result));
 }
 
-// Operands must be whole along the dim.
+// The operands are whole along the dim, or exchanged.
 ShardingRule rule_concatenate(const OpView& op) {
   RuleBuilder rule(op);
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
@@ -301,6 +302,7 @@ constexpr OpDef kSlice{
     .infer = infer_slice,
     .rule = rule_slice,
     .partition = partition_slice,
+    .methods = kByExchange,
     .prepare = prepare_slice,
     .vjp = vjp_slice,
     .batch = batch_slice,
@@ -316,6 +318,7 @@ constexpr OpDef kPad{
     .infer = infer_pad,
     .rule = rule_pad,
     .partition = partition_pad,
+    .methods = kByExchange,
     .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
@@ -333,6 +336,7 @@ constexpr OpDef kConcatenate{
     .infer = infer_concatenate,
     .rule = rule_concatenate,
     .partition = partition_concatenate,
+    .methods = kByExchange,
     .prepare = prepare_concatenate,
     .vjp = vjp_concatenate,
     .batch = batch_concatenate,

@@ -7,10 +7,12 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
@@ -87,6 +89,65 @@ void placements_along_other_dims(const OpView& op, const ShardingRule& rule, std
   }
 }
 
+// ---- windows over rows of other shards -----------------------------------------------------------------------------
+
+// A cumulative op of a known reducer has cheaper methods.
+std::vector<FactorId> window_factors(const OpView& op, const ShardingRule& rule) {
+  return cumulative_factors(op, rule).empty() ? moved_factors(op, rule) : std::vector<FactorId>{};
+}
+
+// Each shard receives what its windows read, holes and padding included, so that no padding is left in `window`.
+ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& window) {
+  ExchangeMap map{.to = {}, .from = {{}}};
+  const std::vector<DimLayout>& from = context.operand_layout(operand).dims;
+  const std::vector<DimLayout>& to = context.result_layout(0).dims;
+  for (size_t dim = 0; dim < to.size(); ++dim) {
+    ExchangeTarget target = exchange_target(context, dim);
+    ExchangeSource source{.axes = from[dim].axes, .block = from[dim].block, .size = from[dim].size};
+    if (!window.is_trivial(dim) && from[dim].axes.empty() && to[dim].axes.empty()) {
+      target.rows = target.step = target.size = from[dim].size;  // the window op does it all
+    } else if (!window.is_trivial(dim)) {
+      const auto read = [&](int64_t windows) {
+        return windows == 0 ? 0 : (windows - 1) * window.strides[dim] + window.spanned(dim);
+      };
+      target = {.axes = to[dim].axes,
+                .rows = read(to[dim].block),
+                .step = to[dim].block * window.strides[dim],
+                .size = read(to[dim].size)};
+      source.offset = -window.low[dim];
+      source.holes = window.base_dilations[dim];
+      window.low[dim] = window.high[dim] = 0;
+      window.base_dilations[dim] = 1;
+    }
+    map.to.push_back(target);
+    map.from[0].push_back(source);
+  }
+  return map;
+}
+
+void partition_by_windows(PartitionContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  Window window;
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    window = Window::of(op);
+    const ValueId operand = context.operand(i);
+    const ExchangeMap map = window_map(context, i, window);
+    operands.push_back(emit_exchange(context, {&operand, 1}, context.operand(op.result_count() + i), map));
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) operands.push_back(context.operand(op.result_count() + i));
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId local =
+      builder.create_op(op.def(), operands, builder.context().intern(window_attrs(window)), types, {&region, 1});
+  for (size_t i = 0; i < types.size(); ++i) {
+    context.set_result(i, builder.module().result(local, static_cast<uint32_t>(i)),
+                       result_padding(context.result_layout(i)));
+  }
+}
+
 OpCost cost_reduce_window(const OpView& op) {
   OpCost cost = cost_by_rule(op);
   const Window window = Window::of(op);
@@ -158,6 +219,7 @@ constexpr Method kReduceWindowMethods[] = {
      .factors = cumulative_factors,
      .placements = placements_along_other_dims,
      .partition = nullptr},
+    {.name = kExchange, .factors = window_factors, .placements = nullptr, .partition = partition_by_windows},
 };
 
 constexpr OpDef kReduceWindow{

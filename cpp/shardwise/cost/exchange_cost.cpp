@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/cost/exchange_cost.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace shardwise {
+namespace {
+
+// What a device needs of an operand, what it holds of that, and the devices that hold it, in some of the dims.
+struct Share {
+  int64_t needed = 1, held = 1, senders = 1;
+  friend auto operator<=>(const Share&, const Share&) = default;
+};
+using Shares = std::vector<Share>;  // by operand
+
+// Dims whose axes are of the same mesh axes: their coordinates depend on each other.
+std::vector<std::vector<size_t>> independent_groups(const ExchangeMap& map) {
+  std::vector<std::vector<size_t>> groups;
+  std::vector<std::set<int32_t>> used;  // by group
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    std::set<int32_t> mine;
+    for (const AxisRef& axis : map.to[d].axes) mine.insert(axis.axis);
+    for (const auto& operand : map.from) {
+      for (const AxisRef& axis : operand[d].axes) mine.insert(axis.axis);
+    }
+    std::vector<size_t> dims{d};
+    for (size_t g = groups.size(); g-- > 0;) {
+      if (std::ranges::none_of(mine, [&](int32_t axis) { return used[g].contains(axis); })) continue;
+      mine.insert(used[g].begin(), used[g].end());
+      dims.insert(dims.end(), groups[g].begin(), groups[g].end());
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(g));
+      used.erase(used.begin() + static_cast<std::ptrdiff_t>(g));
+    }
+    groups.push_back(std::move(dims));
+    used.push_back(std::move(mine));
+  }
+  return groups;
+}
+
+AxisList axes_of(const ExchangeMap& map, const std::vector<size_t>& dims) {
+  AxisList axes;
+  for (const size_t d : dims) {
+    axes.insert(axes.end(), map.to[d].axes.begin(), map.to[d].axes.end());
+    for (const auto& operand : map.from) axes.insert(axes.end(), operand[d].axes.begin(), operand[d].axes.end());
+  }
+  return axes;
+}
+
+Shares shares_at(const ExchangeMap& map, const std::vector<size_t>& dims, const Coordinates& device) {
+  Shares shares(map.from.size());
+  for (const size_t d : dims) {
+    const int64_t tile = device.at(map.to[d].axes);
+    for (size_t k = 0; k < shares.size(); ++k) {
+      const ExchangeSource& from = map.from[k][d];
+      const auto [first, last] = senders(map.to[d], from, tile);
+      shares[k].needed *= rows_needed(map.to[d], from, tile);
+      shares[k].held *= piece_between(map.to[d], from, tile, device.at(from.axes)).count;
+      shares[k].senders *= last - first + 1;
+    }
+  }
+  return shares;
+}
+
+// No tile has more, and nothing of it is on the device that needs it.
+Shares most_shares(const ExchangeMap& map, const std::vector<size_t>& dims) {
+  Shares shares(map.from.size());
+  for (const size_t d : dims) {
+    for (size_t k = 0; k < shares.size(); ++k) {
+      const ExchangeSource& from = map.from[k][d];
+      shares[k].needed *= std::min({map.to[d].rows, from.size, map.to[d].size});
+      shares[k].held = 0;
+      shares[k].senders *= std::min(product(from.axes), map.to[d].rows);
+    }
+  }
+  return shares;
+}
+
+std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& dims, int64_t most_positions,
+                           bool& exact) {
+  Coordinates device(axes_of(map, dims));
+  const int64_t positions = product(device.grid());
+  if (positions > most_positions) {
+    exact = false;
+    return {most_shares(map, dims)};
+  }
+  std::set<Shares> found;
+  for (int64_t i = 0; i < positions; ++i) {
+    device.set_grid(i);
+    found.insert(shares_at(map, dims, device));
+  }
+  return found;
+}
+
+}  // namespace
+
+ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
+  ExchangeCost cost;
+  std::set<Shares> all{Shares(map.from.size())};
+  for (const std::vector<size_t>& dims : independent_groups(map)) {
+    std::set<Shares> more = shares_of(map, dims, most_positions, cost.exact);
+    if (static_cast<int64_t>(all.size() * more.size()) > most_positions) {
+      cost.exact = false;
+      more = {most_shares(map, dims)};
+    }
+    std::set<Shares> combined;
+    for (const Shares& some : all) {
+      for (const Shares& others : more) {
+        Shares both = some;
+        for (size_t k = 0; k < both.size(); ++k) {
+          both[k].needed *= others[k].needed;
+          both[k].held *= others[k].held;
+          both[k].senders *= others[k].senders;
+        }
+        combined.insert(std::move(both));
+      }
+    }
+    all = std::move(combined);
+  }
+  for (const Shares& device : all) {
+    double elements = 0;
+    int64_t senders = 0;
+    for (const Share& share : device) {
+      elements += static_cast<double>(share.needed) - static_cast<double>(share.held);
+      senders += share.senders - (share.held > 0 ? 1 : 0);
+    }
+    cost.elements = std::max(cost.elements, elements);
+    cost.senders = std::max(cost.senders, senders);
+  }
+  return cost;
+}
+
+}  // namespace shardwise

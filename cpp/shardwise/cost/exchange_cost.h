@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elements that one device receives in an exchange: those of its tile of the result that it does not hold. Knows no
+// op.
+//
+//   reverse of 33 rows in blocks of 5, 8 devices      {5, exact}
+#pragma once
+
+#include "shardwise/mesh/exchange.h"
+
+namespace shardwise {
+
+struct ExchangeCost {
+  double elements = 0;  // the maximum over devices
+  bool exact = true;    // false: an upper bound, because there are too many positions along the axes of a dim
+  int64_t senders = 0;  // the most devices that one device receives from
+};
+
+// Looks at each position along the axes of a dim, or of several dims that share an axis, if there are at most so many.
+ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
+
+}  // namespace shardwise

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/exchange_partition.h"
+
+#include <algorithm>
+
+#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ops/shared/padding.h"
+
+namespace shardwise {
+
+ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
+  const DimLayout& layout = context.result_layout(0).dims[dim];
+  return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
+}
+
+ExchangeSource exchange_source(const PartitionContext& context, size_t operand, size_t dim) {
+  const DimLayout& layout = context.operand_layout(operand).dims[dim];
+  ExchangeSource source{.axes = layout.axes, .block = layout.block, .size = layout.size};
+  const Range* range = context.rule().range(operand, dim);
+  if (range == nullptr) return source;
+  source.scale = range->scale;
+  source.offset = range->offset;
+  source.holes = range->holes;
+  if (range->outside == Outside::kAbsent) {
+    source.begin = -range->offset;
+    source.end = source.begin + layout.size;
+  }
+  return source;
+}
+
+ValueId emit_exchange(PartitionContext& context, std::span<const ValueId> operands, ValueId fill,
+                      const ExchangeMap& map) {
+  const ValueId made = create_exchange(context.builder(), context.mesh(), operands, fill, map);
+  size_t dim = 0;
+  while (dim + 1 < map.to.size() && context.rule().range(0, dim) == nullptr) ++dim;
+  context.explain(made, static_cast<int64_t>(dim));
+  return made;
+}
+
+std::vector<FactorId> moved_factors(const OpView& op, const ShardingRule& rule) {
+  std::vector<FactorId> factors;
+  for (size_t d = 0; d < rule.ndim(0); ++d) {
+    if (const Range* range = rule.range(0, d); range != nullptr && range->is_static()) {
+      factors.push_back(rule.dim(0, d)[0]);
+    }
+  }
+  // Only values on a mesh can move.
+  return op.module().meshes.empty() ? std::vector<FactorId>{} : factors;
+}
+
+void partition_by_exchange(PartitionContext& context) {
+  const OpView op = context.op();
+  const size_t ndim = op.result_type().shape.size();
+  ExchangeMap map;
+  for (size_t d = 0; d < ndim; ++d) map.to.push_back(exchange_target(context, d));
+  std::vector<ValueId> operands;
+  ValueId fill;
+  bool has_scalar = false;
+  for (size_t d = 0; d < ndim; ++d) {
+    const Range* range = context.rule().range(0, d);
+    has_scalar = has_scalar || (range != nullptr && range->outside == Outside::kScalar);
+  }
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (has_scalar && i == 1) {
+      fill = context.operand(i);
+      continue;
+    }
+    operands.push_back(context.operand(i));
+    std::vector<ExchangeSource>& from = map.from.emplace_back();
+    for (size_t d = 0; d < ndim; ++d) from.push_back(exchange_source(context, i, d));
+  }
+  context.set_result(0, emit_exchange(context, operands, fill, map), result_padding(context.result_layout(0)));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/collectives/exchange.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+
+namespace shardwise {
+namespace {
+
+// Products of two of these fit in 64 bits.
+constexpr int64_t kMost = int64_t{1} << 60;
+
+const AttrArray& list_of(const Attribute& attribute, std::string_view op, std::string_view what) {
+  const AttrArray* list = std::get_if<AttrArray>(&attribute.base());
+  if (list == nullptr) fail<ShardingError>(op, str(what, " must be a list"));
+  return *list;
+}
+
+// One dim of `to` or `from`.
+class Fields {
+ public:
+  Fields(const Mesh& mesh, const Attribute& entry, std::string_view op, std::string_view place)
+      : mesh_(mesh), op_(op), place_(place) {
+    const AttrDict* dict = std::get_if<AttrDict>(&entry.base());
+    if (dict == nullptr) fail<ShardingError>(op, str("a dim of '", place, "' must be a dictionary"));
+    attrs_ = Attrs(dict->fields);
+  }
+
+  AxisList axes() const {
+    if (attrs_.find("axes") == nullptr) return {};
+    const AxesAttr* axes = attrs_.find<AxesAttr>("axes");
+    if (axes == nullptr) fail<ShardingError>(op_, str("'axes' in '", place_, "' must be a list of axes"));
+    return resolve(mesh_, axes->axes);
+  }
+  int64_t get(std::string_view name, int64_t missing) const {
+    if (attrs_.find(name) == nullptr) return missing;
+    const IntAttr* found = attrs_.find<IntAttr>(name);
+    if (found == nullptr) fail<ShardingError>(op_, str("'", name, "' in '", place_, "' must be an integer"));
+    return found->value;
+  }
+
+ private:
+  const Mesh& mesh_;
+  std::string_view op_, place_;
+  Attrs attrs_;
+};
+
+int64_t times(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+ExchangeTarget target_of(const Fields& fields) {
+  ExchangeTarget to{.axes = fields.axes(), .rows = fields.get("rows", 0)};
+  to.step = fields.get("step", to.rows);
+  to.size = fields.get("size", times(to.rows, product(to.axes)));
+  return to;
+}
+
+ExchangeSource source_of(const Fields& fields, int64_t block, int64_t end) {
+  ExchangeSource from{.axes = fields.axes(), .block = block};
+  from.size = fields.get("size", times(block, product(from.axes)));
+  from.scale = fields.get("scale", 1);
+  from.offset = fields.get("offset", 0);
+  from.holes = fields.get("holes", 1);
+  from.begin = fields.get("begin", 0);
+  from.end = fields.get("end", end);
+  return from;
+}
+
+// The map of an op that does not exist yet. `operands` are the local shapes.
+ExchangeMap read_map(const Mesh& mesh, const Attrs& attrs, std::string_view op, std::span<const Dims> operands) {
+  const Attribute *to = attrs.find("to"), *from = attrs.find("from");
+  if (to == nullptr || from == nullptr) fail<ShardingError>(op, "attributes 'to' and 'from' must say what is sent");
+  ExchangeMap map;
+  for (const Attribute& dim : list_of(*to, op, "'to'")) map.to.push_back(target_of(Fields(mesh, dim, op, "to")));
+  const AttrArray& lists = list_of(*from, op, "'from'");
+  if (lists.size() > operands.size()) {
+    fail<ShardingError>(op, "'from' must have a list for each operand", str(lists.size(), " for ", operands.size()));
+  }
+  for (size_t k = 0; k < lists.size(); ++k) {
+    const AttrArray& dims = list_of(lists[k], op, "an operand in 'from'");
+    const size_t ndim = operands[k].size();
+    if (dims.size() != ndim || map.to.size() != ndim) {
+      fail<ShardingError>(op, "'to' and 'from' must have one entry for each dim",
+                          str(map.to.size(), " and ", dims.size(), " for ", ndim, " dims of operand ", k));
+    }
+    std::vector<ExchangeSource>& sources = map.from.emplace_back();
+    for (size_t d = 0; d < ndim; ++d) {
+      sources.push_back(source_of(Fields(mesh, dims[d], op, "from"), operands[k][d], map.to[d].size));
+    }
+  }
+  return map;
+}
+
+bool in_bounds(int64_t value, int64_t least) { return value >= least && value <= kMost; }
+
+void check(const InferContext& op, const ExchangeTarget& to, size_t dim) {
+  const int64_t tiles = product(to.axes);
+  if (in_bounds(to.rows, 0) && in_bounds(to.step, 0) && in_bounds(to.size, 0) && in_bounds(times(to.step, tiles), 0)) {
+    return;
+  }
+  op.fail_shape("rows, step and size of the result must be from 0 to 2^60",
+                str("rows ", to.rows, ", step ", to.step, ", size ", to.size, " on dim ", dim));
+}
+
+void check(const InferContext& op, const ExchangeTarget& to, const ExchangeSource& from, size_t dim) {
+  const int64_t scale = std::abs(from.scale);
+  const bool is_bounded = from.scale > -kMost && scale <= kMost && from.offset > -kMost && from.offset < kMost &&
+                          in_bounds(from.holes, 1) && in_bounds(times(scale, std::max(to.size, from.holes)), 1) &&
+                          in_bounds(times(from.holes, std::max<int64_t>(from.size, 1)), 1);
+  if (!is_bounded) {
+    op.fail_shape("scale must not be 0, holes must be at least 1, and all products with sizes at most 2^60",
+                  str("scale ", from.scale, ", offset ", from.offset, ", holes ", from.holes, " on dim ", dim));
+  }
+  if (!in_bounds(from.size, 0) || from.size > times(from.block, product(from.axes))) {
+    op.fail_shape("the shards of an operand must cover its size",
+                  str(product(from.axes), " shards of ", from.block, " for ", from.size, " on dim ", dim));
+  }
+}
+
+// An axis in two dims would leave only the diagonal tiles.
+void check_disjoint(const InferContext& op, const std::vector<const AxisList*>& dims, std::string_view place) {
+  AxisList seen;
+  for (const AxisList* axes : dims) {
+    for (const AxisRef& axis : *axes) {
+      if (overlaps(seen, axis)) {
+        fail<ShardingError>(op.name(), str("the axes of all dims in '", place, "' must be disjoint"),
+                            str("axis ", axis.axis, " twice"));
+      }
+      seen.push_back(axis);
+    }
+  }
+}
+
+bool are_apart(const std::vector<ExchangeSource>& a, const std::vector<ExchangeSource>& b) {
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (a[d].end <= b[d].begin || b[d].end <= a[d].begin) return true;
+  }
+  return false;
+}
+
+void check(const InferContext& op, const ExchangeMap& map) {
+  std::vector<const AxisList*> axes;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    check(op, map.to[d], d);
+    axes.push_back(&map.to[d].axes);
+  }
+  check_disjoint(op, axes, "to");
+  for (size_t k = 0; k < map.from.size(); ++k) {
+    axes.clear();
+    for (size_t d = 0; d < map.to.size(); ++d) {
+      check(op, map.to[d], map.from[k][d], d);
+      axes.push_back(&map.from[k][d].axes);
+    }
+    check_disjoint(op, axes, "from");
+    for (size_t other = 0; other < k; ++other) {
+      if (!are_apart(map.from[k], map.from[other])) {
+        op.fail_shape("no element of the result may come from two operands",
+                      str("operands ", other, " and ", k, ", which overlap"), "give them 'begin' and 'end'");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
+  if (op.attrs().find("mesh") == nullptr) {
+    op.expect_operands(1);
+    results.push_back(op.operand_type(0));
+    return;
+  }
+  const MeshPtr mesh = op.module().find_mesh(op.attr<Symbol>("mesh").name);
+  if (mesh == nullptr) {
+    fail<MeshError>(op.name(), "the mesh must be declared in the module", "@" + op.attr<Symbol>("mesh").name);
+  }
+  std::vector<Dims> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand(i).shape);
+  const ExchangeMap map = read_map(*mesh, op.attrs(), op.name(), operands);
+  if (map.from.empty()) op.fail_shape("takes at least one operand", op.operand_types_text());
+  const size_t moved = map.from.size();
+  if (op.operand_count() > moved + 1 || (op.operand_count() == moved + 1 && op.operand(moved).ndim() != 0)) {
+    op.fail_shape("takes one operand for each list in 'from', and a scalar for what none of them has",
+                  op.operand_types_text());
+  }
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    if (op.operand(i).dtype != op.operand(0).dtype) {
+      op.fail_dtype("operands must have the same dtype", op.operand_types_text());
+    }
+  }
+  check(op, map);
+  Dims shape;
+  for (const ExchangeTarget& to : map.to) shape.push_back(to.rows);
+  results.push_back(op.context().tensor(op.operand(0).dtype, shape));
+}
+
+ExchangeMap exchange_map(const OpView& op) {
+  std::vector<Dims> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i).shape);
+  const MeshPtr mesh = op.module().find_mesh(op.attrs().get<Symbol>("mesh").name);
+  return read_map(*mesh, op.attrs(), op.name(), operands);
+}
+
+bool has_fill(const OpView& op) {
+  return op.operand_count() > std::get<AttrArray>(op.attrs().find("from")->base()).size();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merges an exchange of an exchange into one, where that costs no more:
+//
+//   roll by 3, of 64 rows on x=8      %1 = exchange %0, offset 61            x[61:], one row for each of three devices
+//                                     %2 = exchange %1, %0, offsets 0, -3    it in front of the others
+//                                ->   %2 = exchange %0, %0, offsets 61, -3
+#pragma once
+
+#include "shardwise/ir/module.h"
+
+namespace shardwise {
+
+int64_t merge_exchanges(Module& module);  // how many were merged; what they read may be unused now
+
+}  // namespace shardwise

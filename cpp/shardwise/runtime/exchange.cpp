@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/exchange.h"
+
+#include "shardwise/ops/shared/strided_kernels.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/buffer_pool.h"
+
+namespace shardwise {
+namespace {
+
+// Elements of one shard that go to one tile.
+struct Box {
+  size_t operand = 0;
+  int64_t shard = 0;
+  std::vector<ExchangePiece> dims;
+};
+
+struct Tile {
+  Dims real;  // rows that are not padding
+  std::vector<Box> boxes;
+};
+
+class ShardExchange {
+ public:
+  ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map)
+      : operands_(operands), fill_(fill), map_(map), device_(used_axes()) {
+    for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
+    find_result_axes();
+    for (int64_t p = 0; p < product(axes_); ++p) {
+      device_.set(axes_, p);
+      tiles_.push_back(tile());
+    }
+  }
+
+  Shards run() {
+    bool is_view = true;
+    for (const Tile& tile : tiles_) is_view = is_view && is_part_of_one_shard(tile);
+    return is_view ? views() : copies();
+  }
+
+ private:
+  AxisList used_axes() const {
+    AxisList used = map_.axes();
+    for (const Shards& operand : operands_) used.insert(used.end(), operand.axes().begin(), operand.axes().end());
+    if (fill_ != nullptr) used.insert(used.end(), fill_->axes().begin(), fill_->axes().end());
+    return used;
+  }
+
+  void find_result_axes() {
+    const auto digits = Digits::covering(used_axes());
+    if (!digits) {
+      axes_ = device_.grid();
+      return;
+    }
+    std::vector<DigitSet> varying;
+    for (const Shards& operand : operands_) varying.push_back(digits->touched(operand.axes()));
+    if (fill_ != nullptr) varying.push_back(digits->touched(fill_->axes()));
+    axes_ = digits->axes(varying_after_exchange(map_, *digits, varying));
+  }
+
+  // Of the device at hand.
+  Tile tile() const {
+    Tile tile;
+    for (const ExchangeTarget& to : map_.to) tile.real.push_back(real_rows(to, device_.at(to.axes)));
+    for (size_t k = 0; k < operands_.size(); ++k) add_boxes(k, tile);
+    return tile;
+  }
+
+  void add_boxes(size_t operand, Tile& tile) const {
+    const std::vector<ExchangeSource>& from = map_.from[operand];
+    std::vector<std::vector<std::pair<int64_t, ExchangePiece>>> pieces(from.size());  // by dim; with the shard's number
+    Dims counts;
+    for (size_t d = 0; d < from.size(); ++d) {
+      const int64_t i = device_.at(map_.to[d].axes);
+      const auto [first, last] = senders(map_.to[d], from[d], i);
+      for (int64_t j = first; j <= last; ++j) {
+        const ExchangePiece piece = piece_between(map_.to[d], from[d], i, j);
+        if (piece.count > 0) pieces[d].emplace_back(j, piece);
+      }
+      if (pieces[d].empty()) return;
+      counts.push_back(static_cast<int64_t>(pieces[d].size()));
+    }
+    Dims index(from.size(), 0);
+    do {
+      Box box{.operand = operand, .shard = 0, .dims = {}};
+      Coordinates sender = device_;
+      for (size_t d = 0; d < from.size(); ++d) {
+        const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
+        sender.set(from[d].axes, shard);
+        box.dims.push_back(piece);
+      }
+      box.shard = sender.at(operands_[operand].axes());
+      tile.boxes.push_back(std::move(box));
+    } while (next_index(index, counts));
+  }
+
+  NdArray source(const Box& box, bool with_padding) const {
+    Dims start, shape, step;
+    for (size_t d = 0; d < box.dims.size(); ++d) {
+      start.push_back(box.dims[d].from);
+      shape.push_back(with_padding ? shape_[d] : box.dims[d].count);
+      step.push_back(box.dims[d].from_step);
+    }
+    return region(operands_[box.operand][box.shard], start, std::move(shape), step);
+  }
+
+  // … with as many rows behind it as the tile has padding.
+  bool is_part_of_one_shard(const Tile& tile) const {
+    if (tile.boxes.size() != 1) return false;
+    const Box& box = tile.boxes[0];
+    for (size_t d = 0; d < box.dims.size(); ++d) {
+      const ExchangePiece& piece = box.dims[d];
+      if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
+      const int64_t last = piece.from + piece.from_step * (shape_[d] - 1);
+      if (last < 0 || last >= map_.from[box.operand][d].block) return false;
+    }
+    return true;
+  }
+
+  Shards views() const {
+    std::vector<NdArray> list;
+    for (const Tile& tile : tiles_) list.push_back(source(tile.boxes[0], true));
+    return {axes_, std::move(list)};
+  }
+
+  Shards copies() {
+    Dims shape;
+    for (const AxisRef& axis : axes_) shape.push_back(axis.size);
+    shape.insert(shape.end(), shape_.begin(), shape_.end());
+    const Shards result(axes_, pooled_empty(operands_[0].dtype(), std::move(shape)));
+    for (size_t p = 0; p < tiles_.size(); ++p) {
+      const NdArray to = result[static_cast<int64_t>(p)];
+      if (to.size() == 0) continue;
+      if (!is_covered(tiles_[p])) fill(to, static_cast<int64_t>(p));
+      for (const Box& box : tiles_[p].boxes) {
+        Dims start, count, step;
+        for (const ExchangePiece& piece : box.dims) {
+          start.push_back(piece.to);
+          count.push_back(piece.count);
+          step.push_back(piece.to_step);
+        }
+        copy_parallel(region(to, start, count, step), source(box, false));
+      }
+    }
+    return result;
+  }
+
+  // Padding, too, has the same values in each run.
+  bool is_covered(const Tile& tile) const {
+    int64_t covered = 0;
+    for (const Box& box : tile.boxes) {
+      int64_t count = 1;
+      for (const ExchangePiece& piece : box.dims) count *= piece.count;
+      covered += count;
+    }
+    return covered == element_count(shape_);
+  }
+
+  void fill(const NdArray& to, int64_t p) {
+    if (fill_ == nullptr) {
+      to.copy_from(NdArray::full(to.dtype(), to.shape(), Scalar::of_int(to.dtype(), 0)));
+      return;
+    }
+    device_.set(axes_, p);
+    const NdArray value = (*fill_)[device_.at(fill_->axes())];
+    to.copy_from(restrided(value, to.shape(), Dims(to.shape().size(), 0)));
+  }
+
+  std::span<const Shards> operands_;
+  const Shards* fill_;
+  const ExchangeMap& map_;
+  Coordinates device_;
+  Dims shape_;     // of a tile
+  AxisList axes_;  // of the result
+  std::vector<Tile> tiles_;
+};
+
+}  // namespace
+
+// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it.
+DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
+  DigitSet after = 0;
+  for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
+  for (size_t k = 0; k < operands.size(); ++k) {
+    DigitSet sharded = 0;
+    if (k < map.from.size()) {
+      for (const ExchangeSource& dim : map.from[k]) sharded |= digits.covered(dim.axes);
+    }
+    after |= operands[k] & ~sharded;
+  }
+  return after;
+}
+
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
+  return ShardExchange(operands, fill, map).run();
+}
+
+}  // namespace shardwise
