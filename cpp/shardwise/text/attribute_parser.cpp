@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "shardwise/base/float_bits.h"
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/text/dense_parser.h"
 #include "shardwise/text/rule_parser.h"

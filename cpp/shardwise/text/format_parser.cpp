@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pretty forms: the parsing half of assembly_format.h's language.
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/custom_directive.h"
 #include "shardwise/text/op_parser.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/text_words.h"

@@ -135,8 +135,8 @@ void library(void* out, const void* a, const void*, const void*, int64_t lanes) 
 // A function in double precision.
 template <class T, Double Function(Double)>
 void own(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  each<std::complex<T>, std::complex<T>>(
-      out, a, lanes, [](const std::complex<T>& z) { return std::complex<T>(Function(Double(z))); });
+  each<std::complex<T>, std::complex<T>>(out, a, lanes,
+                                         [](const std::complex<T>& z) { return std::complex<T>(Function(Double(z))); });
 }
 template <class T, Double Function(Double, Double)>
 void own_binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {

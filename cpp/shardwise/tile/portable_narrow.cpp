@@ -45,7 +45,8 @@ void widen_integer(void* out, const void* a, const void*, const void*, int64_t l
   const auto* from = static_cast<const uint8_t*>(a);
   for (int64_t i = 0; i < lanes; ++i) {
     const auto high = static_cast<uint8_t>(from[i] << kUnused);
-    to[i] = kSigned ? static_cast<uint8_t>(static_cast<int8_t>(high) >> kUnused) : static_cast<uint8_t>(high >> kUnused);
+    to[i] =
+        kSigned ? static_cast<uint8_t>(static_cast<int8_t>(high) >> kUnused) : static_cast<uint8_t>(high >> kUnused);
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/elementwise/complex.h"
 
-#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/elementwise.h"
 #include "shardwise/ops/elementwise/operand_checks.h"

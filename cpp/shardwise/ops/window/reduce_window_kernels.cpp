@@ -59,10 +59,7 @@ struct PreparedWindows {
   TensorType result;
 
   PreparedWindows(const OpView& op, Reducer known, const TensorType& type)
-      : window(Window::of(op)),
-        reducer(known),
-        wide(computed_in(type.dtype)),
-        result(type) {
+      : window(Window::of(op)), reducer(known), wide(computed_in(type.dtype)), result(type) {
     TileBuilder tiles;
     const uint32_t lhs = tiles.input(wide), rhs = tiles.input(wide);
     tiles.output(tiles.emit(code_of(reducer), {lhs, rhs}, wide));
