@@ -32,6 +32,7 @@ from . import (
     interop as _interop,  # noqa: F401 - registers the other libraries
     layouts,
     models as models,
+    mpi as mpi,
     numpy as numpy,
     random as random,
     testing as testing,

@@ -358,6 +358,7 @@ Shards ProgramRun::fused_list(const Step& step, const FusedChain& chain, const s
 void ProgramRun::run_collective(const Step& step, const CollectiveCall& collective) {
   const Shards none;
   const Shards& operand = step.inputs.empty() ? none : slots_[step.inputs[0]];
+  communicator_.begin(step.op);
   slots_[step.outputs[0]] = collective.run(communicator_, operand).along(step.axes);
 }
 
