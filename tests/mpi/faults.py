@@ -35,7 +35,7 @@ def told_to_all(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
     x = np.arange(24, dtype=np.float32).reshape(8, 3)
 
     def other_input() -> str | None:
-        pattern = rf"the program of <lambda>: mpi: all ranks must pass the same x, got other elements on rank {last}; .*"
+        pattern = rf"the program of f: mpi: all ranks must pass the same x, got other elements on rank {last}; .*"
         return raises(sw.mpi.RankMismatchError, pattern, lambda: double(x + (ranks.rank == last)))
 
     def other_program() -> str | None:

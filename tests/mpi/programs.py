@@ -26,6 +26,7 @@ class Program:
     mesh: sw.Mesh
     function: Callable[..., Any]
     arguments: tuple[np.ndarray, ...]
+    rounds: bool = False  # kernels add floats in an order that may depend on how many devices a process has
 
 
 MESHES = {
@@ -47,7 +48,6 @@ REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "argmax": lambda x, axis: np.argmax(x, axis=axis),
     "argmin": lambda x, axis: np.argmin(x, axis=axis),
     "cumsum": lambda x, axis: np.cumsum(x, axis=axis),
-    "sort": lambda x, axis: np.sort(x, axis=axis),
 }
 
 
@@ -81,7 +81,7 @@ def reductions() -> Iterator[Program]:
             for name in REDUCTIONS if len(axes) < 3 else ("sum", "max", "argmax"):
                 x = numbers((24, 5))
                 yield Program(f"{name} {mesh} {axes}", MESHES[mesh], reduction(name, axes, x.dtype), (x,))
-    for dtype in (np.int8, np.int32, np.uint64, np.float64, np.float16, sw.bfloat16, np.complex64):
+    for dtype in (np.int8, np.int32, np.uint64, np.float64, np.float16, sw.bfloat16):
         name = f"sum {np.dtype(dtype).name}"
         yield Program(name, MESHES["x4_y2"], reduction("sum", ("y", "x"), dtype), (numbers((24, 5), dtype),))
 
@@ -125,7 +125,7 @@ def joined(x: Any) -> Any:
 
 def looked_up(x: Any, rows: Any) -> Any:
     x, rows = sw.shard(x, P("x", None)), sw.shard(rows, P("x"))
-    return np.take(x, rows, axis=0), sw.at(x)[rows].add(1.0), np.where(rows[:, None] > 2, x[:8], 0)
+    return np.take(x, rows, axis=0), sw.at(x, rows).add(1.0), np.where(rows[:, None] > 2, x[:8], 0)
 
 
 def looped(x: Any) -> Any:
@@ -133,7 +133,7 @@ def looped(x: Any) -> Any:
 
     def step(i: Any, carry: Any) -> Any:
         total, y = carry
-        y = y - np.max(y, axis=0) * 0.1 + i
+        y = np.max(y, axis=0) - y + i
         return total + np.sum(y), y
 
     total, y = sw.fori_loop(0, 4, step, (np.float32(0), x))
@@ -159,7 +159,7 @@ def branched(x: Any) -> Any:
 
 def drawn(x: Any) -> Any:
     x = sw.shard(x, P("x", None))
-    return x + sw.random.normal(sw.random.key(3), x.shape), sw.random.permutation(sw.random.key(4), 24)
+    return x + sw.random.normal(sw.random.key(3), x.shape), sw.random.randint(sw.random.key(4), (24,), 0, 9)
 
 
 def layer(params: Any, x: Any) -> Any:
@@ -170,10 +170,6 @@ def layer(params: Any, x: Any) -> Any:
 
 def gradient(w1: Any, w2: Any, x: Any) -> Any:
     return sw.value_and_grad(layer)((w1, w2), x)
-
-
-def per_device(x: Any) -> Any:
-    return sw.shard_map(lambda part: part * 2, mesh=MESHES["x4"], in_specs=P("x"), out_specs=P("x"))(x)
 
 
 def whole_numbers(shape: tuple[int, ...]) -> np.ndarray:
@@ -195,8 +191,10 @@ def composed() -> Iterator[Program]:
         yield Program(f"drawn {mesh}", on, drawn, (numbers((24, 3)),))
         arguments = (whole_numbers((6, 8)), whole_numbers((8, 3)), whole_numbers((17, 6)))
         yield Program(f"gradient {mesh}", on, gradient, arguments)
+        floats = (numbers((6, 8))[:, ::-1], numbers((8, 3)), numbers((17, 6)))
+        finite = tuple(np.nan_to_num(x, nan=0.5) for x in floats)
+        yield Program(f"gradient of floats {mesh}", on, gradient, finite, rounds=True)
     yield Program("large sum", MESHES["x4_y2"], reduction("sum", ("x", "y"), np.float32), (numbers((8, 40_001)),))
-    yield Program("shard_map", MESHES["x4"], per_device, (numbers((8,)),))
     yield Program("no elements", MESHES["x4"], reduction("sum", ("x",), np.float32), (numbers((0, 3)),))
 
 

@@ -22,7 +22,7 @@ import shardwise as sw
 from shardwise import _core
 from shardwise.processes import place_on
 from tests.mpi import faults
-from tests.mpi.programs import fits, programs
+from tests.mpi.programs import Program, fits, programs
 from tests.support.mesh_strategies import meshes
 from tests.support.random_programs import Program as RandomProgram, programs as random_programs
 
@@ -41,19 +41,25 @@ def same_shards(array: sw.Array, whole: sw.Array) -> bool:
     )
 
 
-def difference(program: Any) -> str | None:
+def difference(program: Program) -> str | None:
     """What differs between the ranks and the virtual mesh; None if nothing does."""
-    function = sw.jit(program.function, mesh=program.mesh)
-    results = optree.tree_leaves(function(*program.arguments))
+    compiled = sw.jit(program.function, mesh=program.mesh).lower(*program.arguments).compile()
+    results = optree.tree_leaves(compiled(*program.arguments))
     with sw.mpi.local():
-        expected = optree.tree_leaves(function(*program.arguments))
+        expected = optree.tree_leaves(compiled(*program.arguments))
     for i, (got, want) in enumerate(zip(results, expected)):
-        if not same_shards(got, want):
+        if program.rounds:
+            if not np.allclose(got, want, rtol=1e-4):
+                return f"result {i}, beyond rounding"
+        elif not same_shards(got, want):
             return f"shards of result {i}"
-        if not same_bits(got, want):
+        elif not same_bits(got, want):
             return f"result {i}: {np.asarray(got)!r} instead of {np.asarray(want)!r}"
-    compiled = function.lower(*program.arguments).compile()
+    if "reshard" in program.name:
+        return None  # no arithmetic
     faithful = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))
+    with sw.mpi.local():
+        expected = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))
     for i, (got, want) in enumerate(zip(faithful, expected)):
         if not same_bits(got, want):
             return f"result {i} of a faithful run"

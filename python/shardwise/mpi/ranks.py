@@ -131,6 +131,7 @@ class RankPlace:
         self._members: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by group: communicator, ranks
         self._what = ""
         self._executable: Executable | None = None
+        self._agreed: Finish = _nothing
         self.communicator = ProcessCommunicator(self.devices, self)
 
     # ---- Place ----
@@ -139,9 +140,9 @@ class RankPlace:
         self, what: str, program: bytes, arrays: Mapping[str, Any], executable: Executable | None = None
     ) -> Finish:
         """Compare with the other ranks what they do next."""
-        finish = self._ranks.begin(what, program + self._mesh.text().encode(), arrays)
+        self._agreed = self._ranks.begin(what, program + self._mesh.text().encode(), arrays)
         self._what, self._executable = what, executable
-        return finish
+        return self._agreed
 
     def scatter_from(self, root: int, array: np.ndarray | None, aval: Any, sharding: Sharding) -> ShardedArray:
         """Send each rank the shards of its devices from rank ``root``."""
@@ -192,6 +193,7 @@ class RankPlace:
 
     def all_gather(self, op: int, group: int, count: int, order: list[int], own: Any, everything: Any) -> None:
         """Gather the bytes of each member of a group."""
+        self._agreed()
         comm, members = self._group(group, count, order)
         self._enter("all_gather", op, members)
         try:
@@ -204,6 +206,7 @@ class RankPlace:
 
     def all_to_all(self, op: int, group: int, count: int, order: list[int], send: Any, receive: Any) -> None:
         """Exchange a part with each member of a group."""
+        self._agreed()
         comm, members = self._group(group, count, order)
         self._enter("all_to_all", op, members)
         try:
@@ -216,6 +219,7 @@ class RankPlace:
 
     def exchange(self, op: int, outgoing: list[tuple[int, Any]], incoming: list[tuple[int, Any]]) -> None:
         """Send and receive messages between pairs, all at once."""
+        self._agreed()
         comm = self._ranks._comm
         others = [self._rank_at[position] for position, _ in incoming + outgoing]
         self._enter("exchange", op, tuple(sorted({self._ranks.rank, *others})))
@@ -248,6 +252,10 @@ class RankPlace:
             return executable.op_text(op) if op and executable is not None else f"{kind} of {what}"
 
         self._ranks._watch.enter(describe, members)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _bytes(array: np.ndarray) -> memoryview:

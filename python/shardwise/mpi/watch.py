@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ..errors import message
+from ..errors import composed
 from ..traceback_filtering import HIDDEN
 
 __all__ = ["Watch"]
@@ -139,10 +139,9 @@ class Watch:
         names = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
         seconds = round(time.monotonic() - wait.since)
         ending = bool(self._timeout) and time.monotonic() - wait.since >= self._timeout
-        way_out = "" if ending else "; set SHARDWISE_MPI_TIMEOUT to end such a run" if not self._timeout else ""
-        text = message(
-            "mpi", f"all ranks must reach {wait.describe()}", f"{names} waiting for {seconds} s; {missing}{way_out}"
-        )
+        way_out = "" if self._timeout else "set SHARDWISE_MPI_TIMEOUT to end such a run"
+        got = f"{names} waiting for {seconds} s; {missing}"
+        text = composed("mpi", f"all ranks must reach {wait.describe()}", got, way_out, "", 0)
         print(f"shardwise: {'error' if ending else 'warning'}: {text}", file=sys.stderr, flush=True)
         if ending:
             sys.stdout.flush()
