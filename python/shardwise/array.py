@@ -206,11 +206,13 @@ class Array(ArrayMethods):
     def _gathered(self) -> np.ndarray:
         """The whole array. With several MPI ranks, all of them call this, unless each has it."""
         data = self._data
+        gathered: np.ndarray
         if data.is_whole_here:
-            return data.gather(self._place.communicator)
+            gathered = data.gather(self._place.communicator)
+            return gathered
         what = f"np.asarray of {self.dtype.name}{list(self.shape)}"
         finish = self._place.begin(what, data.sharding.text().encode(), {})
-        gathered: np.ndarray = data.gather(self._place.communicator)
+        gathered = data.gather(self._place.communicator)
         finish()
         return gathered
 

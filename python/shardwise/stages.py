@@ -387,9 +387,7 @@ class Program:
             given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._hoisted)}
         return place.begin(f"the program of {self._traced._donation[0]}", self._identity, given, executable)
 
-    def _argument(
-        self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool, place: Place
-    ) -> Any:
+    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool, place: Place) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):
             raise ShapeError(
                 message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")

@@ -96,14 +96,19 @@ def resharded(before: Any, after: Any) -> Callable[..., Any]:
 def movements() -> Iterator[Program]:
     """all_gather, all_to_all, permutes and slices: from each placement to each other."""
     specs = {
-        "x4_y2": [P(), P("x"), P(None, "x"), P("y", "x"), P("x", "y"), P(("x", "y")), P(("y", "x")), P(None, ("x", "y"))],
+        "x4_y2": [
+            P(), P("x"), P(None, "x"), P("y", "x"), P("x", "y"), P(("x", "y")), P(("y", "x")), P(None, ("x", "y")),
+        ],
         "x2_y2_z2": [P("x", "y"), P("y", "z"), P(("x", "z"), "y"), P(None, ("z", "y", "x"))],
-        "x8": [P("x"), P(None, "x"), '[{"x":(1)2}, {"x":(2)4}]', '[{"x":(2)2, "x":(1)2}, {}]', '[{"x":(4)2, "x":(2)2}, {"x":(1)2}]'],
+        "x8": [
+            P("x"), P(None, "x"), '[{"x":(1)2}, {"x":(2)4}]', '[{"x":(2)2, "x":(1)2}, {}]',
+            '[{"x":(4)2, "x":(2)2}, {"x":(1)2}]',
+        ],
         "permuted": [P("x"), P("y", "x"), P(None, ("x", "y"))],
     }  # fmt: skip
     for name, choices in specs.items():
         for before, after in itertools.permutations(choices, 2):
-            for shape in ((16, 8), (13, 7)):
+            for shape in ((16, 8), (13, 7)) if name == "x4_y2" else ((16, 8),):
                 title = f"reshard {name} {shape} {before} to {after}"
                 yield Program(title, MESHES[name], resharded(before, after), (numbers(shape),))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """More programs on more numbers of ranks than `make test` runs.
 
-    python -m tests.mpi.ranks --ranks 1 2 3 4 8 --random 500
+python -m tests.mpi.ranks --ranks 1 2 3 4 8 --random 500
 """
 
 from __future__ import annotations

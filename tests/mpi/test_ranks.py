@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 import shardwise as sw
 from shardwise.mpi import agreement
 from tests.mpi.launch import mpirun
+from tests.style.source_tree import ROOT
 
 HEAD = "import sys, time\nimport numpy as np\nimport shardwise as sw\nranks = sw.mpi.communicator()\n"
 HEAD += "mesh = sw.Mesh({'x': 2})\nx = sw.device_put(np.arange(4), sw.NamedSharding(mesh, sw.P('x')))\n"
@@ -32,7 +34,8 @@ def test_programs_on_four_ranks_have_the_bits_of_the_virtual_mesh() -> None:
 
 
 def test_a_rank_that_raises_ends_all_with_its_traceback_and_all_output(tmp_path: Path) -> None:
-    body = "print(f'rank {ranks.rank} was here')\nif ranks.rank == 1:\n    time.sleep(0.3)\n    raise KeyError('no such')\n"
+    body = "print(f'rank {ranks.rank} was here')\nif ranks.rank == 1:\n    time.sleep(0.3)\n"
+    body += "    raise KeyError('no such')\n"
     done = mpirun(2, [script(tmp_path, body + "print(np.asarray(x))\n")])
     assert done.returncode != 0
     assert "shardwise: rank 1 of 2 raised:" in done.stderr
@@ -54,7 +57,8 @@ def test_a_rank_that_does_not_come_is_named_and_the_timeout_ends_the_run(tmp_pat
 
 
 def test_a_killed_rank_is_reported_by_the_launcher(tmp_path: Path) -> None:
-    body = "print('here', flush=True)\nif ranks.rank == 1:\n    import os\n    os.kill(os.getpid(), 9)\nprint(np.asarray(x))\n"
+    body = "print('here', flush=True)\nif ranks.rank == 1:\n    import os\n    os.kill(os.getpid(), 9)\n"
+    body += "print(np.asarray(x))\n"
     done = mpirun(2, [script(tmp_path, body)])
     assert done.returncode != 0
     assert "signal 9" in done.stderr
@@ -62,16 +66,19 @@ def test_a_killed_rank_is_reported_by_the_launcher(tmp_path: Path) -> None:
 
 
 def test_the_quickstart_runs_unchanged() -> None:
-    plain = subprocess.run([sys.executable, "examples/quickstart.py"], capture_output=True, text=True, check=True)
-    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", "examples/quickstart.py"])
+    command, dumb = [sys.executable, "examples/quickstart.py"], {"TERM": "dumb"}
+    plain = subprocess.run(command, cwd=ROOT, env=os.environ | dumb, capture_output=True, text=True, check=True)
+    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", "examples/quickstart.py"], **dumb)
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain.stdout
 
 
 def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
     path = script(tmp_path, "print(ranks.rank, ranks.size, np.asarray(x), sw.get_mesh(), sys.argv[1:])\n")
-    done = subprocess.run([sys.executable, "-m", "shardwise.mpi", path, "-m", "a"], capture_output=True, text=True)
-    assert done.stdout == "0 1 [0 1 2 3] Mesh('rank': 1) ['-m', 'a']\n", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "shardwise.mpi", "--mesh", "a=2", path, "-m", "a"], capture_output=True, text=True
+    )
+    assert done.stdout == "0 1 [0 1 2 3] Mesh('a': 2) ['-m', 'a']\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,8 @@ def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
             "pip install 'shardwise[mpi]'",
         ),
         (
-            "import importlib; importlib.import_module = lambda name: (_ for _ in ()).throw(RuntimeError('cannot load MPI library'))",
+            "import importlib\ndef load(name): raise RuntimeError('cannot load MPI library')\n"
+            "importlib.import_module = load",
             "mpi.communicator: an MPI library must be installed, got cannot load MPI library; pip install "
             "'shardwise[mpi]', or load the module of your cluster",
         ),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <unordered_set>
 
 #include <pybind11/stl.h>
@@ -118,12 +119,12 @@ ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSha
   return std::make_shared<ShardedArray>(from_own_part(owned_copy(from_numpy(part)), whole, sharding.closed(), devices));
 }
 
-using Processes = std::shared_ptr<ProcessCommunicator>;
+using Processes = std::optional<std::shared_ptr<ProcessCommunicator>>;  // None: this one alone
 
 NdArray gather_from(const ShardedArray& array, const Processes& processes) {
   if (array.devices().is_all()) return gather(array);
-  check_internal(processes != nullptr, "gather: the communicator of an array in several processes");
-  return gather(array, *processes);
+  check_internal(processes.has_value(), "gather: the communicator of an array in several processes");
+  return gather(array, **processes);
 }
 
 // Whether the shards of this process are all of the array.
@@ -183,7 +184,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   {
     const WithoutGil released;
     VirtualCommunicator virtual_mesh;
-    Communicator& devices = processes == nullptr ? static_cast<Communicator&>(virtual_mesh) : *processes;
+    Communicator& devices = processes ? static_cast<Communicator&>(**processes) : virtual_mesh;
     for (ShardedArray& result : self.executable.run(devices, std::move(values), options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
@@ -253,14 +254,14 @@ py::list settings_rows() {
 void bind_runtime(py::module_& module) {
   py::class_<ShardedArray, ArrayPtr>(module, "ShardedArray")
       .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false,
-                  py::arg("borrow") = false, py::arg("devices") = DeviceSet())
+                  py::arg("borrow") = false, py::arg_v("devices", DeviceSet(), "..."))
       .def_static("from_stack", &from_stack, py::arg("array"), py::arg("shape"), py::arg("sharding"),
                   py::arg("devices"))
       .def_static("from_own_part", &own_part, py::arg("part"), py::arg("shape"), py::arg("sharding"),
                   py::arg("devices"))
       .def("gather", &gather_numpy, py::arg("processes") = Processes())
       .def("reshard", &reshard, py::arg("sharding"), py::arg("for_call") = false, py::arg("processes") = Processes(),
-           py::arg("devices") = DeviceSet())
+           py::arg_v("devices", DeviceSet(), "..."))
       .def("stack", [](const ShardedArray& self) { return to_numpy(owned_copy(self.shards().stack())); })
       .def_property_readonly("devices", &ShardedArray::devices)
       .def_property_readonly("is_whole_here", &is_whole_here)
@@ -274,7 +275,7 @@ void bind_runtime(py::module_& module) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });
   py::class_<PyExecutable>(module, "Executable")
-      .def(py::init<const CompileUnit&, const DeviceSet&>(), py::arg("unit"), py::arg("devices") = DeviceSet())
+      .def(py::init<const CompileUnit&, const DeviceSet&>(), py::arg("unit"), py::arg_v("devices", DeviceSet(), "..."))
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
            py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes())

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..errors import MeshError, message, shown
-from ..processes import current_processes, set_processes, use_processes
+from ..processes import set_processes, use_processes
 from ..traceback_filtering import entry_point
 from .agreement import RankMismatchError
 from .ranks import Ranks, abort_on_exception
@@ -93,7 +93,9 @@ def _load_mpi() -> Any:
         raise ImportError(message("mpi.communicator", rule, str(error), _INSTALL)) from None
     except RuntimeError as error:
         rule, got = "an MPI library must be installed", str(error).splitlines()[0]
-        raise ImportError(message("mpi.communicator", rule, got, f"{_INSTALL}, or load the module of your cluster")) from None
+        raise ImportError(
+            message("mpi.communicator", rule, got, f"{_INSTALL}, or load the module of your cluster")
+        ) from None
 
 
 def _keep_lines(stream: Any) -> None:

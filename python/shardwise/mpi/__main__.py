@@ -12,14 +12,22 @@ from .. import mpi
 from ..mesh import Mesh, set_mesh
 
 
+def _mesh(parser: argparse.ArgumentParser, text: str) -> Mesh:
+    sizes = [part.partition("=")[::2] for part in text.split(",")]
+    if not all(name and size.isdigit() for name, size in sizes):
+        parser.error(f"--mesh must be like data=4,model=2, got {text!r}")
+    return Mesh({name: int(size) for name, size in sizes})
+
+
 def main() -> None:
     """Parse the command line, set up the ranks, and run the script or module as ``__main__``."""
     parser = argparse.ArgumentParser(
         prog="mpirun -n RANKS python -m shardwise.mpi",
-        description="Run a script unchanged on the ranks of an MPI job. Its meshes are spread over the ranks; the "
-        "default mesh has one axis, 'rank', with a device per rank.",
+        description="Run a script unchanged on the ranks of an MPI job. Its meshes are spread over the ranks, whose "
+        "number must divide the devices of each mesh.",
     )
     parser.add_argument("--stdout", type=int, metavar="RANK", help="print the standard output of this rank only")
+    parser.add_argument("--mesh", metavar="AXIS=SIZE,...", help="the default mesh, for scripts that set none")
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module name")
     parser.add_argument("script", help="a Python script, or a module after -m")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -30,7 +38,8 @@ def main() -> None:
         parser.exit(1, f"{error}\n")
     if options.stdout is not None and options.stdout != ranks.rank:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays open until the end
-    set_mesh(Mesh({"rank": ranks.size}))
+    if options.mesh is not None:
+        set_mesh(_mesh(parser, options.mesh))
     sys.argv = [options.script, *options.args]
     try:
         if options.module:

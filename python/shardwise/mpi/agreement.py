@@ -29,7 +29,7 @@ def hash_of(array: Any) -> bytes:
     """The hash of an array's dtype, shape and bytes."""
     whole = np.ascontiguousarray(array)
     digest = hashlib.blake2b(f"{whole.dtype}{np.shape(array)}".encode(), digest_size=_SIZE)
-    digest.update(whole.reshape(-1).view(np.uint8))
+    digest.update(whole.reshape(-1).view(np.uint8).data)
     return digest.digest()
 
 

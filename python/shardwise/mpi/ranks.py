@@ -15,7 +15,7 @@ import numpy as np
 from .._core.mesh import Mesh as CoreMesh, Sharding
 from .._core.processes import DeviceSet, ProcessCommunicator, process_positions
 from .._core.runtime import Executable, ShardedArray, mpi_timeout, set_threads
-from ..errors import MeshError, ShapeError, message
+from ..errors import ShapeError, message
 from ..processes import Finish, Processes, set_processes
 from .agreement import Agreement
 from .watch import Watch
@@ -80,7 +80,9 @@ class Ranks:
 
     def begin(self, what: str, program: bytes, arrays: Mapping[str, Any]) -> Finish:
         """Compare with the other ranks what they do next; see :meth:`Place.begin`."""
-        return self._agreement.begin(what, hashlib.blake2b(program, digest_size=16, key=what.encode()[:64]).digest(), arrays)
+        return self._agreement.begin(
+            what, hashlib.blake2b(program, digest_size=16, key=what.encode()[:64]).digest(), arrays
+        )
 
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
@@ -259,7 +261,7 @@ def _nothing() -> None:
 
 
 def _bytes(array: np.ndarray) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _parts(memory: Any, count: int) -> list[Any]:
