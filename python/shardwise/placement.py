@@ -16,6 +16,7 @@ from .errors import DTypeError, MeshError, ShardingError, described, message, na
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .processes import current_processes, place_on
+from .propagation_options import switch
 from .sharding import UNSPECIFIED, NamedSharding
 from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
@@ -60,7 +61,7 @@ def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part:
     >>> placed["w"].sharding.spec, placed["b"].sharding.spec
     (P('x', None), P())
     """
-    if root is None and not own_part:
+    if root is None and not switch("device_put", "own_part", own_part, False):
         return _placed("device_put", x, device)
     if current_trace() is not None:
         rule = "root= and own_part= must not be given in a traced function"

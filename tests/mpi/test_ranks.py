@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 import sys
 import time
@@ -66,11 +66,11 @@ def test_a_killed_rank_is_reported_by_the_launcher(tmp_path: Path) -> None:
 
 
 def test_the_quickstart_runs_unchanged() -> None:
-    command, dumb = [sys.executable, "examples/quickstart.py"], {"TERM": "dumb"}
-    plain = subprocess.run(command, cwd=ROOT, env=os.environ | dumb, capture_output=True, text=True, check=True)
-    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", "examples/quickstart.py"], **dumb)
+    command = [sys.executable, "examples/quickstart.py"]
+    plain = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", "examples/quickstart.py"], TERM="xterm")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == plain.stdout
+    assert re.sub(r"\x1b\[[0-9;]*m", "", done.stdout) == plain.stdout  # mpirun's output is a terminal
 
 
 def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
@@ -86,14 +86,13 @@ def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
     [
         (
             "sys.modules['mpi4py'] = None",
-            "mpi.communicator: the package mpi4py must be installed, got import of mpi4py halted; None in sys.modules; "
-            "pip install 'shardwise[mpi]'",
+            "mpi.communicator: mpi4py must be installed; pip install 'shardwise[mpi]'",
         ),
         (
-            "import importlib\ndef load(name): raise RuntimeError('cannot load MPI library')\n"
-            "importlib.import_module = load",
+            "class Broken:\n    @property\n    def MPI(self): raise RuntimeError('cannot load MPI library')\n"
+            "sys.modules['mpi4py'] = Broken()",
             "mpi.communicator: an MPI library must be installed, got cannot load MPI library; pip install "
-            "'shardwise[mpi]', or load the module of your cluster",
+            "'shardwise[mpi]', or load the MPI module of your cluster",
         ),
     ],
 )

@@ -4,7 +4,6 @@
 
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/gil.h"
-#include "shardwise/mesh/tiling.h"
 #include "shardwise/runtime/process_communicator.h"
 
 namespace py = pybind11;

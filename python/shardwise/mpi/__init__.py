@@ -15,7 +15,6 @@ The package ``mpi4py`` and an MPI library are needed only when :func:`communicat
 from __future__ import annotations
 
 import atexit
-import importlib
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -87,15 +86,14 @@ def local() -> AbstractContextManager[None]:
 
 def _load_mpi() -> Any:
     try:
-        return importlib.import_module("mpi4py.MPI")
-    except ImportError as error:
-        rule = "the package mpi4py must be installed"
-        raise ImportError(message("mpi.communicator", rule, str(error), _INSTALL)) from None
-    except RuntimeError as error:
+        from mpi4py import MPI  # no import of shardwise needs it, and it starts MPI
+    except ModuleNotFoundError:
+        raise ImportError(message("mpi.communicator", "mpi4py must be installed", None, _INSTALL)) from None
+    except (ImportError, RuntimeError) as error:  # libmpi.so, or a function of it, is missing
         rule, got = "an MPI library must be installed", str(error).splitlines()[0]
-        raise ImportError(
-            message("mpi.communicator", rule, got, f"{_INSTALL}, or load the module of your cluster")
-        ) from None
+        way_out = f"{_INSTALL}, or load the MPI module of your cluster"
+        raise ImportError(message("mpi.communicator", rule, got, way_out)) from None
+    return MPI
 
 
 def _keep_lines(stream: Any) -> None:

@@ -36,27 +36,67 @@ class _Wait(NamedTuple):
     members: Sequence[int]  # the ranks of its group
 
 
+class _Answer(NamedTuple):
+    """What a rank does: how many collectives it has entered, whether it waits in one, and where it is."""
+
+    number: int
+    waits: bool
+    where: str
+
+
+class _Questions:
+    """Questions of ranks to each other about what they do, over a communicator for nothing else."""
+
+    def __init__(self, comm: Any) -> None:
+        self.rank: int = comm.Get_rank()
+        self.answers: dict[int, _Answer] = {}
+        self._comm = comm
+        self._sent: list[Any] = []
+
+    def ask(self, ranks: Sequence[int]) -> None:
+        """Ask these ranks; their answers come later."""
+        self.answers.clear()
+        for rank in ranks:
+            if rank != self.rank:
+                self._send(("ask", self.rank, None), rank)
+
+    def serve(self, answer: Callable[[], _Answer]) -> None:
+        """Answer what other ranks have asked, and collect their answers."""
+        while self._comm.iprobe(tag=_TAG):
+            kind, rank, content = self._comm.recv(tag=_TAG)
+            if kind == "ask":
+                self._send(("answer", self.rank, answer()), rank)
+            else:
+                self.answers[rank] = content
+        self._sent = [request for request in self._sent if not request.Test()]
+
+    def _send(self, content: Any, rank: int) -> None:
+        self._sent.append(self._comm.isend(content, rank, tag=_TAG))
+
+    def abort(self) -> None:
+        """End all ranks."""
+        sys.stdout.flush()
+        self._comm.Abort(1)
+
+
 class Watch:
     """Knows in which collective this rank waits, and reports it when it waits long.
 
     Args:
-        comm: a communicator for questions and answers, of nothing else.
+        comm: a communicator for questions and answers.
         threads: whether several threads may use MPI. Without, the report cannot name the missing ranks.
         timeout: seconds after which a wait ends all ranks; 0 for never.
     """
 
     def __init__(self, comm: Any, threads: bool, timeout: float) -> None:
-        self._comm = comm
+        self._questions = _Questions(comm)
         self._threads = threads
         self._timeout = timeout
         self._limit = min(WARN_AFTER, timeout) if timeout else WARN_AFTER
-        self._main = threading.main_thread().ident
         self._wait: _Wait | None = None
         self._count = 0
-        self._reported = -1
-        self._answers: dict[int, tuple[int, bool, str]] = {}
-        self._asked: tuple[int, float] | None = None  # number of the wait, when
-        self._sent: list[Any] = []
+        self._reported = -1  # number of a wait
+        self._asked = (-1, 0.0)  # number of a wait, and when
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shardwise.mpi.watch", daemon=True)
         self._thread.start()
@@ -79,75 +119,61 @@ class Watch:
 
     def _run(self) -> None:
         while not self._end.wait(_POLL):
-            wait = self._wait
             if self._threads:
-                self._answer()
+                self._questions.serve(self._answer)
+            wait = self._wait
             if wait is None or self._reported == wait.number or time.monotonic() - wait.since < self._limit:
                 continue
+            number, since = self._asked
             if not self._threads:
-                self._report(wait, "the missing ranks are unknown: MPI runs without MPI_THREAD_MULTIPLE")
-            elif self._asked is None or self._asked[0] != wait.number:
-                self._answers.clear()
+                self._report(wait, "the missing ranks are unknown, because MPI runs without MPI_THREAD_MULTIPLE")
+            elif number != wait.number:
                 self._asked = (wait.number, time.monotonic())
-                self._send(("ask", self._comm.Get_rank()), [m for m in wait.members if m != self._comm.Get_rank()])
-            elif len(self._answers) == len(wait.members) - 1 or time.monotonic() - self._asked[1] > _ANSWERS_WITHIN:
+                self._questions.ask(wait.members)
+            elif len(self._questions.answers) == len(wait.members) - 1 or time.monotonic() - since > _ANSWERS_WITHIN:
                 self._conclude(wait)
 
-    def _answer(self) -> None:
-        while self._comm.iprobe(tag=_TAG):
-            kind, rank, *state = self._comm.recv(tag=_TAG)
-            if kind == "ask":
-                self._send(("answer", self._comm.Get_rank(), *self._state()), [rank])
-            else:
-                self._answers[rank] = (state[0], state[1], state[2])
-        self._sent = [request for request in self._sent if not request.Test()]
-
-    def _send(self, content: Any, ranks: Sequence[int]) -> None:
-        self._sent += [self._comm.isend(content, rank, tag=_TAG) for rank in ranks]
-
-    def _state(self) -> tuple[int, bool, str]:
-        """How many collectives this rank has entered, whether it is in one, and where."""
+    def _answer(self) -> _Answer:
         wait = self._wait
         if wait is not None:
-            return wait.number, True, wait.describe()
-        return self._count, False, f"runs other code{_place(sys._current_frames().get(self._main or 0))}"
+            return _Answer(wait.number, True, f"waits in {wait.describe()}")
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        return _Answer(self._count, False, f"runs other code{_place(frame)}")
 
     def _conclude(self, wait: _Wait) -> None:
+        answers = self._questions.answers
+        waiting = [rank for rank, answer in answers.items() if answer.waits and answer.number == wait.number]
         if self._wait is not wait:
             return
-        me = self._comm.Get_rank()
-        waiting = [rank for rank, (number, waits, _) in self._answers.items() if waits and number == wait.number]
-        if any(rank < me for rank in waiting):
+        if any(rank < self._questions.rank for rank in waiting):
             self._reported = wait.number  # that rank reports
             return
+        silent = _Answer(0, False, "does not answer: it has ended or is stopped")
         missing = []
         for rank in wait.members:
-            if rank == me or rank in waiting:
-                continue
-            number, waits, where = self._answers.get(rank, (0, False, "does not answer: it has ended or is stopped"))
-            if number > wait.number:
-                continue  # it has been here, and is on the way to tell
-            missing.append(f"rank {rank} {'waits in ' if waits else ''}{where}")
+            answer = answers.get(rank, silent)
+            # A rank with a larger number has been here meanwhile.
+            if rank != self._questions.rank and rank not in waiting and answer.number <= wait.number:
+                missing.append(f"rank {rank} {answer.where}")
         if missing:
-            self._report(wait, ", ".join(missing), sorted([me, *waiting]))
+            self._report(wait, ", ".join(missing), waiting)
         else:
-            self._asked = None  # all came meanwhile
+            self._asked = (-1, 0.0)
 
     def _report(self, wait: _Wait, missing: str, waiting: Sequence[int] = ()) -> None:
         self._reported = wait.number
-        ranks = list(waiting) or [self._comm.Get_rank()]
+        ranks = sorted([self._questions.rank, *waiting])
         names = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
-        seconds = round(time.monotonic() - wait.since)
-        ending = bool(self._timeout) and time.monotonic() - wait.since >= self._timeout
+        seconds = time.monotonic() - wait.since
+        ends = bool(self._timeout) and seconds >= self._timeout
         way_out = "" if self._timeout else "set SHARDWISE_MPI_TIMEOUT to end such a run"
-        got = f"{names} waiting for {seconds} s; {missing}"
+        got = f"{names} waiting for {seconds:.0f} s; {missing}"
         text = composed("mpi", f"all ranks must reach {wait.describe()}", got, way_out, "", 0)
-        print(f"shardwise: {'error' if ending else 'warning'}: {text}", file=sys.stderr, flush=True)
-        if ending:
-            sys.stdout.flush()
-            self._comm.Abort(1)
-        if self._timeout:
-            self._limit, self._reported, self._asked = self._timeout, -1, None
+        print(f"shardwise: {'error' if ends else 'warning'}: {text}", file=sys.stderr, flush=True)
+        if ends:
+            self._questions.abort()
+        if self._timeout:  # the next report is the last one
+            self._limit, self._reported, self._asked = self._timeout, -1, (-1, 0.0)
 
 
 def _place(frame: FrameType | None) -> str:
