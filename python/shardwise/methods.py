@@ -157,7 +157,7 @@ for _name, _doc in {
     "take": "Elements at indices along ``axis``; see numpy.take.",
     "compress": "Elements at a known mask along ``axis``; see numpy.compress.",
     "searchsorted": "Where values would be inserted into the sorted array; see numpy.searchsorted.",
-    "argsort": "Not supported in traced functions; see numpy.argsort.",
+    "argsort": "The indices that sort the array along ``axis``; see numpy.argsort.",
     "nonzero": "Not supported in traced functions; see numpy.nonzero.",
 }.items():
     setattr(ArrayMethods, _name, _forward(_name, _doc))

@@ -14,9 +14,9 @@ from tests.errors.mistakes import N, X, on_mesh, says
 # ---- functions and options ------------------------------------------------------------------------------------------
 
 
-@says(sw.UnsupportedError, "np.sort is not supported in traced functions; call it on np.asarray(x) outside jit")
-def sort_of_a_tracer() -> None:
-    on_mesh(lambda x: np.sort(x)).trace(X)
+@says(sw.UnsupportedError, "np.partition is not supported in traced functions; call it on np.asarray(x) outside jit")
+def partition_of_a_tracer() -> None:
+    on_mesh(lambda x: np.partition(x, 2)).trace(X)
 
 
 @says(sw.UnsupportedError, "np.setdiff1d is not supported in traced functions; call it on np.asarray(x) outside jit")

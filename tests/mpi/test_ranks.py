@@ -73,6 +73,13 @@ def test_the_quickstart_runs_unchanged() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", done.stdout) == plain.stdout  # mpirun's output is a terminal
 
 
+def test_the_example_has_the_numbers_of_the_virtual_mesh() -> None:
+    done = mpirun(2, ["examples/on_mpi.py"])
+    assert done.returncode == 0, done.stderr
+    assert "on 2 ranks, 4 devices each" in done.stdout
+    assert "every number is that of the virtual mesh, bit by bit" in done.stdout
+
+
 def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
     path = script(tmp_path, "print(ranks.rank, ranks.size, np.asarray(x), sw.get_mesh(), sys.argv[1:])\n")
     done = subprocess.run(

@@ -21,8 +21,10 @@ from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, O
 from tests.op.composed_cases import COMPOSED
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
+from tests.op.random_cases import RANDOM
 from tests.op.reduction_cases import SEVERAL
 from tests.op.references import Array, Reference, is_float
+from tests.op.sort_cases import SORTS
 from tests.op.window_cases import WINDOWS
 
 EnumValue = _core.ir.EnumValue
@@ -500,7 +502,18 @@ CREATE = [
 ]
 
 CASES: list[OpCase] = (
-    UNARY + BINARY + LAYOUT + SLICING + DOT_AND_REDUCE + SEVERAL + WINDOWS + INDEXING + CREATE + COMPOSED
+    UNARY
+    + BINARY
+    + LAYOUT
+    + SLICING
+    + DOT_AND_REDUCE
+    + SEVERAL
+    + WINDOWS
+    + SORTS
+    + RANDOM
+    + INDEXING
+    + CREATE
+    + COMPOSED
 )
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and

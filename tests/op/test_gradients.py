@@ -30,7 +30,7 @@ NOT_DIFFERENTIABLE = {
     "stablehlo.dynamic_iota", "chlo.is_inf", "chlo.is_pos_inf", "chlo.is_neg_inf", "chlo.broadcast_compare",
     "chlo.broadcast_and", "chlo.broadcast_or", "chlo.broadcast_xor", "chlo.broadcast_shift_left",
     "chlo.broadcast_shift_right_arithmetic", "chlo.broadcast_shift_right_logical", "chlo.next_after",
-    "chlo.broadcast_next_after", "chlo.mulhi",
+    "chlo.broadcast_next_after", "chlo.mulhi", "stablehlo.rng", "stablehlo.rng_bit_generator",
 }  # fmt: skip
 
 

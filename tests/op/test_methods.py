@@ -128,6 +128,27 @@ def test_the_price_of_a_method_is_what_its_ledger_counts() -> None:
     np.testing.assert_allclose(program.run(x), np.cumsum(x, axis=0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("count", [64, 61, 3])
+def test_a_sort_moves_the_axes_of_its_dim_to_a_free_dim_and_back(count: int) -> None:
+    x = rows(count, 32)
+    program = compiled(lambda x: np.sort(x, axis=0), x, out=P("x"))
+    np.testing.assert_array_equal(program.run(x), np.sort(x, axis=0))
+    assert [row.kind for row in program.collectives()] == ["all_to_all", "all_to_all"]
+
+
+def test_a_sort_of_the_only_dim_gathers_it() -> None:
+    x = rows(64, 1)
+    program = compiled(lambda x: np.argsort(x, axis=0), x, out=P("x"))
+    np.testing.assert_array_equal(program.run(x), np.argsort(x, axis=0))
+    assert [(row.kind, row.cause) for row in program.collectives()] == [("all_gather", "operand 0 of sort")]
+
+
+def test_top_k_gathers_the_winners_of_each_shard() -> None:
+    text = dynamic_program(61, 1, False).replace("61x3", "61").replace("1x3", "2").replace(", {}]", "]")
+    text = re.sub(r"%0 = .*", "%0, %1 = chlo.top_k(%x, k = 2) : tensor<61xf32> -> (tensor<2xf32>, tensor<2xi32>)", text)
+    assert method_in(text) == ["winners"]
+
+
 def test_a_scan_updates_its_stack_in_place() -> None:
     """The body of a loop writes one row of the shard; padding the stack would make a copy of it in every trip."""
     xs = rows(40, 8)
@@ -179,12 +200,14 @@ def test_rows_that_a_slice_cuts_off_are_padding() -> None:
 
 def test_each_method_is_tested_here() -> None:
     assert METHODS == {
+        "chlo.top_k": ["winners"],
         "stablehlo.dynamic_slice": ["owned rows"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
         "stablehlo.reduce": ["partial results"],
         "stablehlo.reduce_window": ["totals", "another dim"],
         "stablehlo.scatter": ["owned rows"],
+        "stablehlo.sort": ["another dim"],
     }
 
 

@@ -17,8 +17,7 @@ constexpr std::array<SettingRow, 6> kTable{{
     {"SHARDWISE_VERIFY", "0", "1: verify the program after each pass"},
     {"SHARDWISE_THREADS", "0", "threads of the pool, the caller's included; 0: one per processor of this process"},
     {"SHARDWISE_TRACEBACK", "", "full: tracebacks show the frames of Shardwise and NumPy, too"},
-    {"SHARDWISE_MPI_TIMEOUT", "0",
-     "seconds that a rank waits for others before it ends all ranks; 0: it only warns, after 10"},
+    {"SHARDWISE_MPI_TIMEOUT", "0", "seconds that a rank waits for others before it ends all ranks; 0: it only warns"},
 }};
 
 constexpr int kMostThreads = 1024;

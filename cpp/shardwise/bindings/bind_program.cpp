@@ -191,6 +191,10 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
 
 }  // namespace
 
+py::object value_view(const std::shared_ptr<const Module>& module, ValueId value) {
+  return py::cast(ValueOf{std::const_pointer_cast<Module>(module), value});  // views only read
+}
+
 std::vector<OpId> ops_in_text_order(const Module& module) {
   std::vector<OpId> ops;
   walk(module, [&](OpId op) { ops.push_back(op); });

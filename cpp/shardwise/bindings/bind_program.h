@@ -24,6 +24,9 @@ std::vector<OpId> ops_in_text_order(const Module& module);
 std::optional<TensorSharding> optional_sharding(const Module& module, ShardingId id);
 std::vector<std::optional<TensorSharding>> optional_shardings(const Module& module, std::span<const ShardingId> ids);
 
+// The view of a value; the program does not change.
+pybind11::object value_view(const std::shared_ptr<const Module>& module, ValueId value);
+
 // Registers the classes, and adds the properties of Module that return them. Called by bind_ir.
 void bind_program(pybind11::module_& module, pybind11::class_<Module, std::shared_ptr<Module>>& modules);
 

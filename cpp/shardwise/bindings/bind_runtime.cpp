@@ -10,6 +10,7 @@
 #include "shardwise/base/settings.h"
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/bindings/bind_program.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/gil.h"
@@ -17,6 +18,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/process_communicator.h"
 #include "shardwise/runtime/sharded_array.h"
@@ -223,6 +225,20 @@ std::string op_text(const PyExecutable& self, uint32_t number) {
   return str(op.name(), operand, location.empty() ? "" : " (at " + location + ")");
 }
 
+// (the bytes at the peak, of arguments, of results, and what is alive at the peak: values of the local program)
+py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<size_t>& donated) {
+  MemoryUse use;
+  {
+    const WithoutGil released;
+    use = self.executable.memory({.per_device = per_device, .donated = donated});
+  }
+  py::list rows;
+  for (const LiveBuffers& buffers : use.at_peak) {
+    rows.append(py::make_tuple(value_view(self.local, buffers.value), buffers.bytes));
+  }
+  return py::make_tuple(use.peak_bytes, use.argument_bytes, use.result_bytes, rows);
+}
+
 py::list trace_rows(const PyExecutable& self) {
   py::list rows;
   for (const TraceRow& row : self.trace) {
@@ -280,8 +296,11 @@ void bind_runtime(py::module_& module) {
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
            py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes())
       .def("op_text", &op_text, py::arg("number"))
+      .def("memory", &memory, py::arg("per_device") = true, py::arg("donated") = std::vector<size_t>())
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
+  module.def("restart_peak_buffer_bytes", &restart_peak_buffer_bytes);
+  module.def("live_buffer_bytes", &live_buffer_bytes);
   module.def("blas_core_name", [] { return std::string(blas_core_name()); });
   module.def("enter_call", &enter_call);
   module.def("leave_call", &leave_call);

@@ -53,9 +53,6 @@ struct Range {
   // Whether each block of the result reads only the operand's block of the same shard, at the same place in it, and
   // nothing outside the dim.
   bool stays_local(Blocks operand, Blocks result) const;
-
- private:
-  int64_t last(int64_t count) const { return offset + scale * (count - 1) + (window - 1) * dilation; }
 };
 
 }  // namespace shardwise

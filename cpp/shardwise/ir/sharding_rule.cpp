@@ -29,7 +29,12 @@ std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& b
   return std::string(" ").append(label).append("={").append(list).append("}");
 }
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+// Attributes may be any int64, so products of two need more bits.
+using Wide = __int128;
+
+Wide floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+int64_t clamped(Wide index, int64_t size) { return static_cast<int64_t>(std::clamp<Wide>(index, 0, size)); }
 
 }  // namespace
 
@@ -37,18 +42,19 @@ int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1)
 
 Interval Range::reads(Interval result, int64_t size) const {
   if (result.begin >= result.end) return {};
-  const int64_t ends[] = {scale * result.begin + offset, scale * (result.end - 1) + offset};
-  const int64_t first = std::min(ends[0], ends[1]), last = std::max(ends[0], ends[1]) + (window - 1) * dilation;
-  const Interval found{std::clamp<int64_t>(-floor_div(-first, holes), 0, size),
-                       std::clamp<int64_t>(floor_div(last, holes) + 1, 0, size)};
+  const auto index = [&](int64_t of) { return Wide{scale} * of + offset; };
+  const auto [first, end] = std::minmax({index(result.begin), index(result.end - 1)});
+  const Wide last = end + Wide{window - 1} * dilation;
+  const Interval found{clamped(-floor_div(-first, holes), size), clamped(floor_div(last, holes) + 1, size)};
   return found.begin < found.end ? found : Interval{};
 }
 
 bool Range::stays_local(Blocks operand, Blocks result) const {
   // Blocks that start at the same place in each shard need the same local op.
-  if (!is_static() || scale * result.block != holes * operand.block) return false;
-  const bool inside_block = offset > -holes && last(result.block) < holes * operand.block;
-  return inside_block && (result.size == 0 || last(result.size) < holes * operand.size);
+  if (!is_static() || Wide{scale} * result.block != Wide{holes} * operand.block) return false;
+  const auto last = [&](int64_t count) { return offset + Wide{scale} * (count - 1) + Wide{window - 1} * dilation; };
+  const bool inside_block = offset > -holes && last(result.block) < Wide{holes} * operand.block;
+  return inside_block && (result.size == 0 || last(result.size) < Wide{holes} * operand.size);
 }
 
 // ---- rules ---------------------------------------------------------------------------------------------------------

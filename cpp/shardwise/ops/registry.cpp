@@ -38,6 +38,7 @@
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/sort/sort.h"
+#include "shardwise/ops/sort/top_k.h"
 #include "shardwise/ops/window/reduce_window.h"
 #include "shardwise/ops/window/select_and_scatter.h"
 
@@ -66,6 +67,7 @@ std::vector<const OpDef*> join_families() {
                                         linalg_ops(),
                                         fft_ops(),
                                         sort_ops(),
+                                        top_k_ops(),
                                         batch_norm_ops(),
                                         dot_ops(),
                                         einsum_ops(),

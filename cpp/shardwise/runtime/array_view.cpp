@@ -9,6 +9,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/buffer_pool.h"
 
 namespace shardwise {
@@ -103,6 +104,7 @@ bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
   const int64_t bytes = to.nbytes();
+  if (leaves_out(bytes)) return;
   if (bytes <= kCopyGrainBytes) {
     to.copy_from(from);
     return;

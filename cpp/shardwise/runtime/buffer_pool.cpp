@@ -7,10 +7,12 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <utility>
 #include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/runtime/allocation_log.h"
 
 namespace shardwise {
 namespace {
@@ -42,10 +44,11 @@ SizeClass size_class(uint64_t bytes) {
 
 class Store {
  public:
-  void* take(SizeClass wanted) {
+  void* take(SizeClass wanted, int64_t bytes) {
     {
       const std::lock_guard lock(mutex_);
-      live_ += static_cast<int64_t>(wanted.bytes);
+      live_ += bytes;
+      peak_ = std::max(peak_, live_);
       auto& list = free_[static_cast<size_t>(wanted.index)];
       if (!list.empty()) {
         void* memory = list.back();
@@ -58,15 +61,15 @@ class Store {
       return ::operator new(wanted.bytes, kAlignment);
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      live_ -= static_cast<int64_t>(wanted.bytes);
+      live_ -= bytes;
       throw;
     }
   }
 
-  void give(void* memory, SizeClass size) noexcept {
+  void give(void* memory, SizeClass size, int64_t bytes) noexcept {
     {
       const std::lock_guard lock(mutex_);
-      live_ -= static_cast<int64_t>(size.bytes);
+      live_ -= bytes;
       if (kept_ + static_cast<int64_t>(size.bytes) <= capacity_) {
         try {
           free_[static_cast<size_t>(size.index)].push_back(memory);
@@ -100,6 +103,11 @@ class Store {
   int64_t kept() { return locked(kept_); }
   int64_t live() { return locked(live_); }
 
+  int64_t restart_peak() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(peak_, live_);
+  }
+
  private:
   int64_t locked(const int64_t& value) {
     const std::lock_guard lock(mutex_);
@@ -111,6 +119,7 @@ class Store {
   int64_t capacity_ = kDefaultCapacity;
   int64_t kept_ = 0;
   int64_t live_ = 0;
+  int64_t peak_ = 0;
 };
 
 // Never destroyed: arrays that outlive the end of main still return their memory. A fork first locks the mutex, because
@@ -121,6 +130,12 @@ Store& store() {
     return new Store;
   }();
   return *kStore;
+}
+
+std::shared_ptr<void> buffer(int64_t bytes) {
+  if (AllocationLog* log = AllocationLog::current()) return log->allocate(bytes);
+  const SizeClass size = size_class(static_cast<uint64_t>(bytes));
+  return {store().take(size, bytes), [size, bytes](void* p) { store().give(p, size, bytes); }};
 }
 
 }  // namespace
@@ -135,14 +150,13 @@ NdArray pooled_empty(DType dtype, Dims shape) {
     fail<ShapeError>("array", "the size in bytes must fit into 63 bits", str("shape ", shape, " of ", dtype),
                      "use a smaller shape");
   }
-  const SizeClass size = size_class(is_empty ? 0 : static_cast<uint64_t>(bytes));
-  void* taken = nullptr;
+  if (is_empty) bytes = 0;
+  std::shared_ptr<void> memory;
   try {
-    taken = store().take(size);
+    memory = buffer(bytes);
   } catch (const std::bad_alloc&) {
     throw OutOfMemoryError("array", str(dtype, shape), bytes);
   }
-  std::shared_ptr<void> memory(taken, [size](void* p) { store().give(p, size); });
   auto* data = static_cast<std::byte*>(memory.get());
   Dims strides = row_major_strides(shape, item_size(dtype));
   return {dtype, std::move(shape), std::move(strides), data, std::move(memory)};
@@ -152,5 +166,6 @@ int64_t buffer_pool_capacity() { return store().capacity(); }
 void set_buffer_pool_capacity(int64_t bytes) { store().set_capacity(bytes); }
 int64_t buffer_pool_bytes() { return store().kept(); }
 int64_t live_buffer_bytes() { return store().live(); }
+int64_t restart_peak_buffer_bytes() { return store().restart_peak(); }
 
 }  // namespace shardwise

@@ -20,6 +20,7 @@ NdArray pooled_empty(DType dtype, Dims shape);  // uninitialised, row-major
 int64_t buffer_pool_capacity();
 void set_buffer_pool_capacity(int64_t bytes);  // frees memory above the limit
 int64_t buffer_pool_bytes();                   // free memory that is kept
-int64_t live_buffer_bytes();                   // memory in use by arrays of `pooled_empty`
+int64_t live_buffer_bytes();                   // of the arrays of `pooled_empty` that are alive
+int64_t restart_peak_buffer_bytes();           // the most of them since the last call
 
 }  // namespace shardwise

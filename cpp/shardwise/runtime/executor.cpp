@@ -2,12 +2,17 @@
 #include "shardwise/runtime/executor.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/program_run.h"
+#include "shardwise/runtime/rehearsal.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -33,6 +38,20 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
   return true;
 }
 
+int64_t most_branches(const Block& block) {
+  int64_t most = 1;
+  for (const Step& step : block.steps) {
+    if (const auto* branches = std::get_if<Branches>(&step.work)) {
+      most = std::max(most, std::ssize(branches->blocks));
+      for (const Block& inner : branches->blocks) most = std::max(most, most_branches(inner));
+    }
+    if (const auto* loop = std::get_if<Loop>(&step.work)) {
+      most = std::max({most, most_branches(loop->condition), most_branches(loop->body)});
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, ExecutorOptions options)
@@ -40,7 +59,7 @@ Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, Execut
   const Region& body = module_->region(module_->main().body);
   for (ValueId argument : body.arguments) arguments_.push_back(placement_in(*module_, mesh_, argument));
   for (ValueId result : body.results) results_.push_back(placement_in(*module_, mesh_, result));
-  plan_ = std::make_unique<Plan>(planned(false));
+  plan_ = std::make_unique<Plan>(planned(false, options_.devices.pinned));
 }
 
 Executable::~Executable() = default;
@@ -57,12 +76,13 @@ const TensorType& Executable::argument_type(size_t i) const {
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
-  std::call_once(faithful_once_, [this] { faithful_plan_ = std::make_unique<Plan>(planned(true)); });
+  std::call_once(faithful_once_,
+                 [this] { faithful_plan_ = std::make_unique<Plan>(planned(true, options_.devices.pinned)); });
   return *faithful_plan_;
 }
 
-Plan Executable::planned(bool faithful) const {
-  return make_plan(*module_, *mesh_, {.fuse = options_.fuse, .faithful = faithful, .pinned = options_.devices.pinned});
+Plan Executable::planned(bool faithful, const AxisList& pinned) const {
+  return make_plan(*module_, *mesh_, {.fuse = options_.fuse, .faithful = faithful, .pinned = pinned});
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
@@ -108,6 +128,67 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
                          run.take(chosen.main.results[i]).along(axes), devices);
   }
   return results;
+}
+
+MemoryUse Executable::memory(const MemoryOptions& options) const {
+  std::optional<Plan> of_one_device;
+  if (options.per_device) {
+    AxisList all;
+    for (size_t axis = 0; axis < mesh_->axes().size(); ++axis) {
+      all.push_back({static_cast<int>(axis), 1, mesh_->axes()[axis].size});
+    }
+    of_one_device = planned(false, all);
+  } else {
+    mesh_->expect_runnable("memory");
+  }
+  const Plan& plan = of_one_device ? *of_one_device : *plan_;
+  const int64_t branches = most_branches(plan.main);
+  MemoryUse most = rehearse(plan, options, 0);
+  for (int64_t branch = 1; branch < branches; ++branch) {
+    MemoryUse use = rehearse(plan, options, branch);
+    if (use.peak_bytes > most.peak_bytes) most = std::move(use);
+  }
+  return most;
+}
+
+MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, int64_t branch) const {
+  const std::span<const ValueId> values = module_->region(module_->main().body).arguments;
+  AllocationLog log;
+  const auto live = [&] {
+    return std::accumulate(log.events().begin(), log.events().end(), int64_t{0},
+                           [](int64_t sum, const AllocationLog::Event& event) { return sum + event.bytes; });
+  };
+  std::vector<Shards> arguments;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    log.set_label(values[i].index);
+    arguments.push_back(rehearsed_argument(i, options.per_device));
+  }
+  const int64_t argument_bytes = live();
+  std::vector<Shards> results;
+  {
+    const RunOptions run_options{.rehearsed_branch = branch};
+    const DeviceSet devices;
+    OneDevice one;
+    VirtualCommunicator all;
+    Communicator& communicator = options.per_device ? static_cast<Communicator&>(one) : all;
+    ProgramRun run(*module_, plan, run_options, devices, communicator);
+    for (size_t i = 0; i < arguments.size(); ++i) run.set(plan.arguments[i], arguments[i]);
+    for (size_t i : options.donated) arguments.at(i) = Shards();
+    run.execute();
+    for (uint32_t slot : plan.main.results) results.push_back(run.take(slot));
+  }
+  MemoryUse use = memory_use(log.events());
+  use.argument_bytes = argument_bytes;
+  arguments.clear();
+  use.result_bytes = live();
+  return use;
+}
+
+// As the caller lays it out: shards of an even array are views of the whole.
+Shards Executable::rehearsed_argument(size_t i, bool per_device) const {
+  const TensorType& type = argument_type(i);
+  if (per_device) return {AxisList(), pooled_empty(type.dtype, arguments_[i].local_shape())};
+  return scatter(pooled_empty(type.dtype, type.shape), arguments_[i]).owned_by(options_.devices);
 }
 
 }  // namespace shardwise

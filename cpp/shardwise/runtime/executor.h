@@ -23,6 +23,7 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/runtime/communicator.h"
+#include "shardwise/runtime/memory_use.h"
 #include "shardwise/runtime/run_options.h"
 #include "shardwise/runtime/sharded_array.h"
 
@@ -55,9 +56,14 @@ class Executable {
   std::vector<ShardedArray> run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                 const RunOptions& options = {}) const;
 
+  // The memory that a run takes. Reads no data, and takes no memory of that size itself.
+  MemoryUse memory(const MemoryOptions& options = {}) const;
+
  private:
   const Plan& plan(bool faithful) const;
-  Plan planned(bool faithful) const;
+  Plan planned(bool faithful, const AxisList& pinned) const;
+  MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, int64_t branch) const;
+  Shards rehearsed_argument(size_t i, bool per_device) const;
   void check_argument(size_t i, const ShardedArray& argument) const;
 
   std::shared_ptr<const Module> module_;

@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/tile/program.h"
 
@@ -81,6 +82,7 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
   NdArray partial = result;
   // Partial results of several passes stay in float32, so that 16-bit floats are rounded once at the end.
   if (accumulator != dtype && members.size() > kMembersPerPass) partial = pooled_empty(accumulator, result.shape());
+  if (leaves_out(result.nbytes())) return result;
   for (size_t done = 0; done < members.size();) {
     const size_t count = std::min(members.size() - done, kMembersPerPass);
     const bool is_first = done == 0;

@@ -37,6 +37,7 @@ class StepResults {
  public:
   StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison);
 
+  size_t size() const { return results_.size(); }
   NdArray allocate(size_t result, int64_t shard);
   void set(size_t result, int64_t shard, NdArray view);
   bool is_view(size_t result, int64_t shard) const;  // set rather than allocated

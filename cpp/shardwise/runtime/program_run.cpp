@@ -8,16 +8,22 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
+#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/kernel_context.h"
 #include "shardwise/runtime/poison.h"
+#include "shardwise/runtime/rehearsal.h"
 
 namespace shardwise {
 namespace {
 
 // Flops and bytes below which waking a thread costs more than it saves.
 constexpr double kParallelWork = 1 << 16;
+
+// The first trip enters with buffers of others; the second frees what the first made; the third is like all later ones.
+constexpr int64_t kRehearsedTrips = 3;
 
 const ParallelFor& pool_for() {
   static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
@@ -58,6 +64,15 @@ bool is_dead(const Step& step, uint32_t slot) {
 
 int64_t bytes_of(const Shards& shards) {
   return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
+}
+
+int64_t bytes_of_one_shard(const StepOperands& operands, std::span<const TensorType> results) {
+  int64_t bytes = 0;
+  for (const TensorType& type : results) bytes += type.size() * item_size(type.dtype);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    bytes += element_count(operands[i].local_shape()) * item_size(operands[i].dtype());
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -111,22 +126,29 @@ void ProgramRun::run_block(const Block& block) {
 }
 
 void ProgramRun::run_loop(const Step& step, const Loop& loop) {
-  const uint32_t goes_on = loop.condition.results[0];
   const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
   move(loop.enter);
-  while (true) {
+  for (int64_t trip = 0;; ++trip) {
     run_block(loop.condition);
-    if (predicate(step, goes_on) == 0) break;
+    if (!goes_on(step, loop, trip)) break;
     if (is_empty && options_.between_ops) options_.between_ops();
     run_block(loop.body);
   }
   free(step.dead);
 }
 
+bool ProgramRun::goes_on(const Step& step, const Loop& loop, int64_t trip) const {
+  if (!is_rehearsal()) return predicate(step, loop.condition.results[0]) != 0;
+  if (trip == kRehearsedTrips) return false;
+  const std::optional<CountedLoop> counted = counted_loop(OpView(module_, step.op));
+  return !counted || trip < counted->trips;
+}
+
 void ProgramRun::run_branch(const Step& step, const Branches& branches) {
   const int64_t count = std::ssize(branches.blocks);
-  int64_t branch = predicate(step, step.inputs[0]);
-  if (slots_[step.inputs[0]].dtype() == DType::kBool) branch = branch != 0 ? 0 : 1;  // if: the first one is for true
+  int64_t branch = is_rehearsal() ? options_.rehearsed_branch : predicate(step, step.inputs[0]);
+  if (!is_rehearsal() && slots_[step.inputs[0]].dtype() == DType::kBool)
+    branch = branch != 0 ? 0 : 1;  // if: the first one is for true
   if (branch < 0 || branch >= count) branch = count - 1;
   run_block(branches.blocks[static_cast<size_t>(branch)]);
   free(step.dead);
@@ -179,6 +201,9 @@ void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& er
 
 void ProgramRun::run_step(const Step& step) {
   const auto begin = options_.trace != nullptr ? std::chrono::steady_clock::now() : start_;
+  if (AllocationLog* log = AllocationLog::current(); log != nullptr && !step.outputs.empty()) {
+    log->set_label(plan_.slots[step.outputs[0]].index);
+  }
   if (const auto* call = std::get_if<KernelCall>(&step.work)) run_kernel(step, *call);
   if (const auto* chain = std::get_if<FusedChain>(&step.work)) run_fused(step, *chain);
   if (const auto* collective = std::get_if<CollectiveCall>(&step.work)) run_collective(step, *collective);
@@ -229,10 +254,15 @@ std::vector<Shards> ProgramRun::call_kernel(const Step& step, const ShardCall& c
   const OpView op(module_, step.op);
   const StepOperands operands(std::move(shards));
   StepResults results(op.name(), call.results, axes, options_.poison);
+  const bool is_left_out = is_rehearsal() && leaves_out(bytes_of_one_shard(operands, call.results));
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> shard(operands.size());
     for (int64_t k = begin; k < end; ++k) {
       for (size_t i = 0; i < operands.size(); ++i) shard[i] = operands[i][k];
+      if (is_left_out) {
+        rehearse_kernel(call.kernel, operands, shard, results, k);
+        continue;
+      }
       ShardKernelContext context(operands, shard, results, k);
       call.kernel(context);
     }
@@ -240,7 +270,7 @@ std::vector<Shards> ProgramRun::call_kernel(const Step& step, const ShardCall& c
   const int64_t count = product(axes);
   const double work = call.work * static_cast<double>(product(step.axes));
   int64_t first = 0;
-  bool in_parallel = count > 1 && count >= thread_count() && work >= kParallelWork;
+  bool in_parallel = !is_rehearsal() && count > 1 && count >= thread_count() && work >= kParallelWork;
   if (in_parallel && op.def().traits.movement) {  // the first shard shows whether the kernel only makes a view
     run_shards(0, 1);
     first = 1;
@@ -329,7 +359,7 @@ Shards ProgramRun::fused_stack(const Step& step, const FusedChain& chain, std::v
     const auto like = std::find_if(arrays.begin(), arrays.end(), [&](const NdArray& a) { return has_shape(a, shape); });
     result = like == arrays.end() ? pooled_empty(type.dtype, std::move(shape)) : empty_in_order_of(*like, type.dtype);
   }
-  if (result.size() != 0) run_tiles(chain.program, arrays, std::array{result}, pool_for());
+  run_chain(chain, arrays, result, product(step.axes));
   return {step.axes, std::move(result)};
 }
 
@@ -343,16 +373,22 @@ Shards ProgramRun::fused_list(const Step& step, const FusedChain& chain, const s
     for (int64_t k = begin; k < end; ++k) {
       for (size_t i = 0; i < inputs.size(); ++i) arrays[i] = stretched(inputs[i][k], shape);
       const NdArray result = results.allocate(0, k);
-      if (result.size() != 0) run_tiles(chain.program, arrays, std::array{result}, pool_for());
+      run_chain(chain, arrays, result, 1);
     }
   };
   const double work = static_cast<double>(op.result_type().size() * count * chain.ops);
-  if (count >= thread_count() && work >= kParallelWork) {
+  if (!is_rehearsal() && count >= thread_count() && work >= kParallelWork) {
     parallel_for(count, 1, run_shards);
   } else {
     run_shards(0, count);
   }
   return results.take(0);
+}
+
+void ProgramRun::run_chain(const FusedChain& chain, std::span<const NdArray> inputs, const NdArray& result,
+                           int64_t shards) const {
+  if (result.size() != 0 && !leaves_out(result.nbytes() / shards))
+    run_tiles(chain.program, inputs, std::array{result}, pool_for());
 }
 
 void ProgramRun::run_collective(const Step& step, const CollectiveCall& collective) {

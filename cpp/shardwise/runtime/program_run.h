@@ -9,7 +9,8 @@
 //
 // A fused chain over stacked shards is one pass over all shards. A kernel is called once per distinct shard, or once
 // for all shards that merge (merge.h). Calls run in parallel when there are at least as many as threads; otherwise they
-// run one after another, and each uses all threads. A loop or a branch is run for all devices at once.
+// run one after another, and each uses all threads. A loop or a branch is run for all devices at once. In a rehearsal
+// (allocation_log.h) nothing is computed, but every buffer is allocated, reused and freed as in a run.
 #pragma once
 
 #include <chrono>
@@ -36,6 +37,7 @@ class ProgramRun {
   void run_step(const Step& step);
   void run_loop(const Step& step, const Loop& loop);
   void run_branch(const Step& step, const Branches& branches);
+  bool goes_on(const Step& step, const Loop& loop, int64_t trip) const;
   int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices
   void move(const std::vector<Move>& moves);
   [[noreturn]] void fail_out_of_memory(const Step& step, const OutOfMemoryError& error) const;
@@ -47,6 +49,7 @@ class ProgramRun {
   Dims stack_shape(const Step& step) const;  // of all shards of the result
   Shards fused_stack(const Step& step, const FusedChain& chain, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const FusedChain& chain, const std::vector<Shards>& inputs);
+  void run_chain(const FusedChain& chain, std::span<const NdArray> inputs, const NdArray& result, int64_t shards) const;
   Shards read(const Step& step, size_t input);  // moved out when this is its last use
   struct ShardCall {                            // of the kernel for one shard, or for several that are merged
     const Kernel& kernel;

@@ -29,6 +29,7 @@ struct RunOptions {
   bool poison = false;               // fills padding and new buffers with NaN or 0xA5, to detect reads of them
   std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
   std::vector<TraceRow>* trace = nullptr;
+  int64_t rehearsed_branch = 0;            // in a rehearsal (allocation_log.h): which branch runs, or the last one
   std::function<void()> between_ops = {};  // also called during long ops; may throw to stop the run (Ctrl-C)
 };
 

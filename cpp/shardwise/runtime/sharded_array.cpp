@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/shared/reducers.h"
+#include "shardwise/runtime/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/virtual_communicator.h"
@@ -43,6 +44,7 @@ NdArray without_padding(NdArray shard, const LocalSlice& slice) {
 NdArray padded_copy(const NdArray& part, const LocalSlice& slice, const Dims& blocks, PaddingFill fill) {
   const DType dtype = part.dtype();
   NdArray copy = pooled_empty(dtype, blocks);
+  if (leaves_out(copy.nbytes())) return copy;
   const Scalar padding = fill == PaddingFill::kPoison ? poison_value(dtype) : Scalar::of_int(dtype, 0);
   copy.copy_from(NdArray::full(dtype, blocks, padding));
   without_padding(copy, slice).copy_from(part);

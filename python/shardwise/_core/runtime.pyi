@@ -10,7 +10,7 @@ import shardwise._core.mesh
 import shardwise._core.passes
 import shardwise._core.processes
 import typing
-__all__: list[str] = ['Executable', 'ShardedArray', 'blas_core_name', 'cpu_has_avx512', 'enter_call', 'full_traceback', 'leave_call', 'mpi_timeout', 'run_unpartitioned', 'set_threads', 'settings_table', 'wait_for_threads']
+__all__: list[str] = ['Executable', 'ShardedArray', 'blas_core_name', 'cpu_has_avx512', 'enter_call', 'full_traceback', 'leave_call', 'live_buffer_bytes', 'mpi_timeout', 'restart_peak_buffer_bytes', 'run_unpartitioned', 'set_threads', 'settings_table', 'wait_for_threads']
 class ShardedArray:
     @staticmethod
     def from_own_part(part: numpy.ndarray, shape: collections.abc.Iterable[int], sharding: shardwise._core.mesh.Sharding, devices: shardwise._core.processes.DeviceSet) -> ShardedArray:
@@ -50,6 +50,8 @@ class ShardedArray:
 class Executable:
     def __init__(self, unit: shardwise._core.passes.CompileUnit, devices: shardwise._core.processes.DeviceSet = ...) -> None:
         ...
+    def memory(self, per_device: bool = True, donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> tuple[typing.Any, ...]:
+        ...
     def op_text(self, number: typing.SupportsInt | typing.SupportsIndex) -> str:
         ...
     def run(self, arguments: list[typing.Any], faithful: bool = False, poison: bool = False, trace: bool = False, borrowed: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], processes: shardwise._core.processes.ProcessCommunicator | None = None) -> list[ShardedArray]:
@@ -66,7 +68,11 @@ def full_traceback() -> bool:
     ...
 def leave_call() -> None:
     ...
+def live_buffer_bytes() -> int:
+    ...
 def mpi_timeout() -> int:
+    ...
+def restart_peak_buffer_bytes() -> int:
     ...
 def run_unpartitioned(module: shardwise._core.ir.Module, arguments: collections.abc.Sequence[numpy.ndarray]) -> list[numpy.ndarray]:
     ...

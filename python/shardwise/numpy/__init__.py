@@ -36,6 +36,7 @@ from . import (  # noqa: F401
     reductions,
     searching,
     selection,
+    sorting,
     subscripts,
     updates,
 )

@@ -40,6 +40,7 @@ __all__ = [
     "shape_of",
     "slice_",
     "splat",
+    "total_order",
     "transpose",
     "truth",
 ]
@@ -49,7 +50,7 @@ DType = np.dtype[Any]
 
 _EnumValue = _core.ir.EnumValue
 _DIRECTIONS = {d: _EnumValue("stablehlo", "comparison_direction", d) for d in ("EQ", "NE", "LT", "LE", "GT", "GE")}
-_TYPES = {t: _EnumValue("stablehlo", "comparison_type", t) for t in ("FLOAT", "SIGNED", "UNSIGNED")}
+_TYPES = {t: _EnumValue("stablehlo", "comparison_type", t) for t in ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")}
 
 
 def refuse(function: str, **options: tuple[Any, Any]) -> None:
@@ -132,6 +133,12 @@ def compare(direction: str, lhs: Tracer, rhs: Tracer) -> Tracer:
     """An elementwise comparison of two tracers of the same shape and dtype."""
     kind = "FLOAT" if is_float(lhs.dtype) else "SIGNED" if lhs.dtype.kind == "i" else "UNSIGNED"
     attrs = {"comparison_direction": _DIRECTIONS[direction], "compare_type": _TYPES[kind]}
+    return lhs._trace.emit("stablehlo.compare", (lhs, rhs), attrs)
+
+
+def total_order(direction: str, lhs: Tracer, rhs: Tracer) -> Tracer:
+    """A comparison of floats by their bits: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    attrs = {"comparison_direction": _DIRECTIONS[direction], "compare_type": _TYPES["TOTALORDER"]}
     return lhs._trace.emit("stablehlo.compare", (lhs, rhs), attrs)
 
 

@@ -57,7 +57,7 @@ def _where() -> str:
 
 
 def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedError:
-    """The error of an unsupported NumPy function, such as ``np.sort``."""
+    """The error of an unsupported NumPy function, such as ``np.partition``."""
     short = name.removeprefix("np.")
     eager = _where() == _EAGER
     near = near_names(short, supported)
@@ -70,7 +70,7 @@ def unsupported_function(name: str, supported: Iterable[str]) -> UnsupportedErro
 
 
 def missing_name(name: str, supported: Iterable[str]) -> AttributeError:
-    """The error of an attribute that ``shardwise.numpy`` does not have, such as ``snp.sort`` or ``snp.linspce``."""
+    """The error of an attribute that ``shardwise.numpy`` lacks, such as ``snp.partition`` or ``snp.linspce``."""
     plain = f"module 'shardwise.numpy' has no attribute {name!r}"
     if name.startswith("_"):  # looked up by Python's own modules
         return AttributeError(plain)

@@ -250,15 +250,8 @@ def _without_gradient(x: Tracer) -> Any:
     return bitcast(bitcast(x, _BITS[x.dtype.itemsize]), x.dtype)
 
 
-def _nextafter(x: Any, towards: Any) -> Any:
-    # Floats of one sign are ordered as their bits: away from zero the pattern grows by one.
-    pattern: Any = bitcast(x, _BITS[x.dtype.itemsize])
-    outwards = (x < towards) == (x > 0)
-    moved: Any = bitcast(select(outwards, pattern + 1, pattern - 1), x.dtype)
-    smallest: Any = bitcast(_constant(pattern, 1), x.dtype)
-    moved = select(x == 0, _copysign(smallest, towards), moved)
-    moved = select(_isnan(x), x, select(_isnan(towards), towards, moved))
-    return _without_gradient(select(x == towards, towards, moved))
+def _nextafter(x: Tracer, towards: Tracer) -> Any:
+    return x._trace.emit("chlo.next_after", (x, towards))
 
 
 def _absolute(x: Tracer) -> Any:

@@ -18,10 +18,7 @@ WORKER = "tests.conformance.jax.corpus_worker"
 # The op or type of each program that does not run yet. Remove a row when it does.
 NOT_RUN = {
     "conv_net": "stablehlo.convolution",
-    "sorting": "stablehlo.sort",
     "spectra": "stablehlo.fft",
-    "normal": "stablehlo.sort",
-    "hardware_bits": "stablehlo.rng_bit_generator",
     "pooling_gradient": "stablehlo.select_and_scatter",
     "narrow_types": "f8E4M3FN",
     "manual_region": "sdy.manual_computation",

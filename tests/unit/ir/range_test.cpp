@@ -97,6 +97,16 @@ TEST(Range, StaysLocalOnlyIfEachBlockReadsItsOwn) {
   EXPECT_GT(local, 20);
 }
 
+TEST(Range, AttributesNearTheEndOfInt64DoNotOverflow) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const Range padded{.offset = -2, .holes = kHuge, .outside = Outside::kScalar};
+  EXPECT_FALSE(padded.stays_local({8, 4}, {16, 8}));
+  EXPECT_EQ(padded.reads({0, 4}, 8), (Interval{0, 1}));
+  const Range strided{.scale = kHuge, .offset = kHuge};
+  EXPECT_FALSE(strided.stays_local({8, 4}, {2, 1}));
+  EXPECT_EQ(strided.reads({1, 3}, 8), Interval{});
+}
+
 TEST(Range, TellsLocalSlicesFromOthers) {
   const auto slice = [](int64_t start, int64_t stride, int64_t size, int64_t count) {
     return Range{.scale = stride, .offset = start}.stays_local({size, ceil_div(size, 8)}, {count, ceil_div(count, 8)});

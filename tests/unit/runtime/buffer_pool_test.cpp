@@ -48,10 +48,19 @@ TEST_F(BufferPool, CountsWhatIsAlive) {
   const int64_t before = live_buffer_bytes();
   NdArray a = pooled_empty(DType::kI8, {0, 5});
   NdArray b = pooled_empty(DType::kI8, {4096});
-  EXPECT_EQ(live_buffer_bytes() - before, 64 + 4096);
+  EXPECT_EQ(live_buffer_bytes() - before, 4096);
   a = {};
   b = {};
   EXPECT_EQ(live_buffer_bytes(), before);
+}
+
+TEST_F(BufferPool, CountsThePeakSinceTheLastQuestion) {
+  restart_peak_buffer_bytes();
+  const int64_t before = live_buffer_bytes();
+  pooled_empty(DType::kI8, {4096});
+  const NdArray b = pooled_empty(DType::kI8, {100});
+  EXPECT_EQ(restart_peak_buffer_bytes() - before, 4096);
+  EXPECT_EQ(restart_peak_buffer_bytes() - before, 100);
 }
 
 TEST_F(BufferPool, RefusesSizesBeyond63Bits) {

@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/random/rng.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/build/term.h"
+#include "shardwise/ops/random/random_bits_kernels.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/scalars.h"
+#include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {
@@ -51,13 +65,199 @@ ShardingRule rule_rng_bit_generator(const OpView& op) {
   return rule.build();
 }
 
+// ---- rng_bit_generator ---------------------------------------------------------------------------------------------
+
+BitGenerator generator_of(const Attrs& attrs) {
+  return attrs.get<EnumAttr>("rng_algorithm").value == "THREE_FRY" ? BitGenerator::kThreeFry : BitGenerator::kPhilox;
+}
+
+void verify_state(const OpView& op) {
+  const TensorType& state = op.operand_type(0);
+  const bool may_have_three = generator_of(op.attrs()) == BitGenerator::kPhilox;
+  const bool fits = state.dtype == DType::kU64 && (state.shape[0] == 2 || (state.shape[0] == 3 && may_have_three));
+  if (fits) return;
+  fail<UnsupportedError>(op.name(), "the state must be two ui64, or three for PHILOX, to run it", state.text(),
+                         "convert it with stablehlo.bitcast_convert");
+}
+
+// The operands behind the state are the indices of the first element of a part, one per dim.
+void run_generator(KernelContext& context, BitGenerator generator, const Dims& shape, bool is_part) {
+  const NdArray state = context.operand(0).contiguous();
+  std::array<uint64_t, 3> numbers{};
+  const auto count = static_cast<size_t>(state.size());
+  std::memcpy(numbers.data(), state.data(), count * sizeof(uint64_t));
+  const NdArray next = context.allocate_result(0), bits = context.allocate_result(1);
+  Dims start(shape.size(), 0);
+  for (size_t dim = 0; is_part && dim < shape.size(); ++dim) {
+    start[dim] = context.operand(1 + dim).scalar_at().integer;
+  }
+  generate_bits(context, generator, {numbers.data(), count}, shape, start, bits);
+  const auto blocks = static_cast<uint64_t>(block_count(generator, shape, item_size(bits.dtype())));
+  numbers[1] += blocks;
+  if (count == 3 && numbers[1] < blocks) ++numbers[2];
+  std::memcpy(next.data(), numbers.data(), count * sizeof(uint64_t));
+}
+
+std::optional<Kernel> prepare_rng_bit_generator(const OpView& op, const KernelTypes& types) {
+  if (types.results[1].shape != op.result_type(1).shape) return std::nullopt;
+  return [generator = generator_of(op.attrs()), shape = op.result_type(1).shape](KernelContext& context) {
+    run_generator(context, generator, shape, false);
+  };
+}
+
+// A device generates its part of the bits: they depend on the state and on the global index alone.
+void partition_rng_bit_generator(PartitionContext& context) {
+  const LocalLayout& layout = context.result_layout(1);
+  const auto is_sharded = [](const DimLayout& dim) { return !dim.axes.empty(); };
+  if (std::ranges::none_of(layout.dims, is_sharded)) return partition_by_rule(context);
+  Builder& builder = context.builder();
+  std::vector<ValueId> operands{context.operand(0)};
+  for (const DimLayout& dim : layout.dims) {
+    operands.push_back(is_sharded(dim) ? build_convert(builder, context.shard_offset(dim), DType::kI64)
+                                       : build_scalar(builder, scalar_of(DType::kI64, 0)));
+  }
+  const OpView op = context.op();
+  const Attrs attrs{{"rng_algorithm", *op.attrs().find("rng_algorithm")}, {"shape", op.result_type(1).shape}};
+  const std::array types{context.local_result_type(0), context.local_result_type(1)};
+  const OpId made = builder.create_op("shardwise.random_bits", operands, attrs, types);
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId result = builder.module().result(made, static_cast<uint32_t>(i));
+    context.set_result(i, result, result_padding(context.result_layout(i)));
+  }
+}
+
+// Each example has a state of its own.
+void batch_rng_bit_generator(BatchContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  std::array<std::vector<ValueId>, 2> rows;
+  const std::array types{builder.context().tensor(op.result_type(0).dtype, op.result_type(0).shape),
+                         builder.context().tensor(op.result_type(1).dtype, op.result_type(1).shape)};
+  for (int64_t example = 0; example < context.size(); ++example) {
+    const ValueId state = build_row(builder, context.operand(0), example);
+    const OpId made = builder.create_op(op.def(), {&state, 1}, op.module().op(op.id()).attrs, types);
+    for (size_t i = 0; i < 2; ++i) {
+      const ValueId row = builder.module().result(made, static_cast<uint32_t>(i));
+      rows[i].push_back(build_reshape(builder, row, with_leading(1, op.result_type(i).shape)));
+    }
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const TensorType type{op.result_type(i).dtype, with_leading(0, op.result_type(i).shape)};
+    context.set_result(i, rows[i].empty() ? build_zeros(builder, type) : build_concatenate(builder, rows[i], 0));
+  }
+}
+
+// ---- random_bits: one device's part of them ------------------------------------------------------------------------
+
+void infer_random_bits(const InferContext& op, std::vector<TypeId>& results) {
+  const auto ndim = static_cast<size_t>(op.declared_result(1).ndim());
+  op.expect_operands(1 + ndim);
+  op.attr<EnumAttr>("rng_algorithm");
+  expect_length(op, "shape", op.attr<IntArray>("shape"), static_cast<int64_t>(ndim));
+  for (size_t dim = 0; dim < ndim; ++dim) expect_scalar(op, 1 + dim, DType::kI64);
+  infer_declared(op, results);
+}
+
+// Blocks of a dim are larger than its end: what is behind it is padding.
+std::optional<Kernel> prepare_random_bits(const OpView& op, const KernelTypes& types) {
+  if (types.results[1].shape != op.result_type(1).shape) return std::nullopt;
+  return [generator = generator_of(op.attrs()), shape = op.attrs().get<IntArray>("shape")](KernelContext& context) {
+    run_generator(context, generator, shape, true);
+  };
+}
+
+// ---- rng -----------------------------------------------------------------------------------------------------------
+
+// How many ops of its kind were made before it: each draws from a stream of its own.
+int64_t number_of(const OpView& op) {
+  int64_t count = 0;
+  for (uint32_t id = 0; id < op.id().index; ++id) count += op.module().op(OpId{id}).def == &op.def() ? 1 : 0;
+  return count;
+}
+
+Term random_bits(Builder& builder, DType dtype, const Dims& shape, int64_t stream) {
+  NdArray state = NdArray::empty(DType::kU64, {2});
+  const std::array<uint64_t, 2> numbers{0x5368617264776973u + static_cast<uint64_t>(stream), 0};
+  std::memcpy(state.data(), numbers.data(), sizeof(numbers));
+  const ValueId constant = build_constant(builder, state);
+  const std::array types{builder.context().tensor(DType::kU64, Dims{2}), builder.context().tensor(dtype, shape)};
+  const Attrs attrs{{"rng_algorithm", EnumAttr{"stablehlo", "rng_algorithm", "THREE_FRY"}}};
+  const OpId made = builder.create_op("stablehlo.rng_bit_generator", {&constant, 1}, attrs, types);
+  return {&builder, builder.module().result(made, 1)};
+}
+
+// In [0, 1): the bits of a mantissa behind those of 1, less 1.
+Term unit_interval(Builder& builder, DType dtype, const Dims& shape, int64_t stream) {
+  const bool is_double = dtype == DType::kF64;
+  const DType unsigned_dtype = is_double ? DType::kU64 : DType::kU32;
+  const auto number = [&](uint64_t value) {
+    return Term{&builder, build_splat(builder, shape, Scalar::of_uint(unsigned_dtype, value))};
+  };
+  const Term bits = random_bits(builder, unsigned_dtype, shape, stream)
+                        .op("stablehlo.shift_right_logical", number(is_double ? 12 : 9))
+                        .op("stablehlo.or", number(is_double ? 0x3FF0000000000000u : 0x3F800000u));
+  const TypeId type = builder.context().tensor(is_double ? DType::kF64 : DType::kF32, shape);
+  const Term one_to_two{&builder, builder.create("stablehlo.bitcast_convert", {bits.id}, {}, {type})};
+  return one_to_two + -1.0;
+}
+
+void decompose_rng(DecomposeContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  const TensorType type = op.result_type();
+  const bool is_normal = op.attrs().get<EnumAttr>("rng_distribution").value == "NORMAL";
+  const int64_t stream = number_of(op);
+  const auto all = [&](size_t i, DType dtype) {
+    const ValueId scalar = build_convert(builder, context.operand(i), dtype);
+    return Term{&builder, build_broadcast(builder, scalar, type.shape, {})};
+  };
+  if (is_integer(type.dtype) && has_kernels(type.dtype) && !is_normal) {
+    const Term low = all(0, DType::kU64), count = all(1, DType::kU64) - low;
+    const Term bits = random_bits(builder, DType::kU64, type.shape, stream);
+    const Term drawn = low + bits.op("stablehlo.remainder", count);
+    return context.set_result(0, build_convert(builder, drawn.id, type.dtype));
+  }
+  if (!is_float(type.dtype) || !has_kernels(type.dtype)) return;
+  const DType wide = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  const Term unit = unit_interval(builder, wide, type.shape, stream), first = all(0, wide), second = all(1, wide);
+  // The smallest argument of erf_inv is behind -1, whose value is -infinity.
+  const Term place = unit * 2.0 + (wide == DType::kF64 ? -1 + std::ldexp(1.0, -53) : -1 + std::ldexp(1.0, -24));
+  const Term drawn =
+      is_normal ? first + second * (place.op("chlo.erf_inv") * std::sqrt(2.0)) : first + unit * (second - first);
+  context.set_result(0, build_convert(builder, drawn.id, type.dtype));
+}
+
+// ---- the family ----------------------------------------------------------------------------------------------------
+
+constexpr OpDef rng() {
+  OpDef def =
+      composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
+                  "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
+                  "Random numbers of a fixed stream, the same in each run (StableHLO rng).", {.side_effect = true});
+  return without_gradient(def, "the numbers are drawn, not computed");
+}
+
 constexpr OpDef kRngOps[] = {
-    propagation_only_op("stablehlo.rng", infer_rng, no_rule,
-                        "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
-                        "Random numbers from a hidden state (StableHLO rng).", {.side_effect = true}),
-    propagation_only_op("stablehlo.rng_bit_generator", infer_rng_bit_generator, rule_rng_bit_generator,
-                        "operands `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type",
-                        "Random bits, and the state behind them (StableHLO rng_bit_generator)."),
+    rng(),
+    {.name = "stablehlo.rng_bit_generator",
+     .infer = infer_rng_bit_generator,
+     .rule = rule_rng_bit_generator,
+     .partition = partition_rng_bit_generator,
+     .prepare = prepare_rng_bit_generator,
+     .vjp = not_differentiable,
+     .batch = batch_rng_bit_generator,
+     .verify_runnable = verify_state,
+     .no_vjp_reason = "random bits have no derivative",
+     .format = "operands `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type",
+     .doc = "Random bits, and the state behind them (StableHLO rng_bit_generator)."},
+    {.name = "shardwise.random_bits",
+     .infer = infer_random_bits,
+     .rule = no_rule,
+     .prepare = prepare_random_bits,
+     .vjp = not_differentiable,
+     .batch = propagation_only,
+     .no_vjp_reason = "random bits have no derivative",
+     .doc = "The part of a result of rng_bit_generator that begins at some index, and the state behind all of it."},
 };
 static_assert(all_complete(kRngOps));
 

@@ -2,20 +2,20 @@
 #include "shardwise/ops/sort/sort.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/compare.h"
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/region_tiles.h"
+#include "shardwise/ops/sort/comparators.h"
 
 namespace shardwise {
 namespace {
-
-// The default is -1, the last dim.
-int64_t sorted_dim(const Attrs& attrs, int64_t ndim) {
-  const auto* dimension = attrs.find<IntAttr>("dimension");
-  const int64_t dim = dimension == nullptr ? -1 : dimension->value;
-  return dim < 0 ? dim + ndim : dim;
-}
 
 void expect_comparator(const InferContext& op) {
   op.expect_regions(1);
@@ -62,42 +62,150 @@ ShardingRule rule_sort(const OpView& op) {
   return rule.build();
 }
 
-void infer_top_k(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
-  const TensorType& operand = op.operand(0);
-  const int64_t k = op.attr<IntAttr>("k").value;
-  if (operand.shape.empty() || k < 0 || k > operand.shape.back()) {
-    op.fail_shape("k must lie in [0, the size of the last dim]", str("k = ", k, " for ", operand.text()));
-  }
-  if (is_complex(operand.dtype)) op.fail_dtype("operands must be numbers that have an order", operand.text());
-  Dims shape = operand.shape;
-  shape.back() = k;
-  results.push_back(result_or_declared(op, {operand.dtype, shape}, 0));
-  results.push_back(result_or_declared(op, {DType::kI32, shape}, 1));
+// ---- methods -------------------------------------------------------------------------------------------------------
+
+std::vector<FactorId> sorted_factors(const OpView& op, const ShardingRule& rule) {
+  return {rule.dim(0, static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim())))[0]};
 }
 
-ShardingRule rule_top_k(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const bool taken = dim + 1 == shape.size();
-    const FactorId factor = taken ? rule.need_replication(shape[dim], true) : rule.factor(shape[dim]);
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
+// The axes of the sorted dim shard another dim while the op runs.
+void placements_along_other_dims(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                 std::vector<OpPlacement>& found) {
+  const FactorId sorted = sorted_factors(op, rule)[0];
+  for (size_t f = 0; f < axes.size(); ++f) {
+    if (f == sorted || rule.factors()[f].size < product(axes[sorted]) || !axes[f].empty()) continue;
+    std::vector<AxisList> exchanged(axes.begin(), axes.end());
+    std::swap(exchanged[f], exchanged[sorted]);
+    found.push_back(placement_by_rule(rule, exchanged));
   }
-  return rule.build();
 }
 
-constexpr OpDef kSortOps[] = {
-    propagation_only_op("stablehlo.sort", infer_sort, rule_sort, {},
-                        "Sorts several tensors alike along one dim by a comparison (StableHLO sort)."),
-    propagation_only_op("chlo.top_k", infer_top_k, rule_top_k,
-                        "`(` operands `,` `k` `=` $k `)` attr-dict `:` operand-type `->` `(` result-type `)`",
-                        "The k largest elements of each row, and where they stand (CHLO top_k)."),
+OpCost cost_sort(const OpView& op) {
+  OpCost cost = cost_by_rule(op);
+  const auto n = static_cast<double>(
+      op.operand_type(0).shape[static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim()))]);
+  cost.flops = static_cast<double>(op.operand_type(0).size()) * std::log2(std::max(n, 2.0));
+  return cost;
+}
+
+void verify_comparator(const OpView& op) {
+  const Module& module = op.module();
+  const RegionId region = op.regions()[0];
+  if (lexicographic_keys(module, region)) return;
+  const std::string_view other = not_in_tiles(module, region);
+  if (!other.empty()) {
+    fail<UnsupportedError>(op.name(), "its region must hold elementwise ops and constants to run it",
+                           std::string(other), "compare keys that are computed before");
+  }
+  for (const OpId inner : module.region(region).ops) {
+    for (const ValueId operand : OpView(module, inner).operands()) {
+      const Value& value = module.value(operand);
+      if ((value.op ? module.op(value.op).parent : value.region) == region) continue;
+      fail<UnsupportedError>(op.name(), "its region must use its own arguments and constants alone to run it",
+                             "a value from around it", "pass the value as one more operand");
+    }
+  }
+}
+
+// ---- vjp and batch -------------------------------------------------------------------------------------------------
+
+// The operands, and the place of each element before the sort: an iota that is sorted with them.
+ValueId build_order(Builder& builder, const OpView& op, std::span<const ValueId> operands, int64_t dim) {
+  const Dims shape = op.operand_type(0).shape;
+  const bool is_short = shape[static_cast<size_t>(dim)] <= std::numeric_limits<int32_t>::max();
+  const DType dtype = is_short ? DType::kI32 : DType::kI64;
+  std::vector<ValueId> with_places(operands.begin(), operands.end());
+  with_places.push_back(build_iota(builder, dtype, shape, dim));
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  for (int side = 0; side < 2; ++side) builder.module().add_argument(region, builder.context().tensor(dtype, {}));
+  const OpId sorted = builder.create_op(op.def(), with_places, op.module().op(op.id()).attrs, {}, {&region, 1});
+  return builder.module().result(sorted, static_cast<uint32_t>(operands.size()));
+}
+
+// Cotangents go back to the places that the elements came from.
+void vjp_sort(VjpContext& context) {
+  const OpView op = context.op();
+  const int64_t dim = sorted_dim(op.attrs(), op.operand_type(0).ndim());
+  std::vector<ValueId> operands, cotangents;
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    operands.push_back(context.operand(i));
+    if (!context.needs(i)) continue;
+    wanted.push_back(i);
+    cotangents.push_back(context.cotangent(i));
+  }
+  const ValueId order = build_order(context.builder(), op, operands, dim);
+  const std::vector<ValueId> found = build_sort_by(context.builder(), order, cotangents, dim);
+  for (size_t k = 0; k < wanted.size(); ++k) context.set(wanted[k], found[k]);
+}
+
+void batch_sort(BatchContext& context) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  Attrs attrs = op.attrs();
+  attrs.set("dimension", IntAttr{sorted_dim(attrs, op.operand_type(0).ndim()) + 1});
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId batched = builder.create_op(op.def(), operands, builder.context().intern(attrs), {}, {&region, 1});
+  for (size_t i = 0; i < operands.size(); ++i) {
+    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
+  }
+}
+
+// ---- the family ----------------------------------------------------------------------------------------------------
+
+constexpr Method kSortMethods[] = {{.name = "another dim",
+                                    .factors = sorted_factors,
+                                    .placements = placements_along_other_dims,
+                                    .partition = nullptr}};
+
+constexpr OpDef kSort{
+    .name = "stablehlo.sort",
+    .infer = infer_sort,
+    .rule = rule_sort,
+    .methods = kSortMethods,
+    .prepare = prepare_sort,
+    .cost = cost_sort,
+    .vjp = vjp_sort,
+    .batch = batch_sort,
+    .verify_runnable = verify_comparator,
+    .doc = "Sorts several tensors alike along one dim by a comparison; stable (StableHLO sort).",
 };
-static_assert(all_complete(kSortOps));
+static_assert(kSort.complete());
+
+constexpr OpDef kSortOps[] = {kSort};
 
 }  // namespace
 
 std::span<const OpDef> sort_ops() { return kSortOps; }
+
+// The default is -1, the last dim.
+int64_t sorted_dim(const Attrs& attrs, int64_t ndim) {
+  const auto* dimension = attrs.find<IntAttr>("dimension");
+  const int64_t dim = dimension == nullptr ? -1 : dimension->value;
+  return dim < 0 ? dim + ndim : dim;
+}
+
+std::vector<ValueId> build_sort_by(Builder& builder, ValueId keys, std::span<const ValueId> values, int64_t dim) {
+  Module& module = builder.module();
+  const RegionId region = module.add_region();
+  std::vector<ValueId> operands{keys};
+  operands.insert(operands.end(), values.begin(), values.end());
+  for (const ValueId operand : operands) {
+    const TypeId scalar = builder.context().tensor(module.type(operand).dtype, {});
+    for (int side = 0; side < 2; ++side) module.add_argument(region, scalar);
+  }
+  const std::vector<ValueId> arguments = module.region(region).arguments;
+  Builder inner(module, region, builder.loc());
+  const bool is_signed = is_signed_integer(module.type(keys).dtype);
+  const ValueId less = build_compare(inner, "LT", arguments[0], arguments[1], is_signed ? "SIGNED" : "UNSIGNED");
+  module.region(region).results = {less};
+  const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}, {"is_stable", true}});
+  const OpId sorted = builder.create_op(kSort, operands, attrs, {}, {&region, 1});
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < values.size(); ++i) results.push_back(module.result(sorted, static_cast<uint32_t>(i + 1)));
+  return results;
+}
 
 }  // namespace shardwise

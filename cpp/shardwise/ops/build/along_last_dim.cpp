@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/along_last_dim.h"
+
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/shared/dim_checks.h"
+
+namespace shardwise {
+
+ValueId build_take_along_last(Builder& builder, ValueId operand, ValueId places) {
+  const int64_t ndim = builder.module().type(operand).ndim();
+  const Dims last{ndim - 1}, rows = identity_dims(ndim - 1);
+  const StructAttr numbers{"stablehlo.gather",
+                           {{"collapsed_slice_dims", last},
+                            {"operand_batching_dims", rows},
+                            {"start_indices_batching_dims", rows},
+                            {"start_index_map", last},
+                            {"index_vector_dim", IntAttr{ndim}}}};
+  return builder.create("stablehlo.gather", {operand, places},
+                        Attrs{{"dimension_numbers", numbers}, {"slice_sizes", Dims(static_cast<size_t>(ndim), 1)}});
+}
+
+ValueId build_add_along_last(Builder& builder, ValueId operand, ValueId places, ValueId updates) {
+  const TensorType type = builder.module().type(operand);
+  const Dims last{type.ndim() - 1}, rows = identity_dims(type.ndim() - 1);
+  const StructAttr numbers{"stablehlo.scatter",
+                           {{"inserted_window_dims", last},
+                            {"input_batching_dims", rows},
+                            {"scatter_indices_batching_dims", rows},
+                            {"scatter_dims_to_operand_dims", last},
+                            {"index_vector_dim", IntAttr{type.ndim()}}}};
+  const RegionId region = build_reducer_region(builder, Reducer::kSum, type.dtype);
+  const ValueId operands[] = {operand, places, updates};
+  const Attrs attrs{{"scatter_dimension_numbers", numbers}, {"unique_indices", true}};
+  return builder.module().result(builder.create_op("stablehlo.scatter", operands, attrs, {}, {&region, 1}));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/allocation_log.h"
+
+#include <algorithm>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "shardwise/base/error.h"
+
+namespace shardwise {
+namespace {
+
+thread_local AllocationLog* t_log = nullptr;
+
+}  // namespace
+
+AllocationLog::AllocationLog() : events_(std::make_shared<std::vector<Event>>()) {
+  check_internal(t_log == nullptr, "AllocationLog: one for a thread");
+  t_log = this;
+}
+
+AllocationLog::~AllocationLog() { t_log = nullptr; }
+
+AllocationLog* AllocationLog::current() { return t_log; }
+
+std::shared_ptr<void> AllocationLog::allocate(int64_t bytes) {
+  // An address of its own even without bytes: arrays are told apart by it.
+  const auto length = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  events_->push_back({label_, bytes});
+  return {memory, [events = events_, label = label_, bytes, length](void* p) {
+            munmap(p, length);
+            events->push_back({label, -bytes});
+          }};
+}
+
+}  // namespace shardwise

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rehearsal of a run: every buffer is allocated and freed, and only small ones are computed.
+//
+//   AllocationLog log;                          // from here on, buffers of this thread are address space without memory
+//   log.set_label(3);
+//   NdArray a = pooled_empty(kF32, {1 << 40});  // reads give zeros; whoever writes asks leaves_out() first
+//   a = {};
+//   log.events();                               // {3, 4 TiB}, {3, -4 TiB}
+//
+// Small data is real, because the starts of slices decide which shards are views of one stack. A log belongs to one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace shardwise {
+
+class AllocationLog {
+ public:
+  struct Event {
+    uint32_t label;
+    int64_t bytes;  // negative: freed
+  };
+
+  AllocationLog();
+  ~AllocationLog();
+  AllocationLog(const AllocationLog&) = delete;
+  AllocationLog& operator=(const AllocationLog&) = delete;
+
+  static AllocationLog* current();  // of this thread, or null
+
+  void set_label(uint32_t label) { label_ = label; }  // of the allocations that follow
+  const std::vector<Event>& events() const { return *events_; }
+
+  // OutOfMemoryError where the address space ends.
+  std::shared_ptr<void> allocate(int64_t bytes);
+
+ private:
+  std::shared_ptr<std::vector<Event>> events_;  // shared with the buffers, which may outlive the log
+  uint32_t label_ = 0;
+};
+
+inline bool is_rehearsal() { return AllocationLog::current() != nullptr; }
+
+// Whether a rehearsal runs here, and does not compute `bytes` bytes of one shard.
+inline bool leaves_out(int64_t bytes) { return bytes > 256 && is_rehearsal(); }
+
+}  // namespace shardwise

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/memory_use.h"
+
+#include <map>
+
+namespace shardwise {
+
+MemoryUse memory_use(std::span<const AllocationLog::Event> events) {
+  MemoryUse use;
+  size_t peak = 0;  // the number of events until the peak
+  int64_t live = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    live += events[i].bytes;
+    if (live <= use.peak_bytes) continue;
+    use.peak_bytes = live;
+    peak = i + 1;
+  }
+  std::map<uint32_t, size_t> rows;
+  for (const AllocationLog::Event& event : events.first(peak)) {
+    const auto [row, is_new] = rows.emplace(event.label, use.at_peak.size());
+    if (is_new) use.at_peak.push_back({ValueId{event.label}, 0});
+    use.at_peak[row->second].bytes += event.bytes;
+  }
+  std::erase_if(use.at_peak, [](const LiveBuffers& buffers) { return buffers.bytes == 0; });
+  return use;
+}
+
+}  // namespace shardwise
