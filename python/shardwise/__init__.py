@@ -31,6 +31,7 @@ from . import (
     errors as errors,
     layouts,
     models as models,
+    mpi as mpi,
     numpy as numpy,
     random as random,
     testing as testing,

@@ -22,6 +22,7 @@ from .numpy._registry import checks
 from .numpy.indexing import without_masks
 from .numpy.subscripts import check_getitem
 from .partition_spec import PartitionSpec
+from .processes import ALONE, Place, place_on
 from .sharding import NamedSharding, shape_of
 from .traceback_filtering import entry_point, entry_points, hide_frames
 from .trees import flatten, unflatten
@@ -127,17 +128,18 @@ class Array(ArrayMethods):
     ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and return Arrays.
     """
 
-    __slots__ = ("_data", "_sharding", "dtype", "shape")
+    __slots__ = ("_data", "_place", "_sharding", "dtype", "shape")
 
     __shardwise_array__ = True
     _data: Any  # a _core.runtime.ShardedArray, or _Deleted
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    def __init__(self, data: _core.runtime.ShardedArray) -> None:
+    def __init__(self, data: _core.runtime.ShardedArray, place: Place = ALONE) -> None:
         if not isinstance(data, _core.runtime.ShardedArray):
             raise TypeError(message("Array", "arrays are made by device_put and jitted functions", shown(data)))
         self._data = data
+        self._place = place
         self._sharding: NamedSharding | None = None
         self.shape = tuple(data.shape)
         self.dtype = numpy_dtype(data.dtype)
@@ -165,8 +167,8 @@ class Array(ArrayMethods):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """True: all devices are virtual ones of this process; as in JAX."""
-        return True
+        """Whether all devices are virtual ones of this process; not with several MPI ranks. As in JAX."""
+        return bool(self._data.devices.is_all)
 
     def block_until_ready(self) -> Array:
         """The array itself: programs have run when their call returns. DeletedArrayError if it is deleted."""
@@ -188,17 +190,43 @@ class Array(ArrayMethods):
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        """The block of every device, in the mesh's row-major order; uneven dims end in short or empty blocks."""
+        """The block of every device, in the mesh's row-major order; uneven dims end in short or empty blocks.
+
+        With several MPI ranks: of every device of this rank.
+        """
         mesh = self.sharding.mesh
         mesh._core.expect_runnable("addressable_shards")
         slices = self._data.sharding.slices(self.shape)
+        ids = mesh.device_ids
         return [
-            Shard(device, tuple(slice(start, start + size) for start, size in slices[i]), self._data.shard(i))
-            for i, device in enumerate(mesh.device_ids)
+            Shard(ids[i], tuple(slice(start, start + size) for start, size in slices[i]), self._data.shard(i))
+            for i in self._data.devices.owned(mesh._core)
         ]
 
+    def _gathered(self) -> np.ndarray:
+        """The whole array. With several MPI ranks, all of them call this, unless each has it."""
+        data = self._data
+        gathered: np.ndarray
+        if data.is_whole_here:
+            gathered = data.gather(self._place.communicator)
+            return gathered
+        what = f"np.asarray of {self.dtype.name}{list(self.shape)}"
+        finish = self._place.begin(what, data.sharding.text().encode(), {})
+        gathered = data.gather(self._place.communicator)
+        finish()
+        return gathered
+
+    def _moved(self, sharding: _core.mesh.Sharding, place: Place, for_call: bool = False) -> _core.runtime.ShardedArray:
+        """The elements with another sharding, on the devices of ``place``."""
+        data = self._data
+        what = f"reshard of {self.dtype.name}{list(self.shape)}"
+        finish = ALONE.begin(what, b"", {}) if data.is_whole_here else self._place.begin(what, b"", {})
+        moved: _core.runtime.ShardedArray = data.reshard(sharding, for_call, self._place.communicator, place.devices)
+        finish()
+        return moved
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        gathered: np.ndarray = self._data.gather()
+        gathered = self._gathered()
         if dtype is not None and np.dtype(dtype) != gathered.dtype:
             if copy is False:
                 raise ValueError(
@@ -284,6 +312,8 @@ class Array(ArrayMethods):
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"Array(deleted, shape={self.shape}, dtype={self.dtype.name})"
+        if not self._data.is_whole_here:  # to gather it, all ranks would have to print it
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={self.sharding.spec})"
         body = np.array2string(np.asarray(self), separator=", ", prefix="Array(", threshold=50)
         return f"Array({body}, dtype={self.dtype.name})"
 
@@ -330,7 +360,8 @@ def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(array.shape)
     core_sharding.mesh.expect_runnable("device_put")
-    return Array(_core.runtime.ShardedArray.scatter(array, core_sharding))
+    place = place_on(core_sharding.mesh)
+    return Array(_core.runtime.ShardedArray.scatter(array, core_sharding, devices=place.devices), place)
 
 
 @entry_point

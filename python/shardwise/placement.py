@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import _core
-from .array import Array, put
+from .array import Array, ShapeDtypeStruct, put
 from .array_leaves import numbers_of
 from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
 from .mesh import Mesh, get_mesh
 from .partition_spec import PartitionSpec
+from .processes import current_processes, place_on
+from .propagation_options import switch
 from .sharding import UNSPECIFIED, NamedSharding
 from .traceback_filtering import entry_point
 from .tracing import Tracer, current_trace
@@ -22,8 +27,11 @@ __all__ = ["device_put", "reshard"]
 
 
 @entry_point
-def device_put(x: Any, device: Any = None) -> Any:
+def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part: bool = False) -> Any:
     """Place a copy of ``x`` on a mesh. Later writes to ``x`` do not change the copy.
+
+    With several MPI ranks (:mod:`shardwise.mpi`), all ranks call it, and each passes the same ``x`` and keeps the part
+    of its devices, unless ``root`` or ``own_part`` is given.
 
     Args:
         x: a tree of NumPy arrays and numbers, or of :class:`Array`, which are resharded. In a traced function, the
@@ -31,6 +39,9 @@ def device_put(x: Any, device: Any = None) -> Any:
         device: a prefix tree of destinations: a :class:`NamedSharding`; a spec or text, for the default mesh or an
             array's own; a mesh, to replicate on it; or None, to replicate on the default mesh (in a traced function:
             no constraint). Open dims and priorities are dropped, because an array on a mesh has neither.
+        root: only this rank passes ``x``, and sends each rank its part; the others may pass None.
+        own_part: each rank passes the rows that its devices hold, in the order of the whole array. In one process
+            that is the whole array.
 
     Returns:
         The tree with :class:`Array` leaves.
@@ -39,6 +50,7 @@ def device_put(x: Any, device: Any = None) -> Any:
         ShardingError: a sharding does not fit.
         MeshError: no mesh is known.
         DTypeError: a leaf is not an array of numbers.
+        ShapeError: ``own_part`` of another shape than the sharding has.
 
     Source: `jax.device_put`.
 
@@ -49,7 +61,58 @@ def device_put(x: Any, device: Any = None) -> Any:
     >>> placed["w"].sharding.spec, placed["b"].sharding.spec
     (P('x', None), P())
     """
-    return _placed("device_put", x, device)
+    if root is None and not switch("device_put", "own_part", own_part, False):
+        return _placed("device_put", x, device)
+    if current_trace() is not None:
+        rule = "root= and own_part= must not be given in a traced function"
+        raise ShardingError(message("device_put", rule, None, "place the array before the call"))
+    if own_part:
+        if root is not None:
+            raise ShardingError(message("device_put", "takes either root= or own_part=", "both"))
+        return _from_ranks(x, device, _from_own_part)
+    processes = current_processes()
+    ranks = 1 if processes is None else processes.size
+    if isinstance(root, bool) or not isinstance(root, int) or not 0 <= root < ranks:
+        raise ShardingError(message("device_put", f"root must be a rank from 0 to {ranks - 1}", repr(root)))
+    if processes is None or unpartitioned_mesh() is not None:
+        return _placed("device_put", x, device)
+    leaves, tree = flatten(x)
+    arrays = [_numpy_leaf(leaf) for leaf in leaves] if processes.rank == root else []
+    shapes = [ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in arrays]
+    avals = processes.broadcast(unflatten(tree, shapes) if processes.rank == root else None, root)
+    mine = iter(arrays)
+    return _from_ranks(avals, device, lambda aval, core: _from_root(root, next(mine, None), aval, core))
+
+
+def _from_ranks(x: Any, device: Any, make: Callable[[Any, _core.mesh.Sharding], Array]) -> Any:
+    """The tree with Arrays that ``make`` assembles from what the ranks have."""
+    leaves, tree = flatten(x)
+    placed = []
+    for leaf, path, sharding in zip(leaves, leaf_names(x), broadcast_prefix(device, x, "device_put")):
+        with naming(f"device_put of x{path}" if path else "device_put"):
+            array = leaf if isinstance(leaf, ShapeDtypeStruct) else _numpy_leaf(leaf)
+            core = _settled(_named("device_put", sharding, get_mesh()).core(array.ndim))
+            placed.append(make(array, core))
+    return unflatten(tree, placed)
+
+
+def _numpy_leaf(leaf: Any) -> np.ndarray:
+    array = None if isinstance(leaf, (Array, Tracer)) else numbers_of(leaf)
+    if array is None:
+        rule = "root= and own_part= take NumPy arrays of numbers"
+        raise DTypeError(message("device_put", rule, described(leaf), "leave the option out"))
+    return np.asarray(array)
+
+
+def _from_root(root: int, array: np.ndarray | None, aval: ShapeDtypeStruct, core: _core.mesh.Sharding) -> Array:
+    core.verify(aval.shape)
+    place = place_on(core.mesh)
+    return Array(place.scatter_from(root, array, aval, core), place)
+
+
+def _from_own_part(part: np.ndarray, core: _core.mesh.Sharding) -> Array:
+    place = place_on(core.mesh)
+    return Array(place.from_own_part(part, core), place)
 
 
 @entry_point
@@ -124,7 +187,8 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
     if not isinstance(array, Array):
         return put(array, core)
     core.verify(array.shape)
-    return Array(array._data.reshard(core))
+    place = place_on(core.mesh)
+    return Array(array._moved(core, place), place)
 
 
 def _named(what: str, sharding: Any, mesh: Mesh | None) -> NamedSharding:

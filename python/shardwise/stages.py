@@ -21,6 +21,7 @@ from .foreign import native
 from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
+from .processes import ALONE, Finish, Place, place_on
 from .propagation_options import (
     PropagationKeywords,
     PropagationOptions,
@@ -240,8 +241,9 @@ class Program:
         self.mesh = traced.mesh
         how = traced._options if options is None else options
         self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **how.as_arguments())
-        self._executable: _core.runtime.Executable | None = None
-        self._hidden: list[Any] | None = None
+        self._executables: dict[_core.processes.DeviceSet, _core.runtime.Executable] = {}
+        self._hidden: dict[_core.processes.DeviceSet, list[Any]] = {}
+        self._identity: bytes | None = None
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -365,10 +367,13 @@ class Program:
         peak_bytes, argument_bytes, result_bytes, values = alive
         return memory_of(values, peak_bytes, argument_bytes, result_bytes, self.mesh.size if virtual else 1)
 
-    def _runnable(self) -> _core.runtime.Executable:
-        if self._executable is None:
-            self._executable = _core.runtime.Executable(self._compiled)
-        return self._executable
+    def _runnable(self, place: Place = ALONE) -> _core.runtime.Executable:
+        """The program for the devices of this process; by default, for all of them in one process."""
+        executable = self._executables.get(place.devices)
+        if executable is None:
+            executable = _core.runtime.Executable(self._compiled, place.devices)
+            self._executables[place.devices] = executable
+        return executable
 
     def promotions(self) -> Promotions:
         """Where floats become wider in the recorded program, as :meth:`Module.promotions`."""
@@ -412,27 +417,53 @@ class Program:
 
     def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
         self.mesh._core.expect_runnable("run")
-        executable = self._runnable()
+        place = place_on(self.mesh._core)
+        executable = self._runnable(place)
         shardings = self._compiled.argument_shardings
         arguments = [
-            self._argument(leaf, aval, name, sharding, poison)
+            self._argument(leaf, aval, name, sharding, poison, place)
             for leaf, aval, name, sharding in zip(leaves, self._traced.in_avals, self._traced.in_names, shardings)
         ]
         for i, limit in self._traced._limits:
             limit.check(int(leaves[i]))
-        if self._hidden is None:
-            hidden = shardings[len(self._traced.in_avals) :]
-            self._hidden = [_placed(array, sharding) for array, sharding in zip(self._traced._hoisted, hidden)]
+        finish = self._begin(place, executable, leaves)
+        hidden = self._hidden.get(place.devices)
+        if hidden is None:
+            rest = shardings[len(self._traced.in_avals) :]
+            hidden = [_placed(array, sharding, place) for array, sharding in zip(self._traced._hoisted, rest)]
+            self._hidden[place.devices] = hidden
         borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
         function, given = self._traced._donation
         donated = [i for i in given if isinstance(leaves[i], Array)]
         for i in donated:  # before the run, which may write them
             leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
-        arguments += self._hidden
-        results = executable.run(arguments, faithful=faithful, poison=poison, borrowed=borrowed, donated=donated)
-        return self._traced._results_of([Array(result) for result in results])
+        arguments += hidden
+        results = executable.run(
+            arguments,
+            faithful=faithful,
+            poison=poison,
+            borrowed=borrowed,
+            donated=donated,
+            processes=place.communicator,
+        )
+        finish()
+        return self._traced._results_of([Array(result, place) for result in results])
 
-    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
+    def _begin(self, place: Place, executable: _core.runtime.Executable, leaves: list[Any]) -> Finish:
+        """Make sure that all processes run this program on the same arrays. Each takes its part of a NumPy array."""
+        if place.communicator is None:
+            return ALONE.begin("", b"", {})
+        if self._identity is None:
+            text: str = self._compiled.stages["local"].text()
+            shardings = [sharding.text() for sharding in self._compiled.argument_shardings]
+            self._identity = "\n".join([text, *shardings]).encode()
+        names = self._traced.in_names
+        given = {name: np.asarray(leaf) for name, leaf in zip(names, leaves) if not isinstance(leaf, Array)}
+        if place.devices not in self._hidden:
+            given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._hoisted)}
+        return place.begin(f"the program of {self._traced._donation[0]}", self._identity, given, executable)
+
+    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool, place: Place) -> Any:
         if isinstance(leaf, ShapeDtypeStruct):
             raise ShapeError(
                 message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")
@@ -451,8 +482,9 @@ class Program:
                 )
             )
         if isinstance(array, Array):
-            return _placed(array, sharding)
-        return _core.runtime.ShardedArray.scatter(array, sharding, poison=poison, borrow=True)
+            return _placed(array, sharding, place)
+        scatter = _core.runtime.ShardedArray.scatter
+        return scatter(array, sharding, poison=poison, borrow=True, devices=place.devices)
 
     def __repr__(self) -> str:
         kinds: dict[str, int] = {}
@@ -465,8 +497,9 @@ class Program:
         return program_html(self)
 
 
-def _placed(array: Any, sharding: Any) -> Any:
+def _placed(array: Any, sharding: Any, place: Place) -> Any:
     """The extension's array of a NumPy array or an Array, sharded as a program wants it."""
     if not isinstance(array, Array):
         return put(array, sharding)._data
-    return array._data if array._data.sharding == sharding else array._data.reshard(sharding, for_call=True)
+    is_here = array._data.devices in (place.devices, ALONE.devices)
+    return array._data if is_here and array._data.sharding == sharding else array._moved(sharding, place, True)

@@ -25,7 +25,7 @@ LAYERS = {
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
-    "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment"],
+    "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment", "processes"],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
@@ -34,7 +34,7 @@ LAYERS = {
     "transforms, annotations and placement": [
         "annotations", "custom_calls", "placement", "vmap", "grad", "manual", "control_flow",
     ],
-    "written with the public functions": ["dtensor", "models", "testing"],
+    "written with the public functions": ["dtensor", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
 }  # fmt: skip

@@ -11,15 +11,17 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<SettingRow, 5> kTable{{
+constexpr std::array<SettingRow, 6> kTable{{
     {"SHARDWISE_LOG", "0", "1: each pass with its time; 2: also what it decided (to stderr)"},
     {"SHARDWISE_DUMP_DIR", "", "a folder for the program after each pass: 0001_jit_f/00_trace.mlir, …"},
     {"SHARDWISE_VERIFY", "0", "1: verify the program after each pass"},
     {"SHARDWISE_THREADS", "0", "threads of the pool, the caller's included; 0: one per processor of this process"},
     {"SHARDWISE_TRACEBACK", "", "full: tracebacks show the frames of Shardwise and NumPy, too"},
+    {"SHARDWISE_MPI_TIMEOUT", "0", "seconds that a rank waits for others before it ends all ranks; 0: it only warns"},
 }};
 
 constexpr int kMostThreads = 1024;
+constexpr int kLongestTimeout = 1'000'000;
 
 int read_int(const char* name, const char* text, int largest) {
   if (text == nullptr || *text == '\0') return 0;
@@ -49,6 +51,7 @@ Settings read_settings(const std::function<const char*(const char* name)>& envir
   result.verify = read("SHARDWISE_VERIFY", 1) != 0;
   result.threads = read("SHARDWISE_THREADS", kMostThreads);
   result.full_traceback = read_choice("SHARDWISE_TRACEBACK", environment("SHARDWISE_TRACEBACK"), "full");
+  result.mpi_timeout = read("SHARDWISE_MPI_TIMEOUT", kLongestTimeout);
   if (const char* folder = environment("SHARDWISE_DUMP_DIR")) result.dump_dir = folder;
   return result;
 }

@@ -7,6 +7,8 @@
 //   SHARDWISE_VERIFY     0     1: verify the program after each pass
 //   SHARDWISE_THREADS    0     threads of the pool, the caller's included; 0: one per processor of this process
 //   SHARDWISE_TRACEBACK        full: tracebacks show the frames of Shardwise and NumPy, too
+//   SHARDWISE_MPI_TIMEOUT
+//                        0     seconds that a rank waits for others before it ends all ranks; 0: it only warns, after 10
 //
 //   if (settings().verify) verify(graph);
 #pragma once
@@ -24,6 +26,7 @@ struct Settings {
   bool verify = false;
   int threads = 0;
   bool full_traceback = false;
+  int mpi_timeout = 0;
 };
 
 // The table above as data, for the documentation.

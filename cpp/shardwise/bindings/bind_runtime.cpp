@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <unordered_set>
 
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/settings.h"
+#include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/bindings/bind_program.h"
 #include "shardwise/bindings/bindings.h"
@@ -18,6 +20,7 @@
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/process_communicator.h"
 #include "shardwise/runtime/sharded_array.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "shardwise/transforms/decompose.h"
@@ -31,8 +34,8 @@ using ArrayPtr = std::shared_ptr<ShardedArray>;
 
 // An Executable with the trace of its last traced run.
 struct PyExecutable {
-  explicit PyExecutable(const CompileUnit& unit)
-      : executable(unit.module, unit.propagated->meshes.front()), local(unit.module) {}
+  PyExecutable(const CompileUnit& unit, const DeviceSet& devices)
+      : executable(unit.module, unit.propagated->meshes.front(), {.devices = devices}), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
   std::vector<TraceRow> trace;
@@ -61,7 +64,7 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
   if (!shared) return std::make_shared<ShardedArray>(std::move(result));
   const Shards& shards = result.shards();
   return std::make_shared<ShardedArray>(result.dtype(), result.shape(), result.sharding(), result.blocks(),
-                                        Shards(shards.axes(), owned_copy(shards.stack())));
+                                        Shards(shards.axes(), owned_copy(shards.stack())), result.devices());
 }
 
 void refuse_unreduced(const TensorSharding& sharding) {
@@ -70,31 +73,83 @@ void refuse_unreduced(const TensorSharding& sharding) {
                       "drop unreduced= or shard a dim over these axes");
 }
 
+ArrayPtr owned_by(const DeviceSet& devices, ShardedArray array) {
+  if (devices.is_all()) return std::make_shared<ShardedArray>(std::move(array));
+  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
+                                        array.owned_by(devices), devices);
+}
+
+// A copy of the shards alone: those of a few devices would keep the whole array alive.
+ArrayPtr with_own_memory(const ArrayPtr& array) {
+  const Shards& shards = array->shards();
+  return std::make_shared<ShardedArray>(array->dtype(), array->shape(), array->sharding(), array->blocks(),
+                                        Shards(shards.axes(), owned_copy(shards.stack())), array->devices());
+}
+
 // With `borrow` the shards may be views of the user's memory, which is right for the time of a call only. Only a call
 // takes unreduced arguments, too.
-ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow) {
+ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow,
+                       const DeviceSet& devices) {
   const NdArray view = from_numpy(array);
   verify(sharding, view.shape());
   if (!borrow) refuse_unreduced(sharding);
   const WithoutGil released;
-  return std::make_shared<ShardedArray>(scatter(borrow ? view : owned_copy(view), sharding.closed(), {},
-                                                poison ? PaddingFill::kPoison : PaddingFill::kZero));
+  const PaddingFill fill = poison ? PaddingFill::kPoison : PaddingFill::kZero;
+  const bool copies_whole = !borrow && devices.is_all();
+  const ArrayPtr placed =
+      owned_by(devices, scatter(copies_whole ? owned_copy(view) : view, sharding.closed(), {}, fill));
+  return borrow || copies_whole ? placed : with_own_memory(placed);
 }
 
-py::array gather_numpy(const ShardedArray& array) {
+// What one process of several holds: `array` stacks its shards, as `stack` returns them.
+ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const TensorSharding& sharding,
+                    const DeviceSet& devices) {
+  const Dims whole = shape_from_python(shape);
+  verify(sharding, whole);
+  refuse_unreduced(sharding);
+  const TensorSharding closed = sharding.closed();
+  const NdArray stack = owned_copy(from_numpy(array));
+  return std::make_shared<ShardedArray>(stack.dtype(), whole, closed, Dims(),
+                                        Shards(devices.free(varying_axes(closed)), stack), devices);
+}
+
+ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSharding& sharding,
+                  const DeviceSet& devices) {
+  const Dims whole = shape_from_python(shape);
+  verify(sharding, whole);
+  refuse_unreduced(sharding);
+  return std::make_shared<ShardedArray>(from_own_part(owned_copy(from_numpy(part)), whole, sharding.closed(), devices));
+}
+
+using Processes = std::optional<std::shared_ptr<ProcessCommunicator>>;  // None: this one alone
+
+NdArray gather_from(const ShardedArray& array, const Processes& processes) {
+  if (array.devices().is_all()) return gather(array);
+  check_internal(processes.has_value(), "gather: the communicator of an array in several processes");
+  return gather(array, **processes);
+}
+
+// Whether the shards of this process are all of the array.
+bool is_whole_here(const ShardedArray& array) {
+  return !overlaps(varying_axes(array.sharding()), array.devices().pinned);
+}
+
+// `processes` reaches the shards of the other processes, if there are any. They all call this.
+py::array gather_numpy(const ShardedArray& array, const Processes& processes) {
   NdArray whole;
   {
     const WithoutGil released;
-    whole = gather(array);
+    whole = gather_from(array, processes);
   }
   return to_numpy(whole);
 }
 
-ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call) {
+ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call, const Processes& processes,
+                 const DeviceSet& devices) {
   verify(sharding, array.shape());
   if (!for_call) refuse_unreduced(sharding);
   const WithoutGil released;
-  return std::make_shared<ShardedArray>(scatter(gather(array), sharding.closed()));
+  return owned_by(devices, scatter(gather_from(array, processes), sharding.closed()));
 }
 
 // Lets Ctrl-C stop a run, between two ops or inside a long one. The GIL is asked for every 10 ms at most: runs of small
@@ -116,7 +171,8 @@ class SignalCheck {
 
 // The list loses the donated arguments, so that it does not hold their memory during the run.
 std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful, bool poison, bool trace,
-                          const std::vector<size_t>& borrowed, const std::vector<size_t>& donated) {
+                          const std::vector<size_t>& borrowed, const std::vector<size_t>& donated,
+                          const Processes& processes) {
   std::vector<ShardedArray> values;
   for (const py::handle argument : arguments) values.push_back(argument.cast<const ShardedArray&>());
   std::unordered_set<const void*> borrowed_owners;
@@ -129,7 +185,8 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   std::vector<ArrayPtr> results;
   {
     const WithoutGil released;
-    VirtualCommunicator devices;
+    VirtualCommunicator virtual_mesh;
+    Communicator& devices = processes ? static_cast<Communicator&>(**processes) : virtual_mesh;
     for (ShardedArray& result : self.executable.run(devices, std::move(values), options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
@@ -158,6 +215,14 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
   return arrays;
+}
+
+// The op at its line, and its operand: `"shardwise.all_gather" of tensor<4x8xf32> (at train.py:31)`.
+std::string op_text(const PyExecutable& self, uint32_t number) {
+  const OpView op(*self.local, OpId{number});
+  const std::string operand = op.operand_count() == 0 ? "" : " of " + op.operand_type(0).text();
+  const std::string location = self.local->context().location_text(op.loc());
+  return str(op.name(), operand, location.empty() ? "" : " (at " + location + ")");
 }
 
 // (the bytes at the peak, of arguments, of results, and what is alive at the peak: values of the local program)
@@ -205,9 +270,17 @@ py::list settings_rows() {
 void bind_runtime(py::module_& module) {
   py::class_<ShardedArray, ArrayPtr>(module, "ShardedArray")
       .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false,
-                  py::arg("borrow") = false)
-      .def("gather", &gather_numpy)
-      .def("reshard", &reshard, py::arg("sharding"), py::arg("for_call") = false)
+                  py::arg("borrow") = false, py::arg_v("devices", DeviceSet(), "..."))
+      .def_static("from_stack", &from_stack, py::arg("array"), py::arg("shape"), py::arg("sharding"),
+                  py::arg("devices"))
+      .def_static("from_own_part", &own_part, py::arg("part"), py::arg("shape"), py::arg("sharding"),
+                  py::arg("devices"))
+      .def("gather", &gather_numpy, py::arg("processes") = Processes())
+      .def("reshard", &reshard, py::arg("sharding"), py::arg("for_call") = false, py::arg("processes") = Processes(),
+           py::arg_v("devices", DeviceSet(), "..."))
+      .def("stack", [](const ShardedArray& self) { return to_numpy(owned_copy(self.shards().stack())); })
+      .def_property_readonly("devices", &ShardedArray::devices)
+      .def_property_readonly("is_whole_here", &is_whole_here)
       .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
       .def_property_readonly("dtype", [](const ShardedArray& self) { return std::string(numpy_name(self.dtype())); })
       .def_property_readonly("sharding", &ShardedArray::sharding)
@@ -218,10 +291,11 @@ void bind_runtime(py::module_& module) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });
   py::class_<PyExecutable>(module, "Executable")
-      .def(py::init<const CompileUnit&>())
+      .def(py::init<const CompileUnit&, const DeviceSet&>(), py::arg("unit"), py::arg_v("devices", DeviceSet(), "..."))
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
-           py::arg("donated") = std::vector<size_t>())
+           py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes())
+      .def("op_text", &op_text, py::arg("number"))
       .def("memory", &memory, py::arg("per_device") = true, py::arg("donated") = std::vector<size_t>())
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
@@ -234,6 +308,7 @@ void bind_runtime(py::module_& module) {
   module.def("cpu_has_avx512", &cpu_has_avx512);
   module.def("settings_table", &settings_rows);
   module.def("full_traceback", [] { return settings().full_traceback; });
+  module.def("mpi_timeout", [] { return settings().mpi_timeout; });
   module.def("set_threads", [](int threads) { set_thread_count(threads); });
 }
 

@@ -12,5 +12,6 @@ void bind_mesh(pybind11::module_& module);
 void bind_ir(pybind11::module_& module);
 void bind_passes(pybind11::module_& module);
 void bind_runtime(pybind11::module_& module);
+void bind_processes(pybind11::module_& module);
 
 }  // namespace shardwise

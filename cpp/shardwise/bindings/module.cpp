@@ -9,10 +9,12 @@ PYBIND11_MODULE(_core, module) {
   auto mesh = module.def_submodule("mesh", "Meshes, axes, shardings");
   auto ir = module.def_submodule("ir", "Graphs and their text");
   auto passes = module.def_submodule("passes", "The compiler pipeline");
+  auto processes = module.def_submodule("processes", "Runs in several processes");
   auto runtime = module.def_submodule("runtime", "Arrays and execution on a virtual mesh");
   shardwise::bind_error(error);
   shardwise::bind_mesh(mesh);
   shardwise::bind_ir(ir);
   shardwise::bind_passes(passes);
+  shardwise::bind_processes(processes);
   shardwise::bind_runtime(runtime);
 }

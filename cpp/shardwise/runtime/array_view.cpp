@@ -10,6 +10,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/allocation_log.h"
+#include "shardwise/runtime/buffer_pool.h"
 
 namespace shardwise {
 namespace {
@@ -115,6 +116,26 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
   parallel_for(*largest, rows, [&](int64_t begin, int64_t end) {
     to.sliced(dim, begin, end - begin).copy_from(from.sliced(dim, begin, end - begin));
   });
+}
+
+NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
+  // First as a view; if a group has no single stride, once more on a dense copy, where every group has one.
+  for (bool is_copy : {false, true}) {
+    if (is_copy) {
+      NdArray copy = pooled_empty(array.dtype(), array.shape());
+      copy_parallel(copy, array);
+      array = std::move(copy);
+    }
+    std::optional<NdArray> merged = array;
+    size_t end = array.shape().size();
+    for (size_t i = groups.size(); i-- > 0 && merged;) {
+      const size_t begin = end - groups[i];
+      if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
+      end = begin;
+    }
+    if (merged) return std::move(*merged);
+  }
+  return array;
 }
 
 Scalar poison_value(DType dtype) {

@@ -20,6 +20,9 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
 
+  // The next calls are for this op of the local program. Only reports need it.
+  virtual void begin(OpId /*op*/) {}
+
   // The position of every device along `axes`, row-major in list order: a scalar i32.
   virtual Shards axis_index(AxisSpan axes) = 0;
   // Reduces over the devices that differ along `axes` only, from the first to the last of each group in list order.

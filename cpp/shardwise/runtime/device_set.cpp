@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/device_set.h"
 
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/mesh/tiling.h"
 
 namespace shardwise {
@@ -21,6 +27,52 @@ int64_t DeviceSet::position_along(AxisSpan axes, AxisSpan grid, int64_t index) c
   AxisList all = pinned;
   all.insert(all.end(), grid.begin(), grid.end());
   return shardwise::position_along(axes, all, position * product(grid) + index);
+}
+
+namespace {
+
+std::string divisors_text(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t i = 1; i <= number; ++i) {
+    if (number % i == 0) divisors.push_back(i);
+  }
+  std::string text;
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    text += str(i == 0 ? "" : i + 1 == divisors.size() ? " or " : ", ", divisors[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+AxisList pinned_axes(const Mesh& mesh, int64_t processes) {
+  mesh.expect_runnable("run");
+  AxisList pinned;
+  int64_t rest = processes;
+  for (int axis = 0; axis < mesh.ndim() && rest > 1; ++axis) {
+    const int64_t size = std::gcd(mesh.axis_size(axis), rest);
+    if (size > 1) pinned.push_back({axis, 1, size});
+    rest /= size;
+  }
+  if (rest == 1) return pinned;
+  const int64_t devices = mesh.device_count();
+  fail<MeshError>("mesh", str("the ranks must divide the devices, ", devices, " in ", mesh.text()),
+                  str(processes, " ranks"),
+                  str("start ", divisors_text(devices), devices == 1 ? " rank" : " ranks",
+                      ", or use a mesh with a multiple of ", processes, " devices"));
+}
+
+std::vector<int64_t> process_positions(const Mesh& mesh, AxisSpan pinned) {
+  std::vector<int64_t> positions(static_cast<size_t>(product(pinned)));
+  std::iota(positions.begin(), positions.end(), 0);
+  if (mesh.device_ids().empty()) return positions;  // logical indices, and so ids, grow with the position
+  std::vector<int64_t> first(positions.size(), std::numeric_limits<int64_t>::max());
+  for (int64_t i = 0; i < mesh.device_count(); ++i) {
+    int64_t& id = first[static_cast<size_t>(shard_index(mesh, pinned, i))];
+    id = std::min(id, mesh.device_at(i));
+  }
+  std::ranges::sort(positions, {}, [&](int64_t position) { return first[static_cast<size_t>(position)]; });
+  return positions;
 }
 
 }  // namespace shardwise

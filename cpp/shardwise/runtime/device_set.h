@@ -28,4 +28,14 @@ struct DeviceSet {
   friend bool operator==(const DeviceSet&, const DeviceSet&) = default;
 };
 
+// The axes that a run in `processes` processes pins: from the major axis on, the largest part of each by which the
+// remaining count is divisible. Throws MeshError, naming the counts that fit, unless they divide the devices.
+//
+//   x=4, y=2:  2 -> {"x":(1)2}    4 -> {"x"}    8 -> {"x", "y"}        x=3, y=2:  2 -> {"y"}
+AxisList pinned_axes(const Mesh& mesh, int64_t processes);
+
+// The position along `pinned` of each process: positions ordered by the smallest id of their devices. So with a process
+// per device, a device id is the number of its process.
+std::vector<int64_t> process_positions(const Mesh& mesh, AxisSpan pinned);
+
 }  // namespace shardwise

@@ -423,6 +423,7 @@ void ProgramRun::run_collective(const Step& step, const CollectiveCall& collecti
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
+  communicator_.begin(step.op);
   slots_[step.outputs[0]] = collective.run(communicator_, operands).along(step.axes);
 }
 

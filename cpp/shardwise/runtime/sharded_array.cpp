@@ -158,7 +158,10 @@ LocalSlice ShardedArray::slice(int64_t device) const {
 
 Shards ShardedArray::owned_by(const DeviceSet& devices) const {
   if (devices == devices_) return shards_;
-  check_internal(devices_.is_all(), "sharded array: the shards of the devices that are asked for");
+  if (!devices_.is_all()) {
+    fail<ShardingError>("sharded array", "the shards must be on the devices that run the program",
+                        "shards of the devices of other ranks", "gather it first: np.asarray(x)");
+  }
   return devices.owned(shards_);
 }
 
@@ -220,6 +223,67 @@ NdArray gather(const ShardedArray& array) {
     }
   });
   return result;
+}
+
+NdArray gather(const ShardedArray& array, Communicator& communicator) {
+  const TensorSharding& sharding = array.sharding();
+  Shards shards = array.shards().along(array.devices().free(varying_axes(sharding)));
+  if (!sharding.unreduced.empty()) {
+    shards = communicator.all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
+  }
+  std::vector<AxisList> axes;
+  for (const DimSharding& dim : sharding.dims) axes.push_back(dim.axes);
+  axes.resize(array.shape().size());
+  shards = communicator.all_gather(shards, axes);
+  return without_padding(shards[0], {Dims(array.shape().size(), 0), array.shape()});
+}
+
+namespace {
+
+// The rows of one dim that a process holds: for each of its shards, where its rows begin in the part, and how many.
+std::vector<std::pair<int64_t, int64_t>> own_rows(AxisSpan axes, AxisSpan own, const DeviceSet& devices, int64_t block,
+                                                  int64_t size) {
+  std::vector<std::pair<int64_t, int64_t>> rows;
+  int64_t begin = 0;
+  for (int64_t i = 0; i < product(own); ++i) {
+    const int64_t start = std::min(devices.position_along(axes, own, i) * block, size);
+    rows.emplace_back(begin, std::min(block, size - start));
+    begin += rows.back().second;
+  }
+  return rows;
+}
+
+}  // namespace
+
+ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
+                           const DeviceSet& devices) {
+  const Dims blocks = local_shape(sharding, shape);
+  std::vector<AxisList> own(shape.size());
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> rows;
+  Dims expected;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
+    own[d] = devices.free(axes);
+    rows.push_back(own_rows(axes, own[d], devices, blocks[d], shape[d]));
+    expected.push_back(rows.back().back().first + rows.back().back().second);
+  }
+  if (part.shape() != expected) {
+    fail<ShapeError>("device_put", str("the part of this rank must have the shape ", expected, " of an array ", shape),
+                     str(part.shape()), "give the rows of this rank's devices");
+  }
+  AxisList axes = devices.free(varying_axes(sharding));
+  std::vector<NdArray> list;
+  for (int64_t i = 0; i < product(axes); ++i) {
+    LocalSlice slice;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const auto& [start, size] = rows[d][static_cast<size_t>(position_along(own[d], axes, i))];
+      slice.start.push_back(start);
+      slice.size.push_back(size);
+    }
+    NdArray shard = part_of(part, slice);
+    list.push_back(slice.size == blocks ? std::move(shard) : padded_copy(shard, slice, blocks, PaddingFill::kZero));
+  }
+  return {part.dtype(), shape, sharding, blocks, Shards(std::move(axes), std::move(list)), devices};
 }
 
 bool replicas_agree(const ShardedArray& array) {

@@ -8,13 +8,14 @@
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
 //
-// Where a process owns some devices only, so does its array: the shards are theirs, and nothing gathers it.
+// Where a process owns some devices only, so does its array: the shards are theirs, and a communicator gathers it.
 //
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
 
 #include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/tiling.h"
+#include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/device_set.h"
 
 namespace shardwise {
@@ -60,6 +61,14 @@ ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFi
 
 // The global array: a view when the shards are adjacent in one buffer, else a copy. Completes pending reductions.
 NdArray gather(const ShardedArray& array);
+
+// The same in several processes, each of which gets the whole array. They all call this.
+NdArray gather(const ShardedArray& array, Communicator& communicator);
+
+// The array of a process from the rows that its devices hold, in the order of the whole array: of 8 rows on x=4, y=2, a
+// process at y=1 gives rows 1, 3, 5, 7 for the sharding {"x", "y"}. ShapeError for a part of another shape.
+ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
+                           const DeviceSet& devices);
 
 // True when all devices that should hold the same bytes do. A faithful run computes each device separately.
 bool replicas_agree(const ShardedArray& array);

@@ -6,17 +6,11 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/buffer_pool.h"
 
 namespace shardwise {
 namespace {
-
-Dims sizes_of(AxisSpan axes) {
-  Dims sizes;
-  sizes.reserve(axes.size());
-  for (const AxisRef& axis : axes) sizes.push_back(axis.size);
-  return sizes;
-}
 
 bool same_form(const NdArray& a, const NdArray& b) {
   return a.shape() == b.shape() && a.strides() == b.strides() && a.owner() == b.owner();

@@ -37,7 +37,11 @@ class VariationFinder {
     read_collectives(module_.main().body, used);
     variation_.digits = Digits(mesh_, used);
     const DigitSet fixed = digits().covered(pinned);
-    check_internal(fixed == digits().touched(pinned), "run: pinned axes are digits of the program");
+    if (fixed != digits().touched(pinned)) {
+      fail<UnsupportedError>("run", "the ranks must be along whole digits of the program's sub-axes",
+                             str("ranks along ", axis_list_text(mesh_, pinned), ", which the program cuts elsewhere"),
+                             "use another number of ranks or other axis sizes");
+    }
     variation_.free = digits().all() & ~fixed;
     varying_.resize(module_.value_count(), 0);
   }

@@ -6,45 +6,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/fold.h"
 
 namespace shardwise {
 namespace {
-
-AxisList joined(AxisSpan a, AxisSpan b) {
-  AxisList all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
-AxisList in_mesh_order(AxisList axes) {
-  std::sort(axes.begin(), axes.end());
-  return axes;
-}
-
-// The digits of `axes` that are not in `others`. Unlike `difference`, it does not merge neighbors.
-AxisList without(AxisSpan axes, AxisSpan others) {
-  AxisList rest;
-  for (const AxisRef& axis : axes) {
-    const AxisList left = difference(AxisSpan(&axis, 1), others);
-    rest.insert(rest.end(), left.begin(), left.end());
-  }
-  return rest;
-}
-
-// `axes` cut like the shards' axes, so that no dims of a stack must be merged.
-AxisList pieces_of(AxisSpan axes, AxisSpan others) {
-  auto pieces = cut_at(axes, others);
-  return pieces ? std::move(*pieces) : AxisList(axes.begin(), axes.end());
-}
-
-size_t position(AxisSpan axes, const AxisRef& axis) {
-  const auto found = std::find(axes.begin(), axes.end(), axis);
-  check_internal(found != axes.end(), "collective: the axis is one of the shards' axes");
-  return static_cast<size_t>(found - axes.begin());
-}
 
 // A stack in which every ref of `pieces` is its own dim: first the dims of `axes`, then the local ones.
 struct Opened {
@@ -58,27 +26,6 @@ Opened open(const Shards& shards, AxisSpan pieces) {
   return {std::move(axes), std::move(array)};
 }
 
-// Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride.
-NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
-  // First as a view; if a group has no single stride, once more on a dense copy, where every group has one.
-  for (bool is_copy : {false, true}) {
-    if (is_copy) {
-      NdArray copy = pooled_empty(array.dtype(), array.shape());
-      copy_parallel(copy, array);
-      array = std::move(copy);
-    }
-    std::optional<NdArray> merged = array;
-    size_t end = array.shape().size();
-    for (size_t i = groups.size(); i-- > 0 && merged;) {
-      const size_t begin = end - groups[i];
-      if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
-      end = begin;
-    }
-    if (merged) return std::move(*merged);
-  }
-  return array;
-}
-
 // The members of every group along `pieces`, first to last, as views without these dims.
 std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList& rest) {
   rest = without(opened.axes, pieces);
@@ -86,11 +33,11 @@ std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList&
   Dims sizes;
   Dims strides;
   for (const AxisRef& piece : pieces) {
-    const size_t dim = position(opened.axes, piece);
+    const size_t dim = position_of(opened.axes, piece);
     sizes.push_back(piece.size);
     strides.push_back(opened.array.strides()[dim]);
   }
-  for (const AxisRef& axis : rest) order.push_back(position(opened.axes, axis));
+  for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes, axis));
   for (size_t d = opened.axes.size(); d < opened.array.shape().size(); ++d) order.push_back(d);
   Dims shape;
   Dims member_strides;
@@ -110,12 +57,6 @@ std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList&
   return members;
 }
 
-Dims sizes_of(AxisSpan axes) {
-  Dims sizes;
-  for (const AxisRef& axis : axes) sizes.push_back(axis.size);
-  return sizes;
-}
-
 // Splits local dim d into its parts along scatter[d], and turns these parts into axes.
 NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
   NdArray view = member;
@@ -132,7 +73,7 @@ NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList
     locals.push_back(dim - 1);
   }
   std::vector<size_t> order;
-  for (const AxisRef& axis : axes) order.push_back(position(found, axis));
+  for (const AxisRef& axis : axes) order.push_back(position_of(found, axis));
   order.insert(order.end(), locals.begin(), locals.end());
   return reorder_dims(view, order);
 }
@@ -167,7 +108,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
   }
   for (size_t d = 0; axes.size() + d < state.groups.size(); ++d) {
     if (d == from) {
-      for (const AxisRef& piece : pieces) order.push_back(position(axes, piece));
+      for (const AxisRef& piece : pieces) order.push_back(position_of(axes, piece));
     }
     const size_t start = start_of(d);
     for (size_t i = 0; i < state.groups[axes.size() + d]; ++i) {
@@ -187,7 +128,7 @@ Shards VirtualCommunicator::axis_index(AxisSpan axes) {
   std::iota(values, values + array.size(), 0);
   AxisList sorted = in_mesh_order(pieces);
   std::vector<size_t> order;
-  for (const AxisRef& axis : sorted) order.push_back(position(pieces, axis));
+  for (const AxisRef& axis : sorted) order.push_back(position_of(pieces, axis));
   return {std::move(sorted), reorder_dims(array, order)};
 }
 
@@ -210,9 +151,9 @@ Shards VirtualCommunicator::all_gather(const Shards& operand, std::span<const Ax
   AxisList rest = without(opened.axes, all);
   std::vector<size_t> order;
   std::vector<size_t> groups(rest.size(), 1);
-  for (const AxisRef& axis : rest) order.push_back(position(opened.axes, axis));
+  for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes, axis));
   for (size_t d = 0; d < pieces.size(); ++d) {
-    for (const AxisRef& piece : pieces[d]) order.push_back(position(opened.axes, piece));
+    for (const AxisRef& piece : pieces[d]) order.push_back(position_of(opened.axes, piece));
     order.push_back(opened.axes.size() + d);
     groups.push_back(pieces[d].size() + 1);
   }
@@ -266,7 +207,7 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   AxisList rest = without(opened.axes, out);
   const size_t locals = opened.array.shape().size() - opened.axes.size();
   std::vector<size_t> order;  // to [rest, moved digits, local dims]
-  for (const AxisRef& axis : joined(rest, out)) order.push_back(position(opened.axes, axis));
+  for (const AxisRef& axis : joined(rest, out)) order.push_back(position_of(opened.axes, axis));
   for (size_t d = 0; d < locals; ++d) order.push_back(opened.axes.size() + d);
   NdArray array = reorder_dims(opened.array, order);
   if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: merge them into one number, then split that
@@ -278,7 +219,7 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   const AxisList labels = joined(rest, in);
   AxisList sorted = in_mesh_order(labels);
   order.clear();
-  for (const AxisRef& axis : sorted) order.push_back(position(labels, axis));
+  for (const AxisRef& axis : sorted) order.push_back(position_of(labels, axis));
   for (size_t d = 0; d < locals; ++d) order.push_back(labels.size() + d);
   return {std::move(sorted), reorder_dims(array, order)};
 }
@@ -299,7 +240,7 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
     int64_t position_in = 0;  // index in the list of shards, without the digits of `axes`
     for (size_t a = 0; a < all.size(); ++a) position_in += index[a] * step[a];
     for (const AxisRef& piece : pieces) {
-      const size_t a = position(all, piece);
+      const size_t a = position_of(all, piece);
       place = place * piece.size + index[a];
       position_in -= index[a] * step[a];
     }
@@ -310,7 +251,7 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
       continue;
     }
     for (size_t i = pieces.size(); i-- > 0;) {
-      position_in += giver % pieces[i].size * step[position(all, pieces[i])];
+      position_in += giver % pieces[i].size * step[position_of(all, pieces[i])];
       giver /= pieces[i].size;
     }
     list.push_back(source[position_in]);

@@ -7,5 +7,6 @@ from . import error
 from . import mesh
 from . import ir
 from . import passes
+from . import processes
 from . import runtime
-__all__: list[str] = ['error', 'ir', 'mesh', 'passes', 'runtime']
+__all__: list[str] = ['error', 'ir', 'mesh', 'passes', 'processes', 'runtime']

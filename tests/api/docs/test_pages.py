@@ -20,7 +20,7 @@ PAGES = pages.pages()
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 # Every public name of these modules is a term of shardings.
 MODULES = ["annotations", "dtensor", "layouts", "manual", "mesh", "op_rules", "partition_spec", "placement", "sharding"]
-_INSTALLERS = ("pip ", "make ", "git ", "cd ")
+_INSTALLERS = ("pip ", "make ", "git ", "cd ", "mpirun ", "srun ")
 
 
 def name_of(path: Path) -> str:

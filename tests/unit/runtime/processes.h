@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several processes, as threads of this one: each owns the devices at one position along the pinned axes. A collective
-// puts the shards of all together, computes as on a virtual mesh, and gives each process its own.
+// Several processes, as threads of this one: each owns the devices at one position along the pinned axes. Two
+// communicators for them: MeetingCommunicator puts the shards of all together, computes as on a virtual mesh, and gives
+// each process its own; ProcessCommunicator is the one that MPI uses, here with bytes that threads copy.
 //
 //   expect_same_in_processes({x}, [&](const DeviceSet& devices) { return program.executable({.devices = devices}); },
 //                            arguments, results_of_all_devices);
@@ -19,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/runtime/executor.h"
+#include "shardwise/runtime/process_communicator.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "simulator.h"
 
@@ -99,27 +101,112 @@ class MeetingCommunicator final : public Communicator {
   VirtualCommunicator virtual_;
 };
 
-// The first error of any process reaches the caller; the others then run on without it.
-inline void run_in_processes(const AxisList& pinned, const std::function<void(const DeviceSet&, Communicator&)>& body) {
-  Meeting meeting(pinned);
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(product(pinned)));
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < errors.size(); ++i) {
-    threads.emplace_back([&, i] {
-      const DeviceSet devices{pinned, static_cast<int64_t>(i)};
-      MeetingCommunicator communicator(meeting, devices);
-      try {
-        body(devices, communicator);
-      } catch (...) {
-        errors[i] = std::current_exception();
-        meeting.leave();
+// Threads that copy what the others put on a table.
+class TableTransport final : public Transport {
+ public:
+  struct Table {
+    explicit Table(int64_t processes)
+        : parts(static_cast<size_t>(processes)), messages(static_cast<size_t>(processes)), barrier(processes) {}
+    std::vector<std::span<const std::byte>> parts;
+    std::vector<std::vector<Outgoing>> messages;
+    std::barrier<> barrier;
+  };
+
+  TableTransport(std::shared_ptr<Table> table, int64_t position)
+      : table_(std::move(table)), position_(static_cast<size_t>(position)) {}
+
+  void begin(OpId) override {}
+  void all_gather(const ProcessGroup& group, std::span<const std::byte> own, std::span<std::byte> all) override {
+    ASSERT_EQ(own.size() * static_cast<size_t>(group.count), all.size());
+    meet(own, [&] {
+      for (size_t i = 0; i < static_cast<size_t>(group.count); ++i) copy(part(group, i), all.subspan(i * own.size()));
+    });
+  }
+  void all_to_all(const ProcessGroup& group, std::span<const std::byte> send, std::span<std::byte> receive) override {
+    ASSERT_EQ(send.size(), receive.size());
+    const size_t size = send.size() / static_cast<size_t>(group.count);
+    meet(send, [&] {
+      for (size_t i = 0; i < static_cast<size_t>(group.count); ++i) {
+        copy(part(group, i).subspan(own_index(group) * size, size), receive.subspan(i * size));
       }
     });
   }
+  void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
+    table_->messages[position_] = {outgoing.begin(), outgoing.end()};
+    meet({}, [&] {
+      for (const Incoming& message : incoming) {
+        const auto& sent = table_->messages[static_cast<size_t>(message.from)];
+        const auto mine = std::ranges::find(sent, static_cast<int64_t>(position_), &Outgoing::to);
+        ASSERT_NE(mine, sent.end());
+        ASSERT_EQ(mine->bytes.size(), message.bytes.size());
+        copy(mine->bytes, message.bytes);
+      }
+    });
+  }
+  void leave() { table_->barrier.arrive_and_drop(); }
+
+ private:
+  template <class Read>
+  void meet(std::span<const std::byte> own, const Read& read) {
+    table_->parts[position_] = own;
+    table_->barrier.arrive_and_wait();
+    read();
+    table_->barrier.arrive_and_wait();
+  }
+  size_t own_place(const ProcessGroup& group) const {
+    return static_cast<size_t>(std::ranges::find(group.order, static_cast<int64_t>(position_)) - group.order.begin());
+  }
+  size_t own_index(const ProcessGroup& group) const { return own_place(group) % static_cast<size_t>(group.count); }
+  std::span<const std::byte> part(const ProcessGroup& group, size_t member) const {
+    return table_->parts[static_cast<size_t>(group.order[own_place(group) - own_index(group) + member])];
+  }
+  static void copy(std::span<const std::byte> from, std::span<std::byte> to) {
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  std::shared_ptr<Table> table_;
+  size_t position_;
+};
+
+// The first error of any process reaches the caller; the others then run on without it.
+template <class Body>
+void run_in_threads(size_t count, const Body& body) {
+  std::vector<std::exception_ptr> errors(count);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < errors.size(); ++i) threads.emplace_back([&, i] { errors[i] = body(i); });
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+inline void run_in_processes(const AxisList& pinned, const std::function<void(const DeviceSet&, Communicator&)>& body) {
+  const auto count = static_cast<size_t>(product(pinned));
+  Meeting meeting(pinned);
+  run_in_threads(count, [&](size_t i) -> std::exception_ptr {
+    const DeviceSet devices{pinned, static_cast<int64_t>(i)};
+    MeetingCommunicator communicator(meeting, devices);
+    try {
+      body(devices, communicator);
+    } catch (...) {
+      meeting.leave();
+      return std::current_exception();
+    }
+    return nullptr;
+  });
+  const auto table = std::make_shared<TableTransport::Table>(product(pinned));
+  run_in_threads(count, [&](size_t i) -> std::exception_ptr {
+    const DeviceSet devices{pinned, static_cast<int64_t>(i)};
+    const auto transport = std::make_shared<TableTransport>(table, devices.position);
+    ProcessCommunicator communicator(devices, transport);
+    try {
+      body(devices, communicator);
+    } catch (...) {
+      transport->leave();
+      return std::current_exception();
+    }
+    return nullptr;
+  });
 }
 
 // Processes, each with the devices at one position along `pinned`, compute the shards that one process computes for
@@ -145,7 +232,7 @@ inline void expect_same_in_processes(const AxisList& pinned,
     }
   });
   int64_t all = 0;
-  for (const ShardedArray& array : expected) all += array.mesh().device_count();
+  for (const ShardedArray& array : expected) all += 2 * array.mesh().device_count();  // by both communicators
   EXPECT_EQ(compared, all);
 }
 

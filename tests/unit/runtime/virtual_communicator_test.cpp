@@ -3,41 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "simulator.h"
+#include "collective_cases.h"
 
 namespace shardwise {
 namespace {
 
 using namespace shardwise::testing;
-
-constexpr int kRounds = 100;
-constexpr DType kDTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,  DType::kI64, DType::kU8, DType::kU16,
-                             DType::kU32,  DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
-constexpr Reducer kReducers[] = {Reducer::kSum, Reducer::kProd, Reducer::kMax,
-                                 Reducer::kMin, Reducer::kAnd,  Reducer::kOr};
-
-struct Case {
-  MeshPtr mesh;
-  AxisList digits;  // of the whole mesh
-  Shards operand;   // varies along some of them
-};
-
-Case random_case(Random& random, DType dtype, Dims local) {
-  Case c;
-  c.mesh = random_mesh(random);
-  c.digits = random_digits(random, *c.mesh);
-  c.operand = random_shards(random, dtype, sorted(some_of(random, c.digits)), local);
-  return c;
-}
-
-Reducer random_reducer(Random& random, DType dtype) { return kReducers[below(random, is_float(dtype) ? 4 : 6)]; }
-
-// Hands the axes out to the dims.
-std::vector<AxisList> deal(Random& random, const AxisList& axes, int64_t ndim) {
-  std::vector<AxisList> dims(static_cast<size_t>(ndim));
-  for (const AxisRef& axis : axes) dims[static_cast<size_t>(below(random, ndim))].push_back(axis);
-  return dims;
-}
 
 TEST(VirtualCommunicator, AllReduceFoldsGroupsInOrder) {
   Random random(1);

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time per step of handed-over programs beside the same step written by hand for the engine.
+
+    python -m benchmarks.handover --ranks 2
+
+MPI: the digits step (data parallel over the ranks) beside mpi4py and NumPy, with an Allreduce for each gradient or one
+for all, in the same processes, in turn. The parent starts the ranks; rank 0 writes a JSON file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+from benchmarks.report import interleaved, table, write
+
+CLASSES = 10
+RANKS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def loss(params: Any, x: Any, labels: Any) -> Any:
+    w1, b1, w2, b2 = params
+    x = sw.split(x, 0, "data")
+    logits = np.maximum(x @ w1 + b1, 0) @ w2 + b2
+    logits = logits - np.max(logits, axis=1, keepdims=True)
+    return np.mean(np.log(np.sum(np.exp(logits), axis=1)) - np.sum(logits * labels, axis=1))
+
+
+def step(params: Any, x: Any, labels: Any) -> Any:
+    value, gradients = sw.value_and_grad(loss)(params, x, labels)
+    return value, tuple(p - np.float32(0.2) * g for p, g in zip(params, gradients))
+
+
+def step_by_hand(comm: Any, params: Any, x: np.ndarray, labels: np.ndarray, packed: bool) -> Any:
+    """The same step of the rows of this rank: an Allreduce of the loss and of each gradient, or one of all, packed."""
+    w1, b1, w2, b2 = params
+    rows = len(x) // comm.Get_size()
+    own = slice(comm.Get_rank() * rows, (comm.Get_rank() + 1) * rows)
+    x, labels, count = x[own], labels[own], np.float32(len(x))
+    hidden = x @ w1 + b1
+    h = np.maximum(hidden, 0)
+    logits = h @ w2 + b2
+    logits = logits - np.max(logits, axis=1, keepdims=True)
+    exp = np.exp(logits)
+    total = np.sum(exp, axis=1, keepdims=True)
+    value = np.sum(np.log(total[:, 0]) - np.sum(logits * labels, axis=1)) / count
+    d_logits = (exp / total - labels) / count
+    d_hidden = (d_logits @ w2.T) * (hidden > 0)
+    gradients = (x.T @ d_hidden, d_hidden.sum(0), h.T @ d_logits, d_logits.sum(0))
+    parts = [np.asarray(value, np.float32), *gradients]
+    given = [np.concatenate([part.ravel() for part in parts])] if packed else list(map(np.ascontiguousarray, parts))
+    summed = [np.empty_like(each) for each in given]
+    for own_sum, whole_sum in zip(given, summed):
+        comm.Allreduce(own_sum, whole_sum)
+    if packed:
+        ends = np.cumsum([0, *[part.size for part in parts]])
+        summed = [summed[0][a:b].reshape(part.shape) for a, b, part in zip(ends, ends[1:], parts)]
+    return summed[0], tuple(p - np.float32(0.2) * g for p, g in zip(params, summed[1:]))
+
+
+def measure(rounds: int) -> None:
+    """What each rank runs."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    ranks = sw.mpi.communicator()
+    mesh = sw.Mesh({"data": ranks.size})
+    rows = []
+    for batch, hidden in ((128, 64), (1024, 512)):
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((batch, 64)).astype(np.float32)
+        labels = np.eye(CLASSES, dtype=np.float32)[rng.integers(0, CLASSES, batch)]
+        shapes = ((64, hidden), (hidden,), (hidden, CLASSES), (CLASSES,))
+        params = tuple((rng.standard_normal(shape) / 8).astype(np.float32) for shape in shapes)
+        program = sw.jit(step, mesh=mesh).lower(params, x, labels).compile()
+        placed = [sw.device_put(p, mesh) for p in params]
+        data = [sw.device_put(a, sw.NamedSharding(mesh, sw.P("data"))) for a in (x, labels)]
+
+        def ours(program: Any = program, placed: Any = tuple(placed), data: Any = data) -> None:
+            program(placed, *data)
+
+        def by_hand(params: Any = params, x: Any = x, labels: Any = labels) -> None:
+            step_by_hand(comm, params, x, labels, packed=False)
+
+        def packed(params: Any = params, x: Any = x, labels: Any = labels) -> None:
+            step_by_hand(comm, params, x, labels, packed=True)
+
+        value, _ = program(tuple(placed), *data)
+        expected, _ = step_by_hand(comm, params, x, labels, packed=False)
+        assert np.allclose(float(value), expected, rtol=1e-4)
+        seconds = interleaved({"ours": ours, "by hand": by_hand, "packed by hand": packed}, rounds)
+        best = {name: comm.allreduce(float(np.median(each)), MPI.MAX) * 1e3 for name, each in seconds.items()}
+        rows.append({"ranks": ranks.size, "batch": batch, "hidden": hidden, **best})
+    if ranks.rank == 0:
+        show(rows)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    columns = ("ranks", "batch", "hidden", "ours, ms", "by hand, ms", "packed by hand, ms", "ratio to by hand")
+    cells = [[*row.values(), row["ours"] / row["by hand"]] for row in rows]
+    table("digits step on MPI ranks, median", columns, cells)
+    write("handover_mpi", rows)
+
+
+def start(ranks: int, rounds: int) -> None:
+    launcher = Path(sys.executable).parent / "mpirun"
+    command = [str(launcher) if launcher.exists() else "mpirun", "-n", str(ranks), sys.executable]
+    arguments = ["-m", "benchmarks.handover", "--rank", "--rounds", str(rounds)]
+    # Both sides use the rank's share of the processors.
+    share = {"OPENBLAS_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // ranks))}
+    subprocess.run([*command, *arguments], env={**os.environ, **RANKS, **share}, check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2])
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rank", action="store_true", help="run as one of the ranks")
+    options = parser.parse_args()
+    if options.rank:
+        measure(options.rounds)
+        return
+    for ranks in options.ranks:
+        start(ranks, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/axis_pieces.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/mesh/digits.h"
+
+namespace shardwise {
+
+AxisList joined(AxisSpan a, AxisSpan b) {
+  AxisList all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+AxisList in_mesh_order(AxisList axes) {
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+AxisList without(AxisSpan axes, AxisSpan others) {
+  AxisList rest;
+  for (const AxisRef& axis : axes) {
+    const AxisList left = difference(AxisSpan(&axis, 1), others);
+    rest.insert(rest.end(), left.begin(), left.end());
+  }
+  return rest;
+}
+
+AxisList pieces_of(AxisSpan axes, AxisSpan others) {
+  auto pieces = cut_at(axes, others);
+  return pieces ? std::move(*pieces) : AxisList(axes.begin(), axes.end());
+}
+
+size_t position_of(AxisSpan axes, const AxisRef& axis) {
+  const auto found = std::find(axes.begin(), axes.end(), axis);
+  check_internal(found != axes.end(), "collective: the axis is one of the shards' axes");
+  return static_cast<size_t>(found - axes.begin());
+}
+
+Dims sizes_of(AxisSpan axes) {
+  Dims sizes;
+  sizes.reserve(axes.size());
+  for (const AxisRef& axis : axes) sizes.push_back(axis.size);
+  return sizes;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Axis lists as labels of array dims: the communicators give each ref of a list a dim of its own, so these functions
+// never merge neighbors, as those of mesh/axis.h do.
+//
+//   pieces_of({"x"}, {"x":(1)2, "y"})       // {"x":(1)2, "x":(2)4} of x = 8
+//   without({"y", "x"}, {"x":(1)2})         // {"y", "x":(2)4}
+#pragma once
+
+#include <cstddef>
+
+#include "shardwise/base/dims.h"
+#include "shardwise/mesh/axis.h"
+
+namespace shardwise {
+
+AxisList joined(AxisSpan a, AxisSpan b);
+AxisList in_mesh_order(AxisList axes);
+// The digits of `axes` that are not in `others`.
+AxisList without(AxisSpan axes, AxisSpan others);
+// `axes` cut like the shards' axes, so that no dims of a stack must be merged.
+AxisList pieces_of(AxisSpan axes, AxisSpan others);
+size_t position_of(AxisSpan axes, const AxisRef& axis);  // InternalError unless it is one of them
+Dims sizes_of(AxisSpan axes);
+
+}  // namespace shardwise

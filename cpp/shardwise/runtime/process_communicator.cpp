@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/process_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "shardwise/base/error.h"
+#include "shardwise/mesh/digits.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
+#include "shardwise/runtime/buffer_pool.h"
+
+namespace shardwise {
+namespace {
+
+// Received bytes up to which a reduction gathers whole operands: the second step would cost more than the bytes.
+constexpr int64_t kWholeBytes = int64_t{1} << 17;
+
+NdArray dense(const NdArray& array) {
+  if (array.is_contiguous()) return array;
+  NdArray copy = pooled_empty(array.dtype(), array.shape());
+  copy_parallel(copy, array);
+  return copy;
+}
+
+std::span<const std::byte> bytes_of(const NdArray& array) {
+  return {array.data(), static_cast<size_t>(array.nbytes())};
+}
+std::span<std::byte> memory_of(const NdArray& array) { return {array.data(), static_cast<size_t>(array.nbytes())}; }
+
+// A contiguous array with other dims of the same size.
+NdArray reshaped(const NdArray& array, Dims shape) {
+  Dims strides = row_major_strides(shape, item_size(array.dtype()));
+  return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
+}
+
+Dims concatenated(Dims a, DimSpan b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// The first dims of `array` are `axes`, in any order.
+Shards labelled(const AxisList& axes, const NdArray& array) {
+  AxisList sorted = in_mesh_order(axes);
+  std::vector<size_t> order;
+  for (const AxisRef& axis : sorted) order.push_back(position_of(axes, axis));
+  for (size_t d = axes.size(); d < array.shape().size(); ++d) order.push_back(d);
+  return {std::move(sorted), reorder_dims(array, order)};
+}
+
+AxisList part_of(AxisSpan pieces, AxisSpan pinned, bool is_pinned) {
+  AxisList part;
+  for (const AxisRef& piece : pieces) {
+    if (overlaps(pinned, piece) == is_pinned) part.push_back(piece);
+  }
+  return part;
+}
+
+// What each member of `group` gets of `array`, whose dims follow `lead` dims of axes: dim d is cut along split[d], and a
+// member's digits select a part. The result has the dims of the group in front.
+NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const AxisList> split,
+                          const ProcessGroup& group) {
+  NdArray view = array;
+  AxisList labels(lead, AxisRef{-1, 1, 1});  // the axis of each dim
+  size_t dim = lead;
+  for (const AxisList& pieces : split) {
+    Dims sizes = sizes_of(pieces);
+    sizes.push_back(view.shape()[dim] / product(pieces));
+    view = split_dim(view, dim, sizes);
+    labels.insert(labels.end(), pieces.begin(), pieces.end());
+    labels.push_back({-1, 1, 1});
+    dim += sizes.size();
+  }
+  for (const AxisRef& axis : group.axes) {  // members along an axis that splits nothing get the same
+    if (std::find(labels.begin(), labels.end(), axis) != labels.end()) continue;
+    view = insert_dim(view, 0, axis.size);
+    labels.insert(labels.begin(), axis);
+  }
+  std::vector<size_t> order;
+  for (const AxisRef& axis : group.axes) order.push_back(position_of(labels, axis));
+  for (size_t d = 0; d < labels.size(); ++d) {
+    if (std::find(group.axes.begin(), group.axes.end(), labels[d]) == group.axes.end()) order.push_back(d);
+  }
+  return dense(reorder_dims(view, order));
+}
+
+}  // namespace
+
+ProcessCommunicator::ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport)
+    : devices_(std::move(devices)), transport_(std::move(transport)) {}
+
+const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
+  const AxisList shared = part_of(pieces_of(axes, devices_.pinned), devices_.pinned, true);
+  const auto [found, is_new] = groups_.try_emplace(shared);
+  ProcessGroup& group = found->second;
+  if (!is_new) return group;
+  group.axes = shared;
+  group.id = groups_.size() - 1;
+  group.count = product(shared);
+  const AxisList all = joined(without(devices_.pinned, shared), shared);
+  for (int64_t i = 0; i < product(all); ++i) group.order.push_back(position_along(devices_.pinned, all, i));
+  return group;
+}
+
+Shards ProcessCommunicator::gathered(const Shards& operand, const ProcessGroup& group) {
+  const NdArray own = dense(operand.stack());
+  const NdArray all = pooled_empty(own.dtype(), concatenated(sizes_of(group.axes), own.shape()));
+  transport_->all_gather(group, bytes_of(own), memory_of(all));
+  return labelled(joined(group.axes, operand.axes()), all);
+}
+
+Shards ProcessCommunicator::axis_index(AxisSpan axes) {
+  AxisList grid = in_mesh_order(part_of(pieces_of(axes, devices_.pinned), devices_.pinned, false));
+  const NdArray array = pooled_empty(DType::kI32, sizes_of(grid));
+  auto* values = reinterpret_cast<int32_t*>(array.data());
+  for (int64_t i = 0; i < array.size(); ++i) {
+    values[i] = static_cast<int32_t>(devices_.position_along(axes, grid, i));
+  }
+  return {std::move(grid), array};
+}
+
+Shards ProcessCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) {
+  const ProcessGroup& group = group_along(axes);
+  if (group.count == 1) return own_.all_reduce(operand, axes, reducer);
+  const int64_t bytes = operand.count() * element_count(operand.local_shape()) * item_size(operand.dtype());
+  if (group.count > 2 && bytes * (group.count - 2) > kWholeBytes) {
+    return all_reduce_in_parts(operand, group, axes, reducer);
+  }
+  return own_.all_reduce(gathered(operand, group), axes, reducer);
+}
+
+// Every process folds an equal part of the elements; the last parts are padded with zeros.
+Shards ProcessCommunicator::all_reduce_in_parts(const Shards& operand, const ProcessGroup& group, AxisSpan axes,
+                                                Reducer reducer) {
+  const Dims local = operand.local_shape();
+  const int64_t size = element_count(local);
+  const int64_t part = ceil_div(size, group.count);
+  const DType dtype = operand.dtype();
+  const NdArray own = reshaped(dense(operand.stack()), {operand.count(), size});
+  const NdArray send = pooled_empty(dtype, {group.count, operand.count(), part});
+  std::memset(send.data(), 0, static_cast<size_t>(send.nbytes()));
+  for (int64_t i = 0; i < group.count; ++i) {
+    const int64_t begin = std::min(i * part, size);
+    const int64_t count = std::min(part, size - begin);
+    copy_parallel(select(send, 0, i).sliced(1, 0, count), own.sliced(1, begin, count));
+  }
+  const NdArray received =
+      pooled_empty(dtype, concatenated(concatenated(sizes_of(group.axes), sizes_of(operand.axes())), Dims{part}));
+  transport_->all_to_all(group, bytes_of(send), memory_of(received));
+  const Shards folded = own_.all_reduce(labelled(joined(group.axes, operand.axes()), received), axes, reducer);
+  const NdArray mine = reshaped(dense(folded.stack()), {folded.count(), part});
+  NdArray all = pooled_empty(dtype, {group.count, folded.count(), part});
+  transport_->all_gather(group, bytes_of(mine), memory_of(all));
+  const std::vector<size_t> order{1, 0, 2};
+  const NdArray whole = dense(reorder_dims(all, order));
+  const NdArray values = dense(reshaped(whole, {folded.count(), group.count * part}).sliced(1, 0, size));
+  return {folded.axes(), reshaped(values, concatenated(sizes_of(folded.axes()), local))};
+}
+
+Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
+  AxisList axes;
+  for (const AxisList& dim : gather) axes = joined(axes, dim);
+  const ProcessGroup& group = group_along(axes);
+  return own_.all_gather(group.count == 1 ? operand : gathered(operand, group), gather);
+}
+
+Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
+                                           Reducer reducer) {
+  const ProcessGroup& group = group_along(axes);
+  if (group.count == 1) return own_.reduce_scatter(operand, axes, scatter, reducer);
+  const AxisList borders = joined(devices_.pinned, operand.axes());
+  std::vector<AxisList> split;
+  std::vector<AxisList> free;
+  Dims local = operand.local_shape();
+  for (size_t d = 0; d < scatter.size(); ++d) {
+    split.push_back(pieces_of(scatter[d], borders));
+    free.push_back(part_of(split.back(), devices_.pinned, false));
+    local[d] = local[d] / product(split.back()) * product(free.back());
+  }
+  const NdArray send = parts_for_members(operand.stack(), operand.axes().size(), split, group);
+  const NdArray received =
+      pooled_empty(send.dtype(), concatenated(concatenated(sizes_of(group.axes), sizes_of(operand.axes())), local));
+  transport_->all_to_all(group, bytes_of(send), memory_of(received));
+  return own_.reduce_scatter(labelled(joined(group.axes, operand.axes()), received), axes, free, reducer);
+}
+
+Shards ProcessCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
+  Shards result = operand;
+  for (const AllToAllMove& each : moves) result = move(result, each);
+  return result;
+}
+
+Shards ProcessCommunicator::move(const Shards& operand, const AllToAllMove& move) {
+  const ProcessGroup& group = group_along(move.axes);
+  if (group.count == 1) return own_.all_to_all(operand, {&move, 1});
+  const AxisList pieces = pieces_of(move.axes, joined(devices_.pinned, operand.axes()));
+  const AxisList free = part_of(pieces, devices_.pinned, false);
+  AxisList axes = in_mesh_order(joined(free, without(operand.axes(), free)));
+  const auto from = static_cast<size_t>(move.from_dim);
+  const auto to = static_cast<size_t>(move.to_dim);
+  Dims local = operand.local_shape();
+  std::vector<AxisList> split(local.size());
+  split[to] = pieces;
+  const int64_t block = local[to] / product(pieces);
+  local[to] = block * product(free);
+  const NdArray send = parts_for_members(operand.along(axes).stack(), axes.size(), split, group);
+  NdArray received =
+      pooled_empty(send.dtype(), concatenated(concatenated(sizes_of(group.axes), sizes_of(axes)), local));
+  transport_->all_to_all(group, bytes_of(send), memory_of(received));
+  // Dims now: the senders along the group's axes, own axes, local dims. The new free digits are parts of to_dim.
+  const size_t own = group.axes.size();
+  const size_t lead = own + axes.size();
+  Dims sizes = sizes_of(free);
+  sizes.push_back(block);
+  received = split_dim(received, lead + to, sizes);
+  std::vector<size_t> order;
+  std::vector<size_t> groups(axes.size(), 1);
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const auto moved = std::find(free.begin(), free.end(), axes[a]);
+    order.push_back(moved == free.end() ? own + a : lead + to + static_cast<size_t>(moved - free.begin()));
+  }
+  for (size_t d = 0; d < local.size(); ++d) {
+    groups.push_back(1);
+    if (d == from) {
+      for (const AxisRef& piece : pieces) {
+        order.push_back(is_pinned(piece) ? position_of(group.axes, piece) : own + position_of(axes, piece));
+      }
+      groups.back() += pieces.size();
+    }
+    order.push_back(lead + d + (d >= to ? free.size() : 0));
+  }
+  return {std::move(axes), merge_groups(reorder_dims(received, order), groups)};
+}
+
+// The device at number c along `targets` receives from the one at c - offset along `sources`.
+struct ProcessCommunicator::Route {
+  AxisList sources;
+  AxisList targets;
+  int64_t offset = 0;
+  bool wrap = true;
+
+  std::optional<int64_t> moved(int64_t number, int64_t by) const {
+    const int64_t devices = product(sources);
+    const int64_t result = number + by;
+    if (wrap) return (result % devices + devices) % devices;
+    return result < 0 || result >= devices ? std::nullopt : std::optional(result);
+  }
+};
+
+Shards ProcessCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
+  // Axes in only one of the lists trade places, which makes the map a permutation of devices.
+  const Route swap{joined(from, without(to, from)), joined(to, without(from, to))};
+  return group_along(swap.sources).count == 1 ? own_.permute(operand, from, to) : route(operand, swap);
+}
+
+Shards ProcessCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) {
+  const AxisList list(axes.begin(), axes.end());
+  if (group_along(axes).count == 1) return own_.shift(operand, axes, offset, wrap);
+  return route(operand, {list, list, offset, wrap});
+}
+
+Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
+  const AxisList free = part_of(pieces_of(route.sources, devices_.pinned), devices_.pinned, false);
+  const AxisList grid = in_mesh_order(joined(free, without(operand.axes(), route.sources)));
+  const AxisList rest = without(joined(devices_.pinned, grid), route.sources);
+  const AxisList givers = joined(rest, route.sources);
+  const AxisList takers = joined(rest, route.targets);
+  const int64_t devices = product(route.sources);
+  const Dims local = operand.local_shape();
+  const DType dtype = operand.dtype();
+  struct Sent {
+    int64_t place;  // in the grid of the receiver
+    int64_t shard;
+    auto operator<=>(const Sent&) const = default;
+  };
+  std::map<int64_t, std::vector<Sent>> sent;
+  std::map<int64_t, std::vector<int64_t>> awaited;
+  std::vector<NdArray> list(static_cast<size_t>(product(grid)));
+  for (int64_t i = 0; i < product(grid); ++i) {
+    const auto place_along = [&](AxisSpan axes) { return devices_.position_along(axes, grid, i); };
+    const int64_t row = place_along(rest) * devices;
+    if (const auto giver = route.moved(place_along(route.targets), -route.offset)) {
+      const int64_t process = shardwise::position_along(devices_.pinned, givers, row + *giver);
+      if (process == devices_.position) {
+        list[static_cast<size_t>(i)] = operand[position_along(operand.axes(), givers, row + *giver)];
+      } else {
+        awaited[process].push_back(i);
+      }
+    } else {
+      list[static_cast<size_t>(i)] = NdArray::full(dtype, local, Scalar::of_int(dtype, 0));
+    }
+    if (const auto taker = route.moved(place_along(route.sources), route.offset)) {
+      const int64_t process = position_along(devices_.pinned, takers, row + *taker);
+      if (process == devices_.position) continue;
+      sent[process].push_back({position_along(grid, takers, row + *taker), place_along(operand.axes())});
+    }
+  }
+  std::vector<NdArray> buffers;  // alive until all have arrived
+  std::vector<Transport::Outgoing> outgoing;
+  for (auto& [process, shards] : sent) {
+    std::ranges::sort(shards);
+    const NdArray buffer = pooled_empty(dtype, concatenated({std::ssize(shards)}, local));
+    for (size_t k = 0; k < shards.size(); ++k) {
+      copy_parallel(select(buffer, 0, static_cast<int64_t>(k)), operand[shards[k].shard]);
+    }
+    outgoing.push_back({process, bytes_of(buffer)});
+    buffers.push_back(buffer);
+  }
+  std::vector<Transport::Incoming> incoming;
+  for (const auto& [process, places] : awaited) {
+    const NdArray buffer = pooled_empty(dtype, concatenated({std::ssize(places)}, local));
+    for (size_t k = 0; k < places.size(); ++k) {
+      list[static_cast<size_t>(places[k])] = select(buffer, 0, static_cast<int64_t>(k));
+    }
+    incoming.push_back({process, memory_of(buffer)});
+  }
+  transport_->exchange(outgoing, incoming);
+  return {grid, std::move(list)};
+}
+
+}  // namespace shardwise

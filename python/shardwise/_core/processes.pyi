@@ -1,0 +1,36 @@
+# Written by `make stubs`; do not edit.
+"""
+Runs in several processes
+"""
+from __future__ import annotations
+import shardwise._core.mesh
+import typing
+__all__: list[str] = ['DeviceSet', 'ProcessCommunicator', 'process_positions']
+class DeviceSet:
+    @staticmethod
+    def at(mesh: shardwise._core.mesh.Mesh, processes: typing.SupportsInt | typing.SupportsIndex, position: typing.SupportsInt | typing.SupportsIndex) -> DeviceSet:
+        ...
+    def __eq__(self, other: object) -> bool:
+        ...
+    def __hash__(self) -> int:
+        ...
+    def __init__(self) -> None:
+        ...
+    def owned(self, mesh: shardwise._core.mesh.Mesh) -> list[int]:
+        ...
+    def rows_of(self, sharding: shardwise._core.mesh.Sharding, dim: typing.SupportsInt | typing.SupportsIndex) -> int:
+        ...
+    @property
+    def is_all(self) -> bool:
+        ...
+    @property
+    def position(self) -> int:
+        ...
+class ProcessCommunicator:
+    def __init__(self, devices: DeviceSet, transport: typing.Any) -> None:
+        ...
+    @property
+    def devices(self) -> DeviceSet:
+        ...
+def process_positions(mesh: shardwise._core.mesh.Mesh, processes: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+    ...

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes that all ranks are told, and what does not compute: placing, gathering, printing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+from shardwise import P
+
+Check = Callable[[], "str | None"]
+
+
+def raises(kind: type[Exception], pattern: str, call: Callable[[], Any]) -> str | None:
+    try:
+        call()
+    except kind as error:
+        return None if re.fullmatch(pattern, str(error), re.DOTALL) else f"another message: {error}"
+    return f"no {kind.__name__}"
+
+
+def expect(condition: bool, what: str) -> str | None:
+    return None if condition else what
+
+
+def same(a: Any, b: Any) -> bool:
+    return np.array_equal(np.asarray(a), np.asarray(b))
+
+
+def told_to_all(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+    if ranks.size > 1:
+        yield from mistakes(ranks)
+        yield from placements(ranks)
+
+
+def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+    mesh = sw.Mesh({"x": 4, "y": 2})
+    rows = sw.NamedSharding(mesh, P("x", None))
+    double = sw.jit(lambda x: sw.shard(x, P("x", None)) * 2, mesh=mesh)
+    last = ranks.size - 1
+    x = np.arange(24, dtype=np.float32).reshape(8, 3)
+
+    def other_input() -> str | None:
+        pattern = rf"the program of f: mpi: all ranks must pass the same x, got other elements on rank {last}; .*"
+        return raises(sw.mpi.RankMismatchError, pattern, lambda: double(x + (ranks.rank == last)))
+
+    def other_program() -> str | None:
+        def call() -> Any:
+            return double(x) if ranks.rank == last else sw.jit(np.sum, mesh=mesh)(x)
+
+        pattern = r"mpi: all ranks must run the same programs in the same order, got the program of sum on ranks? .*"
+        return raises(sw.mpi.RankMismatchError, pattern, call)
+
+    def gather_on_one() -> str | None:
+        placed = sw.device_put(x, rows)
+        pattern = r"mpi: all ranks must run .* got np.asarray of float32\[8, 3\] on rank 0, the program of .*"
+        return raises(
+            sw.mpi.RankMismatchError, pattern, lambda: np.asarray(placed) if ranks.rank == 0 else double(placed)
+        )
+
+    def unfit_mesh() -> str | None:
+        pattern = (
+            rf"mesh: the ranks must divide the devices, 7 in <\[\"x\"=7\]>, got {ranks.size} ranks; start 1 or 7 "
+            rf"ranks, or use a mesh with a multiple of {ranks.size} devices.*"
+        )
+        return raises(sw.MeshError, pattern, lambda: sw.device_put(x, sw.Mesh({"x": 7})))
+
+    def too_few() -> str | None:
+        pattern = r"mpi.communicator: the script needs 64 ranks, got \d+; start it with mpirun -n 64 python .*"
+        return raises(sw.MeshError, pattern, lambda: sw.mpi.communicator(ranks=64))
+
+    for check in (other_input, other_program, gather_on_one, unfit_mesh, too_few):
+        yield check.__name__, check
+
+
+def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+    mesh = sw.Mesh({"x": 4, "y": 2})
+    rows = sw.NamedSharding(mesh, P("x", None))
+    double = sw.jit(lambda x: sw.shard(x, P("x", None)) * 2, mesh=mesh)
+    last = ranks.size - 1
+    x = np.arange(24, dtype=np.float32).reshape(8, 3)
+
+    def from_one_rank() -> str | None:
+        tree = sw.device_put({"w": x, "n": 3} if ranks.rank == last else None, rows.mesh, root=last)
+        placed = sw.device_put(x if ranks.rank == 0 else None, rows, root=0)
+        fine = np.array_equal(np.asarray(placed), x) and int(tree["n"]) == 3
+        return expect(fine and np.array_equal(np.asarray(tree["w"]), x), "device_put from a rank")
+
+    def from_own_parts() -> str | None:
+        for shape, spec in (((8, 3), P("x", None)), ((13, 3), P(("y", "x"))), ((6, 9), P("y", "x"))):
+            sharding = sw.NamedSharding(mesh, spec)
+            whole = np.random.default_rng(0).standard_normal(shape)
+            shards = sw.device_put(whole, sharding).addressable_shards
+            index = [sorted({(s.index[d].start, s.index[d].stop) for s in shards}) for d in range(2)]
+            part = whole[np.ix_(*[[i for begin, end in each for i in range(begin, end)] for each in index])]
+            placed = sw.device_put(part, sharding, own_part=True)
+            if placed.shape != shape or not np.array_equal(np.asarray(placed), whole):
+                return f"device_put of own parts of {shape} as {spec}: {placed.shape}"
+        return None
+
+    def own_part_of_another_shape() -> str | None:
+        part = np.zeros((2 + (ranks.rank == 0), 3))
+        pattern = (
+            r"(on rank 1: )?device_put: the part of this rank must have the shape .* give the rows of this rank's .*"
+        )
+        return raises(sw.ShapeError, pattern, lambda: sw.device_put(part, rows, own_part=True))
+
+    def other_placement() -> str | None:
+        placed = sw.device_put(x, rows)
+        moved = sw.reshard(placed, P(None, "y"))
+        with sw.mpi.local():
+            here = double(placed)
+        mixed = double(here)  # an array of all devices
+        fine = same(moved, x) and same(here, x * 2) and same(mixed, x * 4) and here.is_fully_addressable
+        return expect(fine and not placed.is_fully_addressable, "arrays between ranks and the virtual mesh")
+
+    def printed() -> str | None:
+        placed = sw.device_put(x, rows)
+        text = repr(placed) if ranks.rank == 0 else ""  # no communication
+        known = repr(sw.device_put(np.float32(2), mesh))
+        wanted = "Array(shape=(8, 3), dtype=float32, sharding=P('x', None))"
+        return expect(text in ("", wanted) and known == "Array(2., dtype=float32)", f"{text} {known}")
+
+    for check in (from_one_rank, from_own_parts, own_part_of_another_shape, other_placement, printed):
+        yield check.__name__, check

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that every communicator must run alike: each collective and reducer over every subset of axes, loops,
+branches, uneven dims, sub-axes, permuted device ids.
+
+    for program in programs():
+        program.module, program.mesh        # to compile
+        program.arguments                   # NumPy arrays
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+from shardwise import P
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    mesh: sw.Mesh
+    function: Callable[..., Any]
+    arguments: tuple[np.ndarray, ...]
+    rounds: bool = False  # kernels add floats in an order that may depend on how many devices a process has
+
+
+MESHES = {
+    "x4": sw.Mesh({"x": 4}),
+    "x8": sw.Mesh({"x": 8}),
+    "x2_y4": sw.Mesh({"x": 2, "y": 4}),
+    "x4_y2": sw.Mesh({"x": 4, "y": 2}),
+    "x2_y2_z2": sw.Mesh({"x": 2, "y": 2, "z": 2}),
+    "x3_y4": sw.Mesh({"x": 3, "y": 4}),
+    "permuted": sw.Mesh({"x": 4, "y": 2}, device_ids=[3, 1, 4, 0, 7, 5, 2, 6]),
+}
+REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, axis: np.sum(x, axis=axis),
+    "prod": lambda x, axis: np.prod(x, axis=axis),
+    "max": lambda x, axis: np.max(x, axis=axis),
+    "min": lambda x, axis: np.min(x, axis=axis),
+    "all": lambda x, axis: np.all(x > 0, axis=axis),
+    "any": lambda x, axis: np.any(x > 3, axis=axis),
+    "argmax": lambda x, axis: np.argmax(x, axis=axis),
+    "argmin": lambda x, axis: np.argmin(x, axis=axis),
+    "cumsum": lambda x, axis: np.cumsum(x, axis=axis),
+}
+
+
+def numbers(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Elements of both signs, with a NaN and both zeros among floats."""
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal(shape) * 4
+    if np.dtype(dtype).kind == "f" and values.size > 6:
+        values.flat[[1, 3, 5]] = np.nan, 0.0, -0.0
+    return values.astype(dtype)
+
+
+def subsets(mesh: sw.Mesh) -> Iterator[tuple[str, ...]]:
+    """Every list of the mesh's axes, in each order."""
+    for count in range(1, len(mesh.axis_names) + 1):
+        yield from itertools.permutations(mesh.axis_names, count)
+
+
+def reduction(name: str, axes: tuple[str, ...], dtype: Any) -> Callable[..., Any]:
+    reduce = REDUCTIONS[name]
+
+    def function(x: Any) -> Any:
+        return reduce(sw.shard(x, P(axes, None)), 0)
+
+    return function
+
+
+def reductions() -> Iterator[Program]:
+    for mesh in ("x4_y2", "x2_y2_z2"):
+        for axes in subsets(MESHES[mesh]):
+            for name in REDUCTIONS if len(axes) < 3 else ("sum", "max", "argmax"):
+                x = numbers((24, 5))
+                yield Program(f"{name} {mesh} {axes}", MESHES[mesh], reduction(name, axes, x.dtype), (x,))
+    for dtype in (np.int8, np.int32, np.uint64, np.float64, np.float16, sw.bfloat16):
+        name = f"sum {np.dtype(dtype).name}"
+        yield Program(name, MESHES["x4_y2"], reduction("sum", ("y", "x"), dtype), (numbers((24, 5), dtype),))
+
+
+def resharded(before: Any, after: Any) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        return sw.shard(sw.shard(x, before) + 0, after)
+
+    return function
+
+
+def movements() -> Iterator[Program]:
+    """all_gather, all_to_all, permutes and slices: from each placement to each other."""
+    specs = {
+        "x4_y2": [
+            P(), P("x"), P(None, "x"), P("y", "x"), P("x", "y"), P(("x", "y")), P(("y", "x")), P(None, ("x", "y")),
+        ],
+        "x2_y2_z2": [P("x", "y"), P("y", "z"), P(("x", "z"), "y"), P(None, ("z", "y", "x"))],
+        "x8": [
+            P("x"), P(None, "x"), '[{"x":(1)2}, {"x":(2)4}]', '[{"x":(2)2, "x":(1)2}, {}]',
+            '[{"x":(4)2, "x":(2)2}, {"x":(1)2}]',
+        ],
+        "permuted": [P("x"), P("y", "x"), P(None, ("x", "y"))],
+    }  # fmt: skip
+    for name, choices in specs.items():
+        for before, after in itertools.permutations(choices, 2):
+            for shape in ((16, 8), (13, 7)) if name == "x4_y2" else ((16, 8),):
+                title = f"reshard {name} {shape} {before} to {after}"
+                yield Program(title, MESHES[name], resharded(before, after), (numbers(shape),))
+
+
+def scatter_sum(x: Any, w: Any) -> Any:
+    x, w = sw.shard(x, P(None, "x")), sw.shard(w, P("x", None))
+    return sw.shard(np.einsum("bm,mh->bh", x, w), P("x", None))
+
+
+def windows(x: Any) -> Any:
+    x = sw.shard(x, P("x"))
+    return np.roll(x, 3), np.diff(x), x[2:-5], np.pad(x, 2), x[::-1], np.convolve(x, np.ones(5, np.float32), "same")
+
+
+def joined(x: Any) -> Any:
+    x = sw.shard(x, P("x", None))
+    return np.concatenate([x, x[:3]]), np.stack([x, x + 1]), x.reshape(-1), x.T.reshape(4, -1), np.tile(x, (2, 1))
+
+
+def looked_up(x: Any, rows: Any) -> Any:
+    x, rows = sw.shard(x, P("x", None)), sw.shard(rows, P("x"))
+    return np.take(x, rows, axis=0), sw.at(x, rows).add(1.0), np.where(rows[:, None] > 2, x[:8], 0)
+
+
+def looped(x: Any) -> Any:
+    x = sw.shard(x, P("x", "y"))
+
+    def step(i: Any, carry: Any) -> Any:
+        total, y = carry
+        y = np.max(y, axis=0) - y + i
+        return total + np.sum(y), y
+
+    total, y = sw.fori_loop(0, 4, step, (np.float32(0), x))
+    return total, y, sw.while_loop(lambda c: np.sum(c) < 100, lambda c: c * 2 + 1, np.abs(x))
+
+
+def scanned(x: Any) -> Any:
+    x = sw.shard(x, P(None, "x"))
+
+    def step(carry: Any, row: Any) -> Any:
+        carry = carry + row - np.mean(row)
+        return carry, np.sum(carry)
+
+    return sw.scan(step, np.zeros(x.shape[1], np.float32), x)
+
+
+def branched(x: Any) -> Any:
+    x = sw.shard(x, P("x", None))
+    chosen = sw.cond(np.sum(x) > 0, lambda v: np.sum(v, axis=0), lambda v: np.max(v, axis=0), x)
+    switched = sw.switch(np.argmax(np.sum(x, axis=0)) % 3, [lambda v: v + 1, lambda v: v.T.T * 2, np.flip], x)
+    return chosen, switched
+
+
+def drawn(x: Any) -> Any:
+    x = sw.shard(x, P("x", None))
+    return x + sw.random.normal(sw.random.key(3), x.shape), sw.random.randint(sw.random.key(4), (24,), 0, 9)
+
+
+def layer(params: Any, x: Any) -> Any:
+    w1, w2 = params
+    h = np.maximum(sw.split(x, 0, "x") @ sw.shard(w1, P(None, "y")), 0)
+    return np.sum((h @ w2) ** 2)
+
+
+def gradient(w1: Any, w2: Any, x: Any) -> Any:
+    return sw.value_and_grad(layer)((w1, w2), x)
+
+
+def whole_numbers(shape: tuple[int, ...]) -> np.ndarray:
+    """Small integers as floats: products of them are exact, in whatever order a dot adds them."""
+    return np.random.default_rng(3).integers(-4, 5, shape).astype(np.float32)
+
+
+def composed() -> Iterator[Program]:
+    rows = np.random.default_rng(1).integers(0, 8, 8)
+    for mesh in ("x4_y2", "permuted", "x2_y4", "x3_y4"):
+        on = MESHES[mesh]
+        yield Program(f"scatter_sum {mesh}", on, scatter_sum, (whole_numbers((24, 12)), whole_numbers((12, 6))))
+        yield Program(f"windows {mesh}", on, windows, (numbers((37,)),))
+        yield Program(f"joined {mesh}", on, joined, (numbers((12, 4)),))
+        yield Program(f"looked_up {mesh}", on, looked_up, (numbers((8, 3)), rows))
+        yield Program(f"looped {mesh}", on, looped, (np.abs(whole_numbers((12, 8))) + 1,))
+        yield Program(f"scanned {mesh}", on, scanned, (whole_numbers((6, 16)),))
+        yield Program(f"branched {mesh}", on, branched, (whole_numbers((12, 4)),))
+        yield Program(f"drawn {mesh}", on, drawn, (numbers((24, 3)),))
+        arguments = (whole_numbers((6, 8)), whole_numbers((8, 3)), whole_numbers((17, 6)))
+        yield Program(f"gradient {mesh}", on, gradient, arguments)
+        floats = (numbers((6, 8))[:, ::-1], numbers((8, 3)), numbers((17, 6)))
+        finite = tuple(np.nan_to_num(x, nan=0.5) for x in floats)
+        yield Program(f"gradient of floats {mesh}", on, gradient, finite, rounds=True)
+    yield Program("large sum", MESHES["x4_y2"], reduction("sum", ("x", "y"), np.float32), (numbers((8, 40_001)),))
+    yield Program("no elements", MESHES["x4"], reduction("sum", ("x",), np.float32), (numbers((0, 3)),))
+
+
+def programs() -> Iterator[Program]:
+    yield from composed()
+    yield from reductions()
+    yield from movements()
+
+
+def fits(program: Program, ranks: int) -> bool:
+    return program.mesh.size % ranks == 0

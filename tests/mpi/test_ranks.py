@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of an MPI job: the bits of the virtual mesh, and a message instead of a hang. MPI is a test dependency."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise.mpi import agreement
+from tests.mpi.launch import mpirun
+from tests.style.source_tree import ROOT
+
+HEAD = "import sys, time\nimport numpy as np\nimport shardwise as sw\nranks = sw.mpi.communicator()\n"
+HEAD += "mesh = sw.Mesh({'x': 2})\nx = sw.device_put(np.arange(4), sw.NamedSharding(mesh, sw.P('x')))\n"
+
+
+def script(folder: Path, body: str) -> str:
+    path = folder / "program.py"
+    path.write_text(HEAD + body)
+    return str(path)
+
+
+def test_programs_on_four_ranks_have_the_bits_of_the_virtual_mesh() -> None:
+    done = mpirun(4, ["-m", "tests.mpi.worker"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " programs agree on 4 ranks, 0 differ" in done.stdout
+
+
+def test_a_rank_that_raises_ends_all_with_its_traceback_and_all_output(tmp_path: Path) -> None:
+    body = "print(f'rank {ranks.rank} was here')\nif ranks.rank == 1:\n    time.sleep(0.3)\n"
+    body += "    raise KeyError('no such')\n"
+    done = mpirun(2, [script(tmp_path, body + "print(np.asarray(x))\n")])
+    assert done.returncode != 0
+    assert "shardwise: rank 1 of 2 raised:" in done.stderr
+    assert "KeyError: 'no such'" in done.stderr
+    assert sorted(done.stdout.split("\n"))[-2:] == ["rank 0 was here", "rank 1 was here"]
+
+
+def test_a_rank_that_does_not_come_is_named_and_the_timeout_ends_the_run(tmp_path: Path) -> None:
+    body = "if ranks.rank == 1:\n    time.sleep(60)\nprint(np.asarray(x))\n"
+    start = time.monotonic()
+    done = mpirun(2, [script(tmp_path, body)], SHARDWISE_MPI_TIMEOUT="1")
+    assert time.monotonic() - start < 20
+    assert done.returncode != 0
+    said = (
+        "shardwise: error: mpi: all ranks must reach np.asarray of int64[4], got rank 0 waiting for 2 s; rank 1 runs "
+        f"other code (at {tmp_path}/program.py:8)"
+    )
+    assert said.replace(" 2 s", "") in done.stderr.replace(" 1 s", "").replace(" 2 s", "").replace(" 3 s", "")
+
+
+def test_a_killed_rank_is_reported_by_the_launcher(tmp_path: Path) -> None:
+    body = "print('here', flush=True)\nif ranks.rank == 1:\n    import os\n    os.kill(os.getpid(), 9)\n"
+    body += "print(np.asarray(x))\n"
+    done = mpirun(2, [script(tmp_path, body)])
+    assert done.returncode != 0
+    assert "signal 9" in done.stderr
+    assert done.stdout.count("here") == 2
+
+
+def test_the_quickstart_runs_unchanged() -> None:
+    command = [sys.executable, "examples/quickstart.py"]
+    plain = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", "examples/quickstart.py"], TERM="xterm")
+    assert done.returncode == 0, done.stderr
+    assert re.sub(r"\x1b\[[0-9;]*m", "", done.stdout) == plain.stdout  # mpirun's output is a terminal
+
+
+def test_the_example_has_the_numbers_of_the_virtual_mesh() -> None:
+    done = mpirun(2, ["examples/on_mpi.py"])
+    assert done.returncode == 0, done.stderr
+    assert "on 2 ranks, 4 devices each" in done.stdout
+    assert "every number is that of the virtual mesh, bit by bit" in done.stdout
+
+
+def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
+    path = script(tmp_path, "print(ranks.rank, ranks.size, np.asarray(x), sw.get_mesh(), sys.argv[1:])\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "shardwise.mpi", "--mesh", "a=2", path, "-m", "a"], capture_output=True, text=True
+    )
+    assert done.stdout == "0 1 [0 1 2 3] Mesh('a': 2) ['-m', 'a']\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("hidden", "message"),
+    [
+        (
+            "sys.modules['mpi4py'] = None",
+            "mpi.communicator: mpi4py must be installed; pip install 'shardwise[mpi]'",
+        ),
+        (
+            "class Broken:\n    @property\n    def MPI(self): raise RuntimeError('cannot load MPI library')\n"
+            "sys.modules['mpi4py'] = Broken()",
+            "mpi.communicator: an MPI library must be installed, got cannot load MPI library; pip install "
+            "'shardwise[mpi]', or load the MPI module of your cluster",
+        ),
+    ],
+)
+def test_a_missing_library_is_named(hidden: str, message: str) -> None:
+    code = f"import sys, shardwise as sw\n{hidden}\ntry: sw.mpi.communicator()\nexcept ImportError as e: print(e)\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(message), done.stdout
+
+
+def test_only_a_communicator_imports_mpi4py() -> None:
+    code = "import sys, shardwise as sw\nwith sw.mpi.local(): pass\nprint([m for m in sys.modules if 'mpi4py' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_ranks_that_differ_are_those_without_the_most_common_value() -> None:
+    assert agreement._minority([b"a", b"b", b"a"]) == [1]
+    assert agreement._minority([b"a", b"b"]) == [1]
+    assert agreement._minority([b"a", b"b", b"b"]) == [0]
+    assert agreement._minority([b"a", b"a"]) == []
+
+
+def test_device_put_in_one_process_takes_the_options_of_ranks() -> None:
+    mesh = sw.Mesh({"x": 2})
+    assert sw.device_put({"w": [1.0, 2.0]}, sw.NamedSharding(mesh, sw.P()), root=0)["w"][0] == 1.0
+    rows = sw.NamedSharding(mesh, sw.P("x"))
+    assert sw.device_put(np.arange(4), rows, own_part=True).tolist() == [0, 1, 2, 3]
+    with pytest.raises(sw.ShardingError, match=r"device_put: root must be a rank from 0 to 0, got 1"):
+        sw.device_put(1.0, mesh, root=1)
+    with pytest.raises(sw.ShardingError, match=r"device_put: takes either root= or own_part=, got both"):
+        sw.device_put(1.0, mesh, root=0, own_part=True)
+    with pytest.raises(sw.DTypeError, match=r"device_put: root= and own_part= take NumPy arrays of numbers, got "):
+        sw.device_put("text", mesh, own_part=True)
+    with pytest.raises(sw.ShardingError, match=r"root= and own_part= must not be given in a traced function"):
+        sw.jit(lambda x: sw.device_put(x, mesh, root=0), mesh=mesh)(1.0)

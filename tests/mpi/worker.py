@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each rank runs: every program on the ranks and on the virtual mesh of this process, whose bits must agree.
+
+    mpirun -n 4 python -m tests.mpi.worker [--random 500 --seed 1]
+
+Rank 0 prints a line for each program that differs on any rank, and at last how many agreed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import optree
+from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
+
+import shardwise as sw
+from shardwise import _core
+from shardwise.processes import place_on
+from tests.mpi import faults
+from tests.mpi.programs import Program, fits, programs
+from tests.support.mesh_strategies import meshes
+from tests.support.random_programs import Program as RandomProgram, programs as random_programs
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def same_shards(array: sw.Array, whole: sw.Array) -> bool:
+    """Whether this rank's shards are those of the same devices on the virtual mesh."""
+    virtual = {shard.device: shard for shard in whole.addressable_shards}
+    return all(
+        shard.index == virtual[shard.device].index and same_bits(shard.data, virtual[shard.device].data)
+        for shard in array.addressable_shards
+    )
+
+
+def difference(program: Program) -> str | None:
+    """What differs between the ranks and the virtual mesh; None if nothing does."""
+    compiled = sw.jit(program.function, mesh=program.mesh).lower(*program.arguments).compile()
+    results = optree.tree_leaves(compiled(*program.arguments))
+    with sw.mpi.local():
+        expected = optree.tree_leaves(compiled(*program.arguments))
+    for i, (got, want) in enumerate(zip(results, expected)):
+        if program.rounds:
+            if not np.allclose(got, want, rtol=1e-4):
+                return f"result {i}, beyond rounding"
+        elif not same_shards(got, want):
+            return f"shards of result {i}"
+        elif not same_bits(got, want):
+            return f"result {i}: {np.asarray(got)!r} instead of {np.asarray(want)!r}"
+    if "reshard" in program.name:
+        return None  # no arithmetic
+    faithful = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))
+    with sw.mpi.local():
+        expected = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))
+    for i, (got, want) in enumerate(zip(faithful, expected)):
+        if not same_bits(got, want):
+            return f"result {i} of a faithful run"
+    return None
+
+
+def random_difference(program: RandomProgram) -> str | None:
+    compiled = _core.passes.compile(program.record(), program.mesh)
+    place = place_on(program.mesh)
+    executable = _core.runtime.Executable(compiled, place.devices)
+    for faithful in (False, True):
+        arguments = [
+            _core.runtime.ShardedArray.scatter(x, held, poison=True, devices=place.devices)
+            for x, held in zip(program.arguments, compiled.argument_shardings)
+        ]
+        for i, (array, want) in enumerate(
+            zip(executable.run(arguments, faithful, True, processes=place.communicator), program.expected)
+        ):
+            if not same_bits(array.gather(place.communicator), want):
+                return f"output {i}, faithful={faithful}:\n{program!r}"
+    return None
+
+
+def random_runs(count: int, seed: int, ranks: int, check: Callable[[str, Callable[[], str | None]], None]) -> None:
+    """The same random programs on all ranks. A rank may not stop early, so ``check`` records what differs."""
+    number = iter(range(10**9))
+
+    @seeded(seed)
+    @settings(
+        max_examples=count, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(meshes().filter(lambda mesh: mesh.size % ranks == 0).flatmap(random_programs))
+    def run(program: RandomProgram) -> None:
+        check(f"random program {next(number)}", lambda: random_difference(program))
+
+    run()
+
+
+class Report:
+    """Counts what agreed on all ranks, and prints what did not."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.agreed = self.differing = 0
+
+    def check(self, name: str, find: Callable[[], str | None]) -> None:
+        try:
+            found = find()
+        except sw.UnsupportedError as error:
+            found = None if "the ranks must be along whole digits" in str(error) else traceback.format_exc()
+        except Exception:
+            found = traceback.format_exc()
+        everywhere: list[str | None] = self._comm.allgather(found)
+        bad = [(rank, text) for rank, text in enumerate(everywhere) if text is not None]
+        self.agreed += not bad
+        self.differing += bool(bad)
+        if bad and self._comm.Get_rank() == 0:
+            print(f"DIFFERS {name}: rank {bad[0][0]}: {bad[0][1]}", flush=True)
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--random", type=int, default=0, help="random programs instead of the list")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    ranks = sw.mpi.communicator()
+    from mpi4py import MPI
+
+    report = Report(MPI.COMM_WORLD)
+    if options.random:
+        random_runs(options.random, options.seed, ranks.size, report.check)
+    else:
+        for program in programs():
+            if fits(program, ranks.size):
+                report.check(program.name, lambda program=program: difference(program))  # type: ignore[misc]
+        for name, fault in faults.told_to_all(ranks):
+            report.check(name, fault)
+    if ranks.rank == 0:
+        print(f"{report.agreed} programs agree on {ranks.size} ranks, {report.differing} differ", flush=True)
+    sys.exit(1 if report.differing and ranks.rank == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
