@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/exchange.h"
 
+#include <map>
+
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/buffer_pool.h"
@@ -11,8 +13,51 @@ namespace {
 // Elements of one shard that go to one tile.
 struct Box {
   size_t operand = 0;
-  int64_t shard = 0;
+  int64_t process = 0;  // that has the shard
+  int64_t shard = 0;    // among those of the process
   std::vector<ExchangePiece> dims;
+  NdArray received = {};  // from another process
+};
+
+Dims counts_of(const Box& box) {
+  Dims counts;
+  for (const ExchangePiece& piece : box.dims) counts.push_back(piece.count);
+  return counts;
+}
+
+// Elements one after the other, as in a message.
+class Message {
+ public:
+  void add(DType dtype, Dims shape, const Box& box) {
+    bytes_ += element_count(shape) * item_size(dtype);
+    parts_.push_back({dtype, std::move(shape), box});
+  }
+
+  // The parts as arrays in the memory of the message.
+  std::vector<NdArray> allocate() {
+    memory_ = pooled_empty(DType::kU8, {bytes_});
+    std::vector<NdArray> arrays;
+    std::byte* at = memory_.data();
+    for (const Part& part : parts_) {
+      Dims strides = row_major_strides(part.shape, item_size(part.dtype));
+      arrays.emplace_back(part.dtype, part.shape, std::move(strides), at, memory_.owner());
+      at += arrays.back().nbytes();
+    }
+    return arrays;
+  }
+
+  const Box& box(size_t part) const { return parts_[part].box; }
+  std::span<std::byte> bytes() const { return {memory_.data(), static_cast<size_t>(bytes_)}; }
+
+ private:
+  struct Part {
+    DType dtype;
+    Dims shape;
+    Box box;
+  };
+  std::vector<Part> parts_;
+  int64_t bytes_ = 0;
+  NdArray memory_;
 };
 
 struct Tile {
@@ -22,14 +67,40 @@ struct Tile {
 
 class ShardExchange {
  public:
-  ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map)
-      : operands_(operands), fill_(fill), map_(map), device_(used_axes()) {
+  ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                const DeviceSet& devices = {})
+      : operands_(operands), fill_(fill), map_(map), devices_(devices), device_(used_axes()) {
     for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
     find_result_axes();
-    for (int64_t p = 0; p < product(axes_); ++p) {
-      device_.set(axes_, p);
-      tiles_.push_back(tile());
+    for (int64_t p = 0; p < product(axes_); ++p) tiles_.push_back(tile(devices_.position, p));
+  }
+
+  void receive_from_others(Transport& transport) {
+    std::map<int64_t, Message> sent, awaited;
+    for (int64_t process = 0; process < product(devices_.pinned); ++process) {
+      if (process != devices_.position) add_parts_for(process, sent);
     }
+    std::map<int64_t, std::vector<Box*>> waiting;
+    for (Tile& tile : tiles_) {
+      for (Box& box : tile.boxes) {
+        if (box.process == devices_.position) continue;
+        awaited[box.process].add(operands_[box.operand].dtype(), counts_of(box), box);
+        waiting[box.process].push_back(&box);
+      }
+    }
+    std::vector<Transport::Outgoing> outgoing;
+    for (auto& [process, message] : sent) {
+      const std::vector<NdArray> parts = message.allocate();
+      for (size_t i = 0; i < parts.size(); ++i) copy_parallel(parts[i], source(message.box(i), false));
+      outgoing.push_back({process, message.bytes()});
+    }
+    std::vector<Transport::Incoming> incoming;
+    for (auto& [process, message] : awaited) {
+      const std::vector<NdArray> parts = message.allocate();
+      for (size_t i = 0; i < parts.size(); ++i) waiting[process][i]->received = parts[i];
+      incoming.push_back({process, message.bytes()});
+    }
+    transport.exchange(outgoing, incoming);
   }
 
   Shards run() {
@@ -43,23 +114,35 @@ class ShardExchange {
     AxisList used = map_.axes();
     for (const Shards& operand : operands_) used.insert(used.end(), operand.axes().begin(), operand.axes().end());
     if (fill_ != nullptr) used.insert(used.end(), fill_->axes().begin(), fill_->axes().end());
+    used.insert(used.end(), devices_.pinned.begin(), devices_.pinned.end());
     return used;
   }
 
   void find_result_axes() {
     const auto digits = Digits::covering(used_axes());
     if (!digits) {
-      axes_ = device_.grid();
+      axes_ = devices_.free(device_.grid());
       return;
     }
     std::vector<DigitSet> varying;
     for (const Shards& operand : operands_) varying.push_back(digits->touched(operand.axes()));
     if (fill_ != nullptr) varying.push_back(digits->touched(fill_->axes()));
-    axes_ = digits->axes(varying_after_exchange(map_, *digits, varying));
+    axes_ = devices_.free(digits->axes(varying_after_exchange(map_, *digits, varying)));
   }
 
-  // Of the device at hand.
-  Tile tile() const {
+  void add_parts_for(int64_t process, std::map<int64_t, Message>& sent) {
+    for (int64_t p = 0; p < product(axes_); ++p) {
+      for (const Box& box : tile(process, p).boxes) {
+        if (box.process == devices_.position) {
+          sent[process].add(operands_[box.operand].dtype(), counts_of(box), box);
+        }
+      }
+    }
+  }
+
+  Tile tile(int64_t process, int64_t p) {
+    device_.set(devices_.pinned, process);
+    device_.set(axes_, p);
     Tile tile;
     for (const ExchangeTarget& to : map_.to) tile.real.push_back(real_rows(to, device_.at(to.axes)));
     for (size_t k = 0; k < operands_.size(); ++k) add_boxes(k, tile);
@@ -82,19 +165,21 @@ class ShardExchange {
     }
     Dims index(from.size(), 0);
     do {
-      Box box{.operand = operand, .shard = 0, .dims = {}};
+      Box box{.operand = operand};
       Coordinates sender = device_;
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
         sender.set(from[d].axes, shard);
         box.dims.push_back(piece);
       }
+      box.process = sender.at(devices_.pinned);
       box.shard = sender.at(operands_[operand].axes());
       tile.boxes.push_back(std::move(box));
     } while (next_index(index, counts));
   }
 
   NdArray source(const Box& box, bool with_padding) const {
+    if (box.received.data() != nullptr) return box.received;
     Dims start, shape, step;
     for (size_t d = 0; d < box.dims.size(); ++d) {
       start.push_back(box.dims[d].from);
@@ -108,6 +193,7 @@ class ShardExchange {
   bool is_part_of_one_shard(const Tile& tile) const {
     if (tile.boxes.size() != 1) return false;
     const Box& box = tile.boxes[0];
+    if (box.process != devices_.position) return false;
     for (size_t d = 0; d < box.dims.size(); ++d) {
       const ExchangePiece& piece = box.dims[d];
       if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
@@ -149,9 +235,7 @@ class ShardExchange {
   bool is_covered(const Tile& tile) const {
     int64_t covered = 0;
     for (const Box& box : tile.boxes) {
-      int64_t count = 1;
-      for (const ExchangePiece& piece : box.dims) count *= piece.count;
-      covered += count;
+      covered += element_count(counts_of(box));
     }
     return covered == element_count(shape_);
   }
@@ -161,6 +245,7 @@ class ShardExchange {
       to.copy_from(NdArray::full(to.dtype(), to.shape(), Scalar::of_int(to.dtype(), 0)));
       return;
     }
+    device_.set(devices_.pinned, devices_.position);
     device_.set(axes_, p);
     const NdArray value = (*fill_)[device_.at(fill_->axes())];
     to.copy_from(restrided(value, to.shape(), Dims(to.shape().size(), 0)));
@@ -169,6 +254,7 @@ class ShardExchange {
   std::span<const Shards> operands_;
   const Shards* fill_;
   const ExchangeMap& map_;
+  const DeviceSet devices_;
   Coordinates device_;
   Dims shape_;     // of a tile
   AxisList axes_;  // of the result
@@ -193,6 +279,13 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
 
 Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
   return ShardExchange(operands, fill, map).run();
+}
+
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                 const DeviceSet& devices, Transport& transport) {
+  ShardExchange exchange(operands, fill, map, devices);
+  exchange.receive_from_others(transport);
+  return exchange.run();
 }
 
 }  // namespace shardwise

@@ -10,6 +10,7 @@
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/exchange.h"
 
 namespace shardwise {
 namespace {
@@ -317,6 +318,10 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   }
   transport_->exchange(outgoing, incoming);
   return {grid, std::move(list)};
+}
+
+Shards ProcessCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
+  return exchanged(operands, fill, map, devices_, *transport_);
 }
 
 }  // namespace shardwise
