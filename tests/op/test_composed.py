@@ -37,7 +37,6 @@ WITHOUT_KERNEL = {
     "stablehlo.create_token",
     "stablehlo.cross-replica-sum",
     "stablehlo.custom_call",
-    "stablehlo.fft",
     "stablehlo.infeed",
     "stablehlo.outfeed",
     "stablehlo.partition_id",
