@@ -282,7 +282,7 @@ def test_arithmetic_of_python_numbers_that_are_arguments_stays_weak() -> None:
 
 
 def test_results_that_are_no_arrays_are_refused() -> None:
-    for value in ("text", object(), 1j):
+    for value in ("text", object(), np.clongdouble(1j)):
         with pytest.raises(sw.DTypeError):
             sw.jit(lambda x: value, mesh=MESH)(X)  # noqa: B023
 

@@ -18,7 +18,7 @@ import numpy as np
 from shardwise import _core
 from tests.op import references as ref
 from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
-from tests.op.composed_cases import COMPOSED, sizes_of_complex
+from tests.op.composed_cases import COMPOSED, sizes_of_complex, sizes_of_spectra
 from tests.op.convolution_cases import CONVOLUTIONS
 from tests.op.indexing_cases import INDEXING
 from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
@@ -187,6 +187,7 @@ UNARY = [
 ]
 
 BINARY = [
+    OpCase("stablehlo.fft", ("float32", "float64"), sizes_of_spectra, plain, "magnitude", 8),
     OpCase("stablehlo.complex", ("float32", "float64"), sizes_of_complex, plain, "ulps", 2),
     binary_exact("stablehlo.add", np.add, ALL),
     binary_exact("stablehlo.subtract", np.subtract, NUMBERS),

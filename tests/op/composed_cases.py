@@ -472,6 +472,16 @@ def _asin_acos_kernel(n: int, dtype: str) -> list[Application]:
     return [Application(((n, 3),), reference, record=record)]
 
 
+def sizes_of_spectra(n: int, dtype: str) -> list[Application]:
+    """How large the numbers of a transform of real numbers are."""
+    attrs = {"fft_type": EnumValue("stablehlo", "fft_type", "RFFT"), "fft_length": (6,)}
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        return int(trace.emit("stablehlo.abs", [trace.emit("stablehlo.fft", list(operands), attrs)[0]])[0])
+
+    return [Application(((n, 6),), lambda x: np.asarray(np.abs(np.fft.rfft(ref.wide(x)))), attrs, record=record)]
+
+
 def _sizes_of_broadcasts(n: int, dtype: str) -> list[Application]:
     rows = _broadcasting(2, ref.in_long_double(np.hypot), None)(n, dtype)
     return [_recorded_size("chlo.broadcast_complex", row) for row in rows]

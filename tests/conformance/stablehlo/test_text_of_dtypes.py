@@ -10,6 +10,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
+from shardwise.dtypes import numpy_dtype
 from tests.conformance.shardy.client import ShardyOracle
 
 NARROW = {
@@ -108,5 +109,5 @@ def test_values_of_every_kind_are_computed_with(dtype: str) -> None:
     module = _core.ir.parse(text)
     assert _core.passes.run_passes(module, ["simplify", "propagate"]).text()
     program = sw.parse(text).compile(sw.Mesh({"x": 2}))
-    x = np.full(4, 1, program.in_avals[0].dtype)
+    x = np.full(4, 1, numpy_dtype(module.argument_types[0].dtype))
     assert np.asarray(program(x)).astype(np.complex64).tolist() == [2] * 4

@@ -188,6 +188,33 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
   EXPECT_GT(moved, 80);
 }
 
+// Each process gets what the virtual mesh computes for its devices, whichever digits are pinned.
+TEST(Exchange, ProcessesGetTheTilesOfTheirDevices) {
+  Random random(8);
+  for (int round = 0; round < 60; ++round) {
+    const Case c = random_case(random);
+    std::vector<Shards> operands;
+    for (size_t k = 0; k < c.map.from.size(); ++k) operands.push_back(operand_of(c, k, round % 3 == 0));
+    const Shards expected = VirtualCommunicator().exchange(operands, nullptr, c.map);
+    const auto digits = Digits::covering(c.map.axes());
+    if (!digits) continue;
+    AxisList all = digits->axes(digits->touched(c.map.axes()));
+    AxisList pinned = some_of(random, all);
+    while (product(pinned) > 12) pinned.pop_back();
+    run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
+      std::vector<Shards> owned;
+      for (const Shards& operand : operands) owned.push_back(devices.owned(operand));
+      const Shards actual = communicator.exchange(owned, nullptr, c.map);
+      const AxisList grid = sorted(devices.free(all));
+      for (int64_t i = 0; i < product(grid); ++i) {
+        const NdArray wanted = expected[devices.position_along(expected.axes(), grid, i)];
+        EXPECT_TRUE(same_elements(actual[devices.position_along(actual.axes(), grid, i)], wanted));
+      }
+    });
+    if (HasFailure()) FAIL() << round;
+  }
+}
+
 MeshPtr line(int64_t devices) { return std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", devices}}); }
 
 TEST(Exchange, EvenTilesInReverseAreViews) {
