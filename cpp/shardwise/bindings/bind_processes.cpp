@@ -4,7 +4,7 @@
 
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/gil.h"
-#include "shardwise/runtime/process_communicator.h"
+#include "shardwise/runtime/processes/process_communicator.h"
 
 namespace py = pybind11;
 

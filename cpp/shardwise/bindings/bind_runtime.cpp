@@ -20,7 +20,7 @@
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/buffer_pool.h"
 #include "shardwise/runtime/executor.h"
-#include "shardwise/runtime/process_communicator.h"
+#include "shardwise/runtime/processes/process_communicator.h"
 #include "shardwise/runtime/sharded_array.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "shardwise/transforms/decompose.h"

@@ -20,7 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/runtime/executor.h"
-#include "shardwise/runtime/process_communicator.h"
+#include "shardwise/runtime/processes/process_communicator.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "simulator.h"
 

@@ -18,7 +18,7 @@
 
 #include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/device_set.h"
-#include "shardwise/runtime/transport.h"
+#include "shardwise/runtime/processes/transport.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {

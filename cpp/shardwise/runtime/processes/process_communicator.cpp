@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/process_communicator.h"
+#include "shardwise/runtime/processes/process_communicator.h"
 
 #include <algorithm>
 #include <cstring>
