@@ -172,7 +172,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
                                return self.is_control_flow() || (self.runnable() && self.vjp != not_differentiable &&
                                                                  self.vjp != static_cast<VjpFn>(propagation_only));
                              })
-      .def_property_readonly("composed", [](const OpDef& self) { return has_no_kernel(self); })
+      .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
       .def_property_readonly("collective",

@@ -199,7 +199,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
 std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
                                          const std::vector<py::array>& arguments) {
   auto program = std::make_shared<Module>(*global);
-  decompose_ops(*program, has_no_kernel);
+  decompose_ops(*program, is_composed);
   const std::unique_ptr<Executable> executable = Executable::unpartitioned(std::move(program));
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;

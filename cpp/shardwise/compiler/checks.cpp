@@ -80,7 +80,7 @@ std::string_view pass_that_replaces(const OpView& op) {
   if (is_call(op.module(), op.id()) || is_named_computation(op.module(), op.id()) || is_composite(op.def())) {
     return kInlineCalls.name;
   }
-  return has_no_kernel(op.def()) ? kLegalize.name : std::string_view();
+  return is_composed(op.def()) ? kLegalize.name : std::string_view();
 }
 
 void check_op(const OpView& op, Needs needs) {
@@ -93,7 +93,7 @@ void check_op(const OpView& op, Needs needs) {
       throw;
     }
   }
-  if (op.def().runnable() && !(needs == Needs::kKernel && has_no_kernel(op.def()))) return;
+  if (op.def().runnable() && !(needs == Needs::kKernel && is_composed(op.def()))) return;
   const std::string_view pass = pass_that_replaces(op);
   fail_at<UnsupportedError>(module, op.loc(),
                             error_message(op.name(), "can be read, propagated and printed, but not run", {},

@@ -12,7 +12,7 @@ namespace shardwise {
 
 Module legalize(Module module, PassContext& context) {
   const auto first_made = static_cast<uint32_t>(module.value_count());
-  const int64_t replaced = decompose_ops(module, has_no_kernel);
+  const int64_t replaced = decompose_ops(module, is_composed);
   context.counters.add("legalize.replaced", replaced);
   if (replaced == 0) return module;
   std::vector<ShardingId> known;

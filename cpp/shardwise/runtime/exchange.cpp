@@ -165,7 +165,7 @@ class ShardExchange {
     }
     Dims index(from.size(), 0);
     do {
-      Box box{.operand = operand};
+      Box box{.operand = operand, .dims = {}};
       Coordinates sender = device_;
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];

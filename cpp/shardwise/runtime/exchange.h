@@ -13,7 +13,7 @@
 #include "shardwise/mesh/exchange.h"
 #include "shardwise/runtime/device_set.h"
 #include "shardwise/runtime/shards.h"
-#include "shardwise/runtime/transport.h"
+#include "shardwise/runtime/processes/transport.h"
 
 namespace shardwise {
 

@@ -130,7 +130,7 @@ class SlotNumbering {
   const Variation& variation_;
   Plan& plan_;
   std::vector<uint32_t> slot_by_value_;
-  std::vector<uint32_t> owner_;   // by slot: the block that was the last to be looked at and makes it
+  std::vector<uint32_t> owner_;   // by slot: the last visited block that assigns it
   std::vector<bool> used_later_;  // by slot, in that block
   uint32_t block_ = 0;
 };

@@ -102,7 +102,7 @@ void BatchWalk::loop(OpId op) {
   });
   masked_by_ = around;
   const std::vector<ValueId> init = images(module_.operands(op), batching.carries);
-  // The attributes of a counted loop are true of one predicate for all examples.
+  // A loop with a predicate per example no longer counts, so attributes of the old loop do not hold.
   const AttrsId attrs = batching.predicate ? AttrsId{} : module_.op(op).attrs;
   map_results(op, builder_->create_op(*module_.op(op).def, init, attrs, {}, std::array{goes_on, step}),
               batching.carries);

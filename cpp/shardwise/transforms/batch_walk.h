@@ -54,7 +54,7 @@ class BatchWalk {
   int64_t size_;
   GraphCopy copy_;
   std::unordered_map<ValueId, bool> batched_;  // by original value
-  std::string_view masked_by_;                 // the op that runs what not all examples need
+  std::string_view masked_by_;                 // the enclosing op whose body runs although some examples do not need it
   int expanded_ = 0;                           // calls and composed ops around
 };
 

@@ -44,7 +44,7 @@ class Decomposer {
     }
     rewrite_.replace(id, results);
     ++count_;
-    // Ops in the regions of made ops are visited with these.
+    // Regions of the new ops are visited by the same call.
     for (uint32_t made = first, end = static_cast<uint32_t>(module_.op_count()); made < end; ++made) {
       if (module_.op(OpId{made}).parent == parent) visit(OpId{made});
     }

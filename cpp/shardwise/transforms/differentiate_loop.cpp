@@ -174,7 +174,7 @@ class ForwardLoop {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
     for (const OpId op : joint.ops) {
-      bool is_varying = module_.op(op).def->traits.side_effect;
+      bool is_varying = module_.op(op).def->has_side_effect(OpView(module_, op));
       visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
       if (!is_varying) continue;
       for (uint32_t i = 0; i < module_.op(op).result_count; ++i) varying_.insert(module_.result(op, i));

@@ -200,7 +200,7 @@ class CallExpander {
                            [&](Builder& builder) { return append_constraint(builder, value, sharding); });
   }
 
-  // An edge behind a value that no op hands on any more goes.
+  // Removes a data-flow edge whose value no remaining op forwards.
   void replace(ValueId value, ValueId by) {
     std::vector<OpId> edges;
     for (const Use use : module_.uses(value)) {

@@ -52,7 +52,7 @@ void drop_combiner_annotations(Module& module) {
 }
 
 // Propagation stops at it.
-bool is_opaque(const OpDef& def) { return has_no_kernel(def) && def.rule == no_rule; }
+bool is_opaque(const OpDef& def) { return is_composed(def) && def.rule == no_rule; }
 
 }  // namespace
 

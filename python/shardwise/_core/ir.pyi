@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'register_custom_call', 'set_custom_call_vjp']
+__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'register_custom_call', 'set_custom_call_vjp']
 class Module:
     def __repr__(self) -> str:
         ...

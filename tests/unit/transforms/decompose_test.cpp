@@ -12,7 +12,7 @@ namespace {
 Module decomposed(const std::string& text) {
   Module module = parse_program(text);
   module.mark_origins();
-  decompose_ops(module, has_no_kernel);
+  decompose_ops(module, is_composed);
   return module;
 }
 

@@ -39,7 +39,7 @@ class Decomposition final : public DecomposeContext {
 
 }  // namespace
 
-bool has_no_kernel(const OpDef& def) { return def.decompose != nullptr && def.prepare == nullptr; }
+bool is_composed(const OpDef& def) { return def.decompose != nullptr && def.prepare == nullptr; }
 
 std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
   const LocId loc = builder.loc();

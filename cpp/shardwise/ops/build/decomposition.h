@@ -10,14 +10,14 @@
 
 namespace shardwise {
 
-// Whether other ops take its place before it runs.
-bool has_no_kernel(const OpDef& def);
+// Whether other ops take its place before it runs, because it has a decomposition and no kernel.
+bool is_composed(const OpDef& def);
 
 // Appends the ops to the builder's region. Returns the values of the op's results; nothing where the op cannot be
 // decomposed (DecomposeContext).
 std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op);
 
-// The UnsupportedError of an op that cannot be decomposed; `what` was to be done with it: "differentiated".
+// The UnsupportedError of an op that cannot be decomposed. `what` names the transform that needed it: "differentiated".
 [[noreturn]] void refuse_to_decompose(const OpView& op, std::string_view what);
 
 }  // namespace shardwise

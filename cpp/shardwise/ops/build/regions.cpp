@@ -32,7 +32,7 @@ ValueId build_decomposed(Builder& builder, OpId id, GraphCopy& copy) {
   if (results.empty()) refuse_to_decompose(OpView(module, id), "run in a region");
   const std::vector<OpId> ops = module.region(scratch.region()).ops;
   for (const OpId op : ops) {
-    if (has_no_kernel(*module.op(op).def)) {
+    if (is_composed(*module.op(op).def)) {
       copy.map(module.result(op), build_decomposed(builder, op, copy));
     } else {
       copy.op(op, builder.region());
@@ -87,7 +87,7 @@ std::vector<ValueId> apply_region(Builder& builder, const Module& module, Region
     for (const ValueId operand : op.operands()) mapped.push_back(image(operand));
     const std::array declared{builder.context().tensor(op.result_type().dtype, shape)};
     Module& target = builder.module();
-    const bool composed = has_no_kernel(op.def());
+    const bool composed = is_composed(op.def());
     Builder into(target, composed ? target.add_region() : builder.region(), builder.loc());
     const OpId made = into.create_op(op.def(), mapped, module.op(inner).attrs, declared);
     GraphCopy copy(target, target);

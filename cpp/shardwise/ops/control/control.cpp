@@ -44,7 +44,7 @@ void infer_while(const InferContext& op, std::vector<TypeId>& results) {
   const std::vector<ValueId>& condition = op.module().region(op.regions()[0]).results;
   if (condition.size() != 1 || op.module().type(condition[0]) != TensorType{DType::kBool, {}}) {
     op.fail_dtype("the condition must return one tensor<i1>", returned_text(op.module(), condition),
-                  "compare something");
+                  "return a comparison");
   }
   const std::vector<ValueId>& next = op.module().region(op.regions()[1]).results;
   bool same = next.size() == op.operand_count();
@@ -263,7 +263,7 @@ void batch_barrier(BatchContext& context) {
 constexpr OpDef call() {
   OpDef def = region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
                         "$callee `(` operands `)` attr-dict `:` functional-type",
-                        "The results of a function of the module (MLIR func.call); inlined before anything else.");
+                        "The results of a function of the module (MLIR func.call); compiled programs inline each call.");
   def.traits.side_effect = true;
   return def;
 }
@@ -279,7 +279,7 @@ constexpr OpDef composite() {
   OpDef def =
       composed_op("stablehlo.composite", infer_composite, no_rule, decompose_composite,
                   "$name operands attr-dict `:` functional-type",
-                  "A named op with a function that says what it does (StableHLO composite).", {.side_effect = true});
+                  "A named op that a function of the module defines (StableHLO composite).", {.side_effect = true});
   def.verify_runnable = verify_composite;
   return def;
 }

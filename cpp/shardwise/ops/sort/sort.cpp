@@ -11,6 +11,7 @@
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/moved_axes.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/sort/comparators.h"
 
@@ -68,16 +69,9 @@ std::vector<FactorId> sorted_factors(const OpView& op, const ShardingRule& rule)
   return {rule.dim(0, static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim())))[0]};
 }
 
-// The axes of the sorted dim shard another dim while the op runs.
-void placements_along_other_dims(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
-                                 std::vector<OpPlacement>& found) {
-  const FactorId sorted = sorted_factors(op, rule)[0];
-  for (size_t f = 0; f < axes.size(); ++f) {
-    if (f == sorted || rule.factors()[f].size < product(axes[sorted]) || !axes[f].empty()) continue;
-    std::vector<AxisList> exchanged(axes.begin(), axes.end());
-    std::swap(exchanged[f], exchanged[sorted]);
-    found.push_back(placement_by_rule(rule, exchanged));
-  }
+void placements_of_sort(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                        std::vector<OpPlacement>& found) {
+  placements_along_other_dims(rule, sorted_factors(op, rule), axes, found);
 }
 
 OpCost cost_sort(const OpView& op) {
@@ -157,7 +151,7 @@ void batch_sort(BatchContext& context) {
 
 constexpr Method kSortMethods[] = {{.name = "another dim",
                                     .factors = sorted_factors,
-                                    .placements = placements_along_other_dims,
+                                    .placements = placements_of_sort,
                                     .partition = nullptr}};
 
 constexpr OpDef kSort{

@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/moved_axes.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -73,20 +74,9 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
   return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
 }
 
-// The axes of a cumulative dim shard another dim while the op runs.
-void placements_along_other_dims(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
-                                 std::vector<OpPlacement>& found) {
-  for (const FactorId moved : cumulative_factors(op, rule)) {
-    for (size_t f = 0; f < axes.size(); ++f) {
-      const Factor& factor = rule.factors()[f];
-      if (factor.kind != FactorKind::kPassThrough || factor.size == 1 || !axes[f].empty()) continue;
-      std::vector<AxisList> exchanged(axes.begin(), axes.end());
-      std::swap(exchanged[f], exchanged[moved]);
-      bool is_done = true;
-      for (const FactorId other : cumulative_factors(op, rule)) is_done = is_done && exchanged[other].empty();
-      if (is_done) found.push_back(placement_by_rule(rule, exchanged));
-    }
-  }
+void placements_of_cumulative(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                              std::vector<OpPlacement>& found) {
+  placements_along_other_dims(rule, cumulative_factors(op, rule), axes, found);
 }
 
 // ---- windows over rows of other shards -----------------------------------------------------------------------------
@@ -217,7 +207,7 @@ constexpr Method kReduceWindowMethods[] = {
      .partition = partition_by_totals},
     {.name = "another dim",
      .factors = cumulative_factors,
-     .placements = placements_along_other_dims,
+     .placements = placements_of_cumulative,
      .partition = nullptr},
     {.name = kExchange, .factors = window_factors, .placements = nullptr, .partition = partition_by_windows},
 };

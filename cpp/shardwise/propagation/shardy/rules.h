@@ -54,7 +54,7 @@ struct ShardyOp {
   bool (*looks_around)(const OpView& op, Neighbors& neighbors) = nullptr;  // if the rule depends on other ops
   Precedence precedence = Precedence::kInTurn;
   Precedence (*precedence_of)(const OpView& op) = nullptr;  // if it depends on the op's attributes or types
-  bool keeps_constants = false;  // of constants it makes a constant, like elementwise ops; so do its inner ops
+  bool keeps_constants = false;  // its result is a constant if its operands are; also required of its inner ops
 };
 
 // Rows by the address of the definition. Few ops have one, so most look-ups end at the first slot, an empty one.

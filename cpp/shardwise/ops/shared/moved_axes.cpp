@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/shared/moved_axes.h"
+
+#include <algorithm>
+
+namespace shardwise {
+
+void placements_along_other_dims(const ShardingRule& rule, std::span<const FactorId> whole,
+                                 std::span<const AxisList> axes, std::vector<OpPlacement>& found) {
+  for (const FactorId moved : whole) {
+    for (size_t f = 0; f < axes.size(); ++f) {
+      const Factor& factor = rule.factors()[f];
+      if (factor.kind != FactorKind::kPassThrough || factor.size < product(axes[moved]) || !axes[f].empty()) continue;
+      std::vector<AxisList> exchanged(axes.begin(), axes.end());
+      std::swap(exchanged[f], exchanged[moved]);
+      const bool is_done = std::ranges::all_of(whole, [&](FactorId other) { return exchanged[other].empty(); });
+      if (is_done) found.push_back(placement_by_rule(rule, exchanged));
+    }
+  }
+}
+
+}  // namespace shardwise

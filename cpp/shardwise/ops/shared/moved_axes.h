@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Placements of ops that need a dim whole: its axes shard another dim while the op runs.
+//
+//   sort of f32[16, 64] along dim 1, sharded [{}, {"x"}] on x=8      [{"x"}, {}]: two all_to_alls
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+// Adds a placement for each other factor that has no axes and an element for each shard. All of `whole` must end
+// without axes.
+void placements_along_other_dims(const ShardingRule& rule, std::span<const FactorId> whole,
+                                 std::span<const AxisList> axes, std::vector<OpPlacement>& found);
+
+}  // namespace shardwise
