@@ -112,11 +112,6 @@ def convolve_in_another_mode() -> None:
     on_mesh(lambda x: np.convolve(x, V, mode="half")).trace(V)  # type: ignore[call-overload]
 
 
-@row(sw.UnsupportedError, r"np.linalg.matrix_power: n must not be negative, got -1 \(at")
-def matrix_power_of_an_inverse() -> None:
-    on_mesh(lambda x: np.linalg.matrix_power(x[:6], -1)).trace(X)
-
-
 @row(
     sw.UnsupportedError,
     r"np.bincount: minlength must be given, because the largest number would decide the result's shape, got 0; give",

@@ -51,15 +51,15 @@ def test_the_texts_are_right_before_the_mistakes(text: str) -> None:
     ("text", "old", "new", "said"),
     [
         (WHILE, PREDICATE, "    stablehlo.return %i : tensor<i32>",
-         "2:10: stablehlo.while: the condition must return one tensor<i1>, got tensor<i32>; compare something"),
+         "2:10: stablehlo.while: the condition must return one tensor<i1>, got tensor<i32>; return a comparison"),
         (WHILE, PREDICATE, "    stablehlo.return %p, %p : tensor<i1>, tensor<i1>",
          "2:10: stablehlo.while: the condition must return one tensor<i1>, got tensor<i1>, tensor<i1>; "
-         "compare something"),
+         "return a comparison"),
         (WHILE, PREDICATE, "    stablehlo.return",
-         "2:10: stablehlo.while: the condition must return one tensor<i1>, got no values; compare something"),
+         "2:10: stablehlo.while: the condition must return one tensor<i1>, got no values; return a comparison"),
         (WHILE, PREDICATE, "    %q = stablehlo.reshape %p : (tensor<i1>) -> tensor<1xi1>\n"
          "    stablehlo.return %q : tensor<1xi1>",
-         "2:10: stablehlo.while: the condition must return one tensor<i1>, got tensor<1xi1>; compare something"),
+         "2:10: stablehlo.while: the condition must return one tensor<i1>, got tensor<1xi1>; return a comparison"),
         (WHILE, NEXT, "    stablehlo.return %v, %i : tensor<4xf32>, tensor<i32>",
          "2:10: stablehlo.while: the body must return values of the operands' types, got tensor<4xf32>, tensor<i32> "
          "for tensor<i32>, tensor<4xf32>; correct what it returns"),

@@ -18,7 +18,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/processes/process_communicator.h"
 #include "shardwise/runtime/sharded_array.h"

@@ -9,8 +9,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/runtime/allocation_log.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/allocation_log.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

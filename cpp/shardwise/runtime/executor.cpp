@@ -9,10 +9,10 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/program_run.h"
-#include "shardwise/runtime/rehearsal.h"
+#include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {

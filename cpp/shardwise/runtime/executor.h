@@ -23,7 +23,7 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/runtime/communicator.h"
-#include "shardwise/runtime/memory_use.h"
+#include "shardwise/runtime/memory/memory_use.h"
 #include "shardwise/runtime/run_options.h"
 #include "shardwise/runtime/sharded_array.h"
 

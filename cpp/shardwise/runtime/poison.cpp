@@ -7,7 +7,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/runtime/array_view.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

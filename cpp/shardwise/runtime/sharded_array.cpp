@@ -8,9 +8,9 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/shared/reducers.h"
-#include "shardwise/runtime/allocation_log.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {

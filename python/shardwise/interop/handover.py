@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import message
+from ..errors import is_one_of, message
 from ..implementations import provides
 from ..stages import Program
 from ..traceback_filtering import entry_point
@@ -41,7 +41,7 @@ def jax_shardings(program: Program, devices: Sequence[Any] | None, mesh: Any) ->
 @provides("to_source")
 def to_source(program: Program, target: str, path: str | os.PathLike[str] | None) -> str:
     """Implements :meth:`Program.to_source`."""
-    if target not in _TARGETS:
+    if not is_one_of(target, _TARGETS):
         raise ValueError(message("to_source", f"target must be {' or '.join(map(repr, _TARGETS))}", repr(target)))
     script = script_of(program)
     count = program.mesh.size

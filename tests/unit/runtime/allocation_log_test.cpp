@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/allocation_log.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 #include <thread>
 

@@ -14,8 +14,8 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/runtime/buffer_pool.h"
-#include "shardwise/runtime/rehearsal.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
+#include "shardwise/runtime/memory/rehearsal.h"
 #include "simulator.h"
 #include "support/message_of.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/memory_use.h"
+#include "shardwise/runtime/memory/memory_use.h"
 
 #include <gtest/gtest.h>
 

@@ -27,6 +27,8 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
     """JAX's mesh for a program, over the given devices or the given mesh. MeshError if there are too few."""
     count = axes.mesh.size
     if mesh is not None:
+        if not isinstance(mesh, (jax.sharding.Mesh, jax.sharding.AbstractMesh)):
+            raise TypeError(message(what, "mesh must be a jax.sharding.Mesh", described(mesh)))
         if isinstance(mesh, jax.sharding.AbstractMesh):
             return jax.sharding.AbstractMesh(tuple(axes.sizes.values()), axes.all)
         given = np.asarray(mesh.devices).reshape(-1)
@@ -36,7 +38,7 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
                 message(what, rule, f"{len(given)}: {dict(mesh.shape)}", "compile the program for this mesh")
             )
         return jax.sharding.Mesh(given.reshape(tuple(axes.sizes.values())), axes.all)
-    found = list(jax.devices() if devices is None else devices)
+    found = list(jax.devices() if devices is None else _checked_devices(what, devices))
     if len(found) < count:
         kind = found[0].platform if found else "no"
         rule = f"needs {count} devices, as many as {Mesh._wrap(axes.mesh)!r}"
@@ -48,6 +50,15 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
     picked = np.empty(count, object)
     picked[:] = [found[i] for i in order]
     return jax.sharding.Mesh(picked.reshape(tuple(axes.sizes.values())), axes.all)
+
+
+def _checked_devices(what: str, devices: Any) -> Sequence[Any]:
+    found = list(devices) if isinstance(devices, (Sequence, np.ndarray)) else None
+    if found is None or not all(isinstance(device, jax.Device) for device in found):
+        raise TypeError(
+            message(what, "devices must be a sequence of JAX's devices", described(devices), "pass jax.devices()")
+        )
+    return found
 
 
 def named_sharding(mesh: Any, spec: Sequence[Sequence[str]]) -> Any:

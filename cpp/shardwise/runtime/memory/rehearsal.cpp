@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/rehearsal.h"
+#include "shardwise/runtime/memory/rehearsal.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "shardwise/runtime/buffer_pool.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shardwise/ir/ids.h"
-#include "shardwise/runtime/allocation_log.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/allocation_log.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 
 #include <algorithm>
 #include <new>
