@@ -220,7 +220,7 @@ void bind_trace(py::module_& module) {
                                                      values_from_python(trace, cotangents),
                                                      values_from_python(trace, wrt), derivative_source(derivative)));
           },
-          py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative"))
+          py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",

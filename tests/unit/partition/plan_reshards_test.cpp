@@ -328,7 +328,9 @@ TEST(OneExchange, SendsWhatIsLackingAndNoMore) {
     const double bytes = search_reshard(problem_of(c)).bytes;
     const auto plan = one_exchange(problem_of(c), bytes);
     if (!plan) {
-      if (c.from.unreduced == c.to.unreduced) EXPECT_LE(bytes, 4 * lacking(c)) << i;
+      if (c.from.unreduced == c.to.unreduced) {
+        EXPECT_LE(bytes, 4 * lacking(c)) << i;
+      }
       continue;
     }
     ++found;

@@ -86,6 +86,14 @@ std::vector<FactorId> window_factors(const OpView& op, const ShardingRule& rule)
   return cumulative_factors(op, rule).empty() ? moved_factors(op, rule) : std::vector<FactorId>{};
 }
 
+bool is_whole(const PartitionContext& context, size_t dim) {
+  bool whole = context.result_layout(0).dims[dim].axes.empty();
+  for (size_t i = 0; i < context.op().result_count(); ++i) {
+    whole = whole && context.operand_layout(i).dims[dim].axes.empty();
+  }
+  return whole;
+}
+
 // Each shard receives what its windows read, holes and padding included, so that no padding is left in `window`.
 ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& window) {
   ExchangeMap map{.to = {}, .from = {{}}};
@@ -94,7 +102,7 @@ ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& 
   for (size_t dim = 0; dim < to.size(); ++dim) {
     ExchangeTarget target = exchange_target(context, dim);
     ExchangeSource source{.axes = from[dim].axes, .block = from[dim].block, .size = from[dim].size};
-    if (!window.is_trivial(dim) && from[dim].axes.empty() && to[dim].axes.empty()) {
+    if (!window.is_trivial(dim) && is_whole(context, dim)) {
       target.rows = target.step = target.size = from[dim].size;  // the window op does it all
     } else if (!window.is_trivial(dim)) {
       const auto read = [&](int64_t windows) {
