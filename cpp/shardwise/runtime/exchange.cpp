@@ -281,8 +281,8 @@ Shards exchanged(std::span<const Shards> operands, const Shards* fill, const Exc
   return ShardExchange(operands, fill, map).run();
 }
 
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                 const DeviceSet& devices, Transport& transport) {
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const DeviceSet& devices,
+                 Transport& transport) {
   ShardExchange exchange(operands, fill, map, devices);
   exchange.receive_from_others(transport);
   return exchange.run();

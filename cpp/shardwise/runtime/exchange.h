@@ -12,8 +12,8 @@
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/exchange.h"
 #include "shardwise/runtime/device_set.h"
-#include "shardwise/runtime/shards.h"
 #include "shardwise/runtime/processes/transport.h"
+#include "shardwise/runtime/shards.h"
 
 namespace shardwise {
 
@@ -22,7 +22,7 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
 
 Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map);
 // The operands are the shards of `devices`, and so is the result.
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                 const DeviceSet& devices, Transport& transport);
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const DeviceSet& devices,
+                 Transport& transport);
 
 }  // namespace shardwise

@@ -10,9 +10,9 @@
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
+#include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/plan.h"
 #include "shardwise/runtime/program_run.h"
-#include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -158,8 +158,7 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
   return most;
 }
 
-MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options,
-                               const BranchChoices& branches) const {
+MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, const BranchChoices& branches) const {
   const std::span<const ValueId> values = module_->region(module_->main().body).arguments;
   AllocationLog log;
   const auto live = [&] {

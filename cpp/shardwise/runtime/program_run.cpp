@@ -8,12 +8,12 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
-#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/kernel_context.h"
-#include "shardwise/runtime/poison.h"
+#include "shardwise/runtime/memory/allocation_log.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
+#include "shardwise/runtime/poison.h"
 
 namespace shardwise {
 namespace {

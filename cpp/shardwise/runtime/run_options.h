@@ -34,7 +34,7 @@ struct RunOptions {
   std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
   std::vector<TraceRow>* trace = nullptr;
   const BranchChoices* rehearsed_branches = nullptr;  // in a rehearsal (allocation_log.h)
-  std::function<void()> between_ops = {};  // also called during long ops; may throw to stop the run (Ctrl-C)
+  std::function<void()> between_ops = {};             // also called during long ops; may throw to stop the run (Ctrl-C)
 };
 
 }  // namespace shardwise

@@ -8,8 +8,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/shared/reducers.h"
-#include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/virtual_communicator.h"
 

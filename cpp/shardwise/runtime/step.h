@@ -48,8 +48,8 @@ struct FusedChain {
 
 struct Loop {
   Block condition, body;
-  std::vector<Move> enter = {};         // the initial values to the carries
-  std::optional<int64_t> trips = {};    // where the program says how many
+  std::vector<Move> enter = {};       // the initial values to the carries
+  std::optional<int64_t> trips = {};  // where the program says how many
 };
 
 struct Branches {

@@ -7,9 +7,9 @@
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
-#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/fold.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "shardwise/cost/exchange_cost.h"
 #include "processes.h"
+#include "shardwise/cost/exchange_cost.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "simulator.h"
 

@@ -45,7 +45,8 @@ std::string loop(const std::string& limit, const std::string& next) {
   })";
 }
 
-TEST(DifferentiateRegions, ALoopSavesARowForEachTrip) { EXPECT_EQ(gradient(loop("three", "exponential %c")), R"(%0 = stablehlo.constant dense<0> : tensor<i32>
+TEST(DifferentiateRegions, ALoopSavesARowForEachTrip) {
+  EXPECT_EQ(gradient(loop("three", "exponential %c")), R"(%0 = stablehlo.constant dense<0> : tensor<i32>
 %1 = stablehlo.constant dense<3> : tensor<i32>
 %2 = stablehlo.constant dense<0.000000e+00> : tensor<3xf32>
 %3:3 = stablehlo.while(%arg2 = %0, %arg3 = %arg0, %arg4 = %2) : tensor<i32>, tensor<f32>, tensor<3xf32>
@@ -78,7 +79,8 @@ do {
 stablehlo.return %19, %17 : tensor<i32>, tensor<f32>
 }
 return %12#1 : tensor<f32>
-)"); }
+)");
+}
 
 TEST(DifferentiateRegions, ALinearLoopSavesNothing) {
   const std::string text = gradient(loop("three", "negate %c"));

@@ -261,9 +261,10 @@ void batch_barrier(BatchContext& context) {
 
 // The function may have side effects, so the call is kept.
 constexpr OpDef call() {
-  OpDef def = region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
-                        "$callee `(` operands `)` attr-dict `:` functional-type",
-                        "The results of a function of the module (MLIR func.call); compiled programs inline each call.");
+  OpDef def =
+      region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
+                "$callee `(` operands `)` attr-dict `:` functional-type",
+                "The results of a function of the module (MLIR func.call); compiled programs inline each call.");
   def.traits.side_effect = true;
   return def;
 }

@@ -149,10 +149,8 @@ void batch_sort(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Method kSortMethods[] = {{.name = "another dim",
-                                    .factors = sorted_factors,
-                                    .placements = placements_of_sort,
-                                    .partition = nullptr}};
+constexpr Method kSortMethods[] = {
+    {.name = "another dim", .factors = sorted_factors, .placements = placements_of_sort, .partition = nullptr}};
 
 constexpr OpDef kSort{
     .name = "stablehlo.sort",

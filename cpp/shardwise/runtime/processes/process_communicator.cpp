@@ -9,8 +9,8 @@
 #include "shardwise/mesh/digits.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
-#include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/exchange.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
 namespace {
