@@ -41,9 +41,8 @@ def main(path: str) -> None:
             arrays[f"{name}/argument/{i}"] = np.asarray(argument)
         for i, result in enumerate(jax.tree.leaves(jax.jit(function)(*arguments))):
             arrays[f"{name}/result/{i}"] = np.asarray(result)
-    np.savez(
-        path, **{key: array.astype(np.float32) if array.dtype.kind == "V" else array for key, array in arrays.items()}
-    )
+    narrow = {key: array.astype(np.float32) for key, array in arrays.items() if array.dtype.isbuiltin == 2}
+    np.savez(path, **(arrays | narrow))
 
 
 if __name__ == "__main__":

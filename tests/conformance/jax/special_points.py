@@ -236,6 +236,10 @@ FUNCTION_ROWS: dict[str, Row] = {
     "empty_like": (lambda n, x: 0 * n.empty_like(x, dtype=np.int32), ROWS),
     "full_like": (lambda n, x: n.full_like(x, x[0, 0]), ROWS),
     "copy": (lambda n, x: n.copy(x), ROWS),
+    "sort": (lambda n, x: n.sort(x, axis=1), (finite,)),
+    "median": (lambda n, x: n.median(x, axis=1), (finite,)),
+    "quantile": (lambda n, x: n.quantile(x, 0.3, axis=1), (finite,)),
+    "percentile": (lambda n, x: n.percentile(x, 30, axis=0), (finite,)),
     "real": (lambda n, x: n.real(x), ROWS),
     "imag": (lambda n, x: n.imag(x), ROWS),
     "astype": (lambda n, x: n.astype(n.astype(x, np.float16), np.float64), ROWS),
@@ -243,7 +247,20 @@ FUNCTION_ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 # Functions that return no array, or none that depends on one.
-WITHOUT_ARRAY = {"shape", "ndim", "size", "result_type", "iscomplexobj", "isrealobj", "arange"}
+WITHOUT_ARRAY = {"shape", "ndim", "size", "result_type", "iscomplexobj", "isrealobj", "arange", "argsort", "lexsort"}
+# Functions of complex numbers, transforms and factorizations have no special points of this kind. Their values and
+# gradients are compared in test_linalg.py here, tests/op/test_fft.py, tests/op/test_complex.py and tests/api.
+OTHER_TESTS = {
+    "angle", "real_if_close",
+    *(f"linalg.{name}" for name in (
+        "cholesky", "cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr", "slogdet", "solve",
+        "svd", "svdvals", "tensorinv", "tensorsolve",
+    )),
+    *(f"fft.{name}" for name in (
+        "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+        "irfftn", "rfft", "rfft2", "rfftn",
+    )),
+}  # fmt: skip
 
 
 def weighted_sum(result: Any, dtype: str) -> Any:
@@ -299,4 +316,4 @@ def all_points() -> list[Points]:
 def names_without_row() -> set[str]:
     """Functions of the registry that nothing here tries."""
     tried = {name.partition("-")[0] for name in FUNCTION_ROWS | NUMERICAL_ROWS}
-    return {registry_name(function) for function in FUNCTIONS} - tried - WITHOUT_ARRAY
+    return {registry_name(function) for function in FUNCTIONS} - tried - WITHOUT_ARRAY - OTHER_TESTS

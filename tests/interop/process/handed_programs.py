@@ -152,3 +152,14 @@ def resharded(x: Any) -> Any:
     y = sw.shard(x, sw.P(None, "x")) * 2
     z = sw.shard(y, sw.P("x"))
     return z + 1, sw.replicate(y).sum(1)
+
+
+@program(normal(23, 6), exact=True)
+def exchanges(x: Any) -> Any:
+    joined = np.concatenate([x[-2:], x, x[::-3]])
+    return x[3:], x[::-2], np.pad(x, ((3, 2), (1, 0)), constant_values=7.0), joined, np.roll(x, (-5, 1), (0, 1)), x[0]
+
+
+@program(normal(23, 6, dtype=sw.bfloat16), exact=True)
+def exchanges_with_holes(x: Any) -> Any:
+    return sw.grad(lambda y: (y[1::3] * 2).sum())(x), x[1:] - x[:-1], np.stack([x, x[::-1]])

@@ -5,6 +5,7 @@ from . import (  # they fill the table
     collectives as collectives,
     control as control,
     elementwise as elementwise,
+    exchange as exchange,
     indexing as indexing,
     linear_algebra as linear_algebra,
     movement as movement,

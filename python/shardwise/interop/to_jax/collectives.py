@@ -20,7 +20,7 @@ from .mesh_axes import AxisRef, axes_in, refs_of_attribute
 from .scope import Scope, call
 from .table import attributes, emits
 
-__all__ = ["refs_used"]
+__all__ = ["along_of", "item_size", "mesh_of", "refs_used"]
 
 _FOLDS = {"sum": "lax.add", "prod": "lax.mul", "max": "lax.max", "min": "lax.min", "and": "lax.bitwise_and",
           "or": "lax.bitwise_or", "xor": "lax.bitwise_xor"}  # fmt: skip
@@ -45,12 +45,14 @@ class Along:
         return self.axes + self.groups
 
 
-def _mesh(scope: Scope, op: Op) -> Any:
+def mesh_of(scope: Scope, op: Op) -> Any:
+    """The mesh that a collective names."""
     return scope.shared.module.meshes[attributes(op)["mesh"].name]
 
 
-def _along(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
-    mesh = _mesh(scope, op)
+def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
+    """Axes of a collective in the emitted program."""
+    mesh = mesh_of(scope, op)
     size = math.prod(size for _, _, size in refs)
     names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
     if names is not None:
@@ -60,7 +62,7 @@ def _along(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
 
 
 def _refs(scope: Scope, op: Op, name: str) -> list[AxisRef]:
-    return refs_of_attribute(attributes(op)[name], _mesh(scope, op))
+    return refs_of_attribute(attributes(op)[name], mesh_of(scope, op))
 
 
 def _bytes(op: Op, dtype: str | None = None) -> float:
@@ -86,7 +88,7 @@ def _moved(scope: Scope, op: Op, text: str, x: str) -> str:
 
 @emits("shardwise.axis_index")
 def axis_index(scope: Scope, op: Op) -> str:
-    mesh, refs = _mesh(scope, op), _refs(scope, op, "axes")
+    mesh, refs = mesh_of(scope, op), _refs(scope, op, "axes")
     names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
     if names is not None:
         return call("lax.axis_index", axes_text(names)) if names else "np.int32(0)"
@@ -97,7 +99,7 @@ def axis_index(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
-    along = _along(scope, op, _refs(scope, op, "axes"))
+    along = along_of(scope, op, _refs(scope, op, "axes"))
     return _reduced(scope, op, along, attributes(op)["reducer"], scope(op.operands[0]), _bytes(op))
 
 
@@ -128,7 +130,7 @@ def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
 
 
 def _dim_axes(scope: Scope, op: Op, name: str) -> dict[int, list[AxisRef]]:
-    mesh = _mesh(scope, op)
+    mesh = mesh_of(scope, op)
     lists = [refs_of_attribute(axes, mesh) for axes in attributes(op)[name]]
     return {d: refs for d, refs in enumerate(lists) if math.prod(size for _, _, size in refs) > 1}
 
@@ -141,7 +143,7 @@ def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
 def all_gather(scope: Scope, op: Op) -> str:
     dims = _dim_axes(scope, op, "gather")
     x = scope(op.operands[0])
-    along = _along(scope, op, [ref for refs in dims.values() for ref in refs])
+    along = along_of(scope, op, [ref for refs in dims.values() for ref in refs])
     if along.size == 1:
         return x
     scope.transfer("all_gather", along.size, _bytes(op) * (along.size - 1), op)
@@ -157,14 +159,14 @@ def all_gather(scope: Scope, op: Op) -> str:
 def reduce_scatter(scope: Scope, op: Op) -> str:
     dims = _dim_axes(scope, op, "scatter")
     scattered = [ref for refs in dims.values() for ref in refs]
-    along = _along(scope, op, scattered)
+    along = along_of(scope, op, scattered)
     reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
     rest = _without(_refs(scope, op, "axes"), scattered)
     x = scope(op.operands[0])
     size = _bytes(op) / along.size
     if along.size > 1:
         x = _scattered(scope, op, along, dims, x)
-    left = _along(scope, op, rest)
+    left = along_of(scope, op, rest)
     if left.size > 1:
         is_folded = _native_reduction(scope, dtype, reducer) is None
         if is_folded or along.size > 1:
@@ -206,7 +208,7 @@ def _without(refs: Sequence[AxisRef], others: Sequence[AxisRef]) -> list[AxisRef
 
 @emits("shardwise.all_to_all")
 def all_to_all(scope: Scope, op: Op) -> str:
-    mesh = _mesh(scope, op)
+    mesh = mesh_of(scope, op)
     moves = [
         (refs_of_attribute(move["axes"], mesh), move["from_dim"], move["to_dim"]) for move in attributes(op)["moves"]
     ]
@@ -215,12 +217,12 @@ def all_to_all(scope: Scope, op: Op) -> str:
     sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
     if len(moves) == 1 or sources & targets:
         for refs, source, target in moves:
-            along = _along(scope, op, refs)
+            along = along_of(scope, op, refs)
             scope.transfer("all_to_all", along.size, _bytes(op) * (along.size - 1) / along.size, op)
             dims = f"split_axis={target}, concat_axis={source}, tiled=True"
             x = _moved(scope, op, f"lax.all_to_all({{x}}, {along.axes}, {dims}{along.groups})", x)
         return x
-    along = _along(scope, op, [ref for refs, _, _ in moves for ref in refs])
+    along = along_of(scope, op, [ref for refs, _, _ in moves for ref in refs])
     scope.transfer("all_to_all", along.size, _bytes(op) * (along.size - 1) / along.size, op)
     rows = [(source, target, math.prod(size for _, _, size in refs)) for refs, source, target in moves]
     return _moved(scope, op, f"{scope.helper('move_axes')}({{x}}, {along.axes}, {rows}{along.groups})", x)
@@ -228,7 +230,7 @@ def all_to_all(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.collective_permute")
 def collective_permute(scope: Scope, op: Op) -> str:
-    mesh = _mesh(scope, op)
+    mesh = mesh_of(scope, op)
     own = attributes(op)
     if "shift" in own:
         refs = refs_of_attribute(own["axes"], mesh)
@@ -251,7 +253,7 @@ def _pairs(scope: Scope, mesh: Any, sources: Sequence[AxisRef], targets: Sequenc
 
 
 def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bool) -> str:
-    mesh = _mesh(scope, op)
+    mesh = mesh_of(scope, op)
     size = math.prod(size for _, _, size in refs)
     scope.transfer("collective_permute", size, _bytes(op), op)
     names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None

@@ -139,6 +139,54 @@ def move_axes(x, axes, moves, axis_index_groups=None):
     return x
 
 
+def exchange_boxes(operands, fill, shape, moves):
+    """The fill with the boxes that devices send: (operand, way, shape and strides and starts of the box, received)."""
+    if operands[0].dtype.itemsize < 4 and operands[0].dtype.kind not in "biu":  # no backend widens integers
+        bits = [lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}") for x in operands]
+        fill = lax.bitcast_convert_type(jnp.asarray(fill, operands[0].dtype), bits[0].dtype)
+        return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), operands[0].dtype)
+    result = lax.full(shape, fill, operands[0].dtype)
+    for place, way, sizes, strides, starts, received in moves:
+        box = box_at(operands[place], own_row(starts), sizes, strides)
+        if isinstance(way, list):
+            box = lax.ppermute(box, ALL, way)
+        elif way is not None:
+            box = lax.all_gather(box, **way)
+        for sender, steps, places in received:
+            part = box[own_row(sender)] if isinstance(way, dict) else box
+            result = put_box(result, part, steps, own_row(places))
+    return result
+
+
+def own_row(table):
+    """This device's row of a table; a table of one row has it for all devices."""
+    rows = np.array(table, "int32")
+    return rows[0] if len(rows) == 1 else jnp.asarray(rows)[lax.axis_index(ALL)]
+
+
+def box_at(x, starts, sizes, strides):
+    """Every stride-th row from the starts on; as many as there are."""
+    for d, (n, stride) in enumerate(zip(sizes, strides)):
+        if stride > 1:
+            x = jnp.take(x, starts[d] + stride * np.arange(n, dtype="int32"), axis=d, mode="clip")
+        elif n < x.shape[d]:
+            x = lax.dynamic_slice_in_dim(x, starts[d], n, d)
+    return x
+
+
+def put_box(result, box, steps, places):
+    """Rows first + k·step of a box at rows to + k·to_step of the result: (to_step, step), (to, count, first) by dim."""
+    mask = np.full([1] * result.ndim, True)
+    for d, (to_step, step) in enumerate(steps):
+        to, count, first = places[d]
+        k = np.arange(result.shape[d], dtype="int32") - to
+        is_there = (k >= 0) & (k < to_step * count) & (k % to_step == 0)
+        rows = first + step * (k // to_step).clip(0, (count - 1).clip(0))
+        box = jnp.take(box, rows, axis=d, mode="clip")
+        mask = mask & is_there.reshape([-1 if e == d else 1 for e in range(result.ndim)])
+    return jnp.where(mask, box, result)
+
+
 def order_of(axes):
     """The devices with the given axes first."""
     grid = np.arange(math.prod(SIZES.values())).reshape(list(SIZES.values()))
