@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
+from shardwise.processes import set_processes
 from tools import pages, public_api
 
 DOCS = pages.DOCS
@@ -28,6 +31,17 @@ def name_of(path: Path) -> str:
 
 
 # ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def one_process() -> Iterator[None]:
+    """A page may spread meshes over ranks; later tests run in one process."""
+    hook = sys.excepthook
+    yield
+    ranks = set_processes(None)
+    if isinstance(ranks, sw.mpi.Ranks):
+        ranks.close()  # its watching thread
+    sys.excepthook = hook
 
 
 def test_there_are_tutorials_and_pages() -> None:
