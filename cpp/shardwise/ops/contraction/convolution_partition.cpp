@@ -5,7 +5,6 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/ops/shared/padding.h"
-#include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
