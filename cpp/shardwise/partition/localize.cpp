@@ -218,10 +218,10 @@ class Localization {
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
-    std::vector<const LocalValue*> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
+    std::vector<LocalValue> parts;
+    std::vector<const LocalValue*> operands = local_operands(op, results, parts);
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       const Method* method = chosen_method(partition);
@@ -234,6 +234,29 @@ class Localization {
     }
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
+  }
+
+  // The local operands. Where an op passes on a reduction jointly, whole operands become parts of it.
+  std::vector<const LocalValue*> local_operands(const OpView& op, const std::vector<LocalValue>& results,
+                                                std::vector<LocalValue>& parts) {
+    std::vector<const LocalValue*> operands;
+    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
+    if (results.size() != 1 || results[0].layout->unreduced.empty()) return operands;
+    const AxisList& axes = results[0].layout->unreduced;
+    const Reducer reducer = results[0].layout->reducer;
+    const ShardingRule& rule = context().sharding_rule(op);
+    const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
+    if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return operands;
+    parts.reserve(operands.size());
+    for (const LocalValue*& operand : operands) {
+      if (!operand->layout->unreduced.empty()) continue;
+      LocalValue part = *operand;
+      part.value = emitter_.as_parts(operand->value, axes, reducer);
+      if (part.value != operand->value) part.part.padding = result_padding(*part.layout);
+      parts.push_back(part);
+      operand = &parts.back();
+    }
+    return operands;
   }
 
   // ---- regions ----
