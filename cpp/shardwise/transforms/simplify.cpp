@@ -8,7 +8,7 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/build/reverse.h"
 #include "shardwise/transforms/decompose.h"
 
 namespace shardwise {

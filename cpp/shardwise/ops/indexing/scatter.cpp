@@ -320,7 +320,7 @@ ValueId build_spread(PartitionContext& context, size_t operand, Reducer reducer)
   Dims padded = size;
   std::vector<ValueId> starts;
   for (size_t d = 0; d < size.size(); ++d) {
-    const bool is_spread = layout.dims[d].block != size[d];
+    const bool is_spread = layout.dims[d].axes != context.result_layout(operand).dims[d].axes;
     if (is_spread) padded[d] = layout.dims[d].block * layout.dims[d].shards;
     starts.push_back(is_spread ? build_convert(builder, context.shard_offset(layout.dims[d]), DType::kI64)
                                : build_scalar(builder, scalar_of(DType::kI64, 0)));

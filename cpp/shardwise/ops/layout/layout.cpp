@@ -11,7 +11,6 @@
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/ops/window/reduce_window.h"
 
 namespace shardwise {
 namespace {
@@ -333,21 +332,6 @@ static_assert(kReverse.complete());
 constexpr OpDef kLayoutOps[] = {kTranspose, kReshape, kBroadcastInDim, kReverse};
 
 }  // namespace
-
-// reverse(reverse(x)) is x; windows between two reverses begin at the other end.
-ValueId folded_reverse(Builder& builder, const OpView& op) {
-  const Module& module = builder.module();
-  const OpId maker = module.value(op.operand(0)).op;
-  if (!maker || module.value(op.operand(0)).sharding) return {};
-  const OpView made(module, maker);
-  if (&made.def() != &op.def()) return turn_windows(builder, made, op);
-  Dims dims = dims_attr(op, "dimensions"), before = dims_attr(made, "dimensions");
-  std::ranges::sort(dims);
-  std::ranges::sort(before);
-  return dims == before ? made.operand(0) : ValueId{};
-}
-
-bool is_reverse(const OpDef& def) { return def.infer == infer_reverse; }
 
 std::span<const OpDef> layout_ops() { return kLayoutOps; }
 

@@ -17,10 +17,6 @@ namespace shardwise {
 
 std::span<const OpDef> layout_ops();
 
-bool is_reverse(const OpDef& def);
-// The result of a reverse, with fewer ops: of two reverses, or of windows between two. None for others.
-ValueId folded_reverse(Builder& builder, const OpView& op);
-
 // A reshape of sharded dims that do not divide evenly: rows of consecutive elements are exchanged.
 //
 //   12x12 -> 144 on x=8      each device has two rows of 12, and receives what it lacks of its 18 elements

@@ -241,30 +241,4 @@ constexpr OpDef kWindowOps[] = {kReduceWindow};
 
 std::span<const OpDef> reduce_window_ops() { return kWindowOps; }
 
-ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse) {
-  Module& module = builder.module();
-  if (made.def().infer != infer_reduce_window || !op_reducer(made)) return {};
-  const OpId maker = module.value(made.operand(0)).op;
-  if (!maker || module.op(maker).def != &reverse.def() || module.value(made.operand(0)).sharding) return {};
-  const OpView before(module, maker);
-  Dims dims = reverse.attrs().get<IntArray>("dimensions"), own = before.attrs().get<IntArray>("dimensions");
-  std::ranges::sort(dims);
-  std::ranges::sort(own);
-  size_t uses = 0;
-  for ([[maybe_unused]] const Use use : module.uses(made.result())) ++uses;
-  if (dims != own || uses > 1) return {};
-  Window window = Window::of(made);
-  for (const int64_t entry : dims) {
-    const auto dim = static_cast<size_t>(entry);
-    // Otherwise the last window ends before the last element.
-    const int64_t rest = window.padded_size(dim, made.operand_type(0).shape[dim]) - window.spanned(dim);
-    if (rest < 0 || rest % window.strides[dim] != 0) return {};
-    std::swap(window.low[dim], window.high[dim]);
-  }
-  const ValueId operands[] = {before.operand(0), made.operand(1)};
-  const RegionId region = GraphCopy(module, module).region(made.regions()[0]);
-  return module.result(
-      builder.create_op(made.def(), operands, builder.context().intern(window_attrs(window)), {}, {&region, 1}));
-}
-
 }  // namespace shardwise

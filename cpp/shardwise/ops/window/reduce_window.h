@@ -30,8 +30,4 @@ std::span<const OpDef> reduce_window_ops();
 std::optional<Kernel> prepare_reduce_window(const OpView& op, const KernelTypes& types);
 void vjp_reduce_window(VjpContext& context);
 
-// reverse(made(reverse(x))) as windows over x, if `made` is such an op: a cumulative sum from the end is one of the other
-// direction. None otherwise.
-ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse);
-
 }  // namespace shardwise
