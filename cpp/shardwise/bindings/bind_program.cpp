@@ -226,7 +226,7 @@ void bind_program(py::module_& module, py::class_<Module, ModulePtr>& modules) {
   bind_regions(regions);
   bind_functions(functions);
   modules
-      // Every op, those of regions behind their owner, in the order of the text.
+      // Every op, those of regions after their owner, in the order of the text.
       .def_property_readonly("ops", [](const ModulePtr& self) { return views<OpId>(self, ops_in_text_order(*self)); })
       .def_property_readonly("functions",
                              [](const ModulePtr& self) {

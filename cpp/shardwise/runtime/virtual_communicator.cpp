@@ -99,7 +99,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
   sizes.push_back(state.array.shape()[split] / product(pieces));
   state.array = split_dim(state.array, split, sizes);
   const size_t added = pieces.size();
-  // The position of a dim after the split: dims behind the split dim are shifted.
+  // The position of a dim after the split: dims after the split dim are shifted.
   const auto now = [&](size_t dim) { return dim > split ? dim + added : dim; };
   std::vector<size_t> order;
   for (size_t a = 0; a < axes.size(); ++a) {

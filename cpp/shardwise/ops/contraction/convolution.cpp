@@ -208,7 +208,7 @@ void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& 
 
 ShardingRule rule_convolution(const OpView& op) { return convolution_rule(op, map_windows); }
 
-// The groups of a device, and a sharded spatial dim that ends behind the last window of its block.
+// The groups of a device, and a sharded spatial dim that ends past the last window of its block.
 void partition_convolution(PartitionContext& context) {
   const OpView op = context.op();
   Convolution local = Convolution::of(op);
