@@ -43,7 +43,12 @@ class Web {
 
   Web(const Module& module, const UseLists& uses, const Variation& variation, const std::vector<Homes>& homes,
       Reduction reduction, const Values& rejected)
-      : module_(module), uses_(uses), variation_(variation), homes_(homes), reduction_(reduction), rejected_(rejected) {}
+      : module_(module),
+        uses_(uses),
+        variation_(variation),
+        homes_(homes),
+        reduction_(reduction),
+        rejected_(rejected) {}
 
   bool grow(ValueId first) {
     bool holds = admit(first);
@@ -92,8 +97,7 @@ class Web {
 
   bool admit_linear(const OpView& op) {
     if (op.result_count() != 1 || !op.regions().empty()) return false;
-    const size_t count =
-        unreduced_operands(op, linear_in(op, module_.context().sharding_rule(op), reduction_.reducer));
+    const size_t count = unreduced_operands(op, linear_in(op, module_.context().sharding_rule(op), reduction_.reducer));
     if (count == 0) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;

@@ -151,8 +151,7 @@ std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const st
     const bool is_reduced = (reduction.digits & bit) != 0;
     if (!is_reduced && (varying[op.result().index] & bit) == 0) continue;
     for (size_t i = 0; i < varies.size(); ++i) varies[i] = (varying[op.operand(i).index] & bit) != 0;
-    auto digit =
-        best_digit(op, rule, digits, g, varies, homes, is_reduced ? reduction.reducer : Reducer::kNone);
+    auto digit = best_digit(op, rule, digits, g, varies, homes, is_reduced ? reduction.reducer : Reducer::kNone);
     if (is_reduced && !digit) return std::nullopt;
     if (is_reduced) required.digits.push_back(*digit);
     if (digit) merge.digits.push_back(std::move(*digit));

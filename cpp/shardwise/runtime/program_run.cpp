@@ -251,8 +251,8 @@ void ProgramRun::run_kernel(const Step& step, const KernelCall& call) {
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(axes));
-  std::vector<Shards> results =
-      call_kernel(step, {call.kernel, call.results, call.work * static_cast<double>(product(axes))}, std::move(operands), axes);
+  std::vector<Shards> results = call_kernel(
+      step, {call.kernel, call.results, call.work * static_cast<double>(product(axes))}, std::move(operands), axes);
   for (size_t i = 0; i < results.size(); ++i) {
     Shards& result = results[i];
     if (!call.reduced.empty()) result = VirtualCommunicator().all_reduce(result, call.reduced, call.reducer);
