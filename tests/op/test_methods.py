@@ -218,6 +218,7 @@ def test_each_method_is_tested_here() -> None:
     assert METHODS == {
         "chlo.top_k": ["winners"],
         "stablehlo.concatenate": ["exchange"],
+        "stablehlo.convolution": ["exchange"],  # partition/test_convolution_windows.py
         "stablehlo.dynamic_slice": ["owned rows"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
@@ -226,6 +227,7 @@ def test_each_method_is_tested_here() -> None:
         "stablehlo.reduce_window": ["totals", "another dim", "exchange"],
         "stablehlo.reverse": ["exchange"],
         "stablehlo.scatter": ["owned rows"],
+        "stablehlo.select_and_scatter": ["exchange"],  # partition/test_select_and_scatter.py
         "stablehlo.slice": ["exchange"],
         "stablehlo.sort": ["another dim"],
     }

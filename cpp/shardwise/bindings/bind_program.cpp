@@ -131,6 +131,13 @@ void bind_ops(py::class_<OpOf>& ops) {
       .def_property_readonly("regions",
                              [](const OpOf& self) { return views(self.module, self.module->regions(self.id)); })
       .def_property_readonly("attributes", &attributes_of)
+      // Floating-point operations, and bytes read and written, of one execution.
+      .def_property_readonly("cost",
+                             [](const OpOf& self) {
+                               const OpView op(*self.module, self.id);
+                               const OpCost cost = op.def().cost(op);
+                               return std::pair(cost.flops, cost.bytes);
+                             })
       .def_property_readonly("location",
                              [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
