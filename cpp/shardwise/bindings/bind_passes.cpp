@@ -185,10 +185,8 @@ py::list ledger(const CompileUnit& unit) {
 py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& from, const TensorSharding& to,
                          int64_t repetitions) {
   using Clock = std::chrono::steady_clock;
-  const ReshardProblem problem{.shape = shape,
-                               .item_size = item,
-                               .from = placement_of(from, shape),
-                               .to = placement_of(to, shape)};
+  const ReshardProblem problem{
+      .shape = shape, .item_size = item, .from = placement_of(from, shape), .to = placement_of(to, shape)};
   ReshardPlan plan;
   double seconds = std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < std::max<int64_t>(repetitions, 1); ++i) {

@@ -98,10 +98,8 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                         source.mesh->reference() + " and " + target.mesh->reference(),
                         "use one mesh in all annotations");
   }
-  const ReshardProblem problem{.shape = tensor.shape,
-                               .item_size = item_size(tensor.dtype),
-                               .from = source,
-                               .to = target};
+  const ReshardProblem problem{
+      .shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
   *cached = plan_reshard(problem);
   return *cached;
 }

@@ -90,7 +90,8 @@ Plan by_all_to_all(TileInProgress tile) {
     dims.emplace_back(move.from, move.to);
     moved.push_back(move.moved);
     // A smaller tile is sent if they are sliced first.
-    if (tile.slice(move.from, move.behind)) moved.back().insert(moved.back().end(), move.behind.begin(), move.behind.end());
+    if (tile.slice(move.from, move.behind))
+      moved.back().insert(moved.back().end(), move.behind.begin(), move.behind.end());
   }
   if (!tile.all_to_all(dims, moved)) return std::nullopt;
   for (size_t d = 0; d < tile.ndim(); ++d) {

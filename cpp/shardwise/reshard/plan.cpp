@@ -5,9 +5,9 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/reshard/common_digits.h"
+#include "shardwise/reshard/gather_and_slice.h"
 #include "shardwise/reshard/one_named.h"
 #include "shardwise/reshard/one_step.h"
-#include "shardwise/reshard/gather_and_slice.h"
 #include "shardwise/reshard/tile_in_progress.h"
 
 namespace shardwise {
@@ -17,8 +17,8 @@ namespace {
 constexpr double kMostPadding = 1.0 / 3;
 
 double memory_limit(const ReshardProblem& problem) {
-  return std::max({problem.tile_bytes(problem.from), problem.tile_bytes(problem.to),
-                   static_cast<double>(problem.memory_limit)});
+  return std::max(
+      {problem.tile_bytes(problem.from), problem.tile_bytes(problem.to), static_cast<double>(problem.memory_limit)});
 }
 
 bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
@@ -119,7 +119,8 @@ std::optional<Digits> digits_to_scatter(const ReshardProblem& problem) {
   for (const AxisRef& axis : difference(problem.from.unreduced, problem.to.unreduced)) {
     for (const Digit digit : digits->encode({&axis, 1})) {
       const AxisRef ref = (*digits)[digit];
-      for (const DimPlacement& dim : problem.from.dims) digits->cut_inside(ref.axis, ref.pre * std::gcd(dim.block, ref.size));
+      for (const DimPlacement& dim : problem.from.dims)
+        digits->cut_inside(ref.axis, ref.pre * std::gcd(dim.block, ref.size));
     }
   }
   return digits->size() <= Digits::kMost ? std::move(digits) : std::nullopt;

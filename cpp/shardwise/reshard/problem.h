@@ -18,9 +18,8 @@ namespace shardwise {
 enum class ReshardMove : uint8_t { kSlice, kAllGather, kAllToAll, kPermute, kReduceScatter, kAllReduce, kExchange };
 
 constexpr std::string_view move_name(ReshardMove move) {
-  constexpr std::string_view kNames[] = {"all_slice",          "all_gather",     "all_to_all",
-                                         "collective_permute", "reduce_scatter", "all_reduce",
-                                         "exchange"};
+  constexpr std::string_view kNames[] = {"all_slice",      "all_gather", "all_to_all", "collective_permute",
+                                         "reduce_scatter", "all_reduce", "exchange"};
   return kNames[static_cast<size_t>(move)];
 }
 

@@ -20,8 +20,7 @@ TileInProgress::TileInProgress(const ReshardProblem& problem, const Digits& digi
 }
 
 bool TileInProgress::is_unused(Digit digit) const {
-  return !has(unreduced_, digit) &&
-         std::ranges::none_of(now_, [&](const DigitList& dim) { return has(dim, digit); });
+  return !has(unreduced_, digit) && std::ranges::none_of(now_, [&](const DigitList& dim) { return has(dim, digit); });
 }
 
 bool TileInProgress::is_at_target() const {

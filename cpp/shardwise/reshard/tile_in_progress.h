@@ -25,8 +25,8 @@ class TileInProgress {
   const DigitList& pending() const { return pending_; }
   int64_t count(const DigitList& digits) const { return digits_.count(digits); }
   bool is_at_target() const;
-  bool continues(size_t dim) const;                              // what the dim has is the front of what it wants
-  bool divides(size_t dim, const DigitList& digits) const {      // into parts without padding
+  bool continues(size_t dim) const;                          // what the dim has is the front of what it wants
+  bool divides(size_t dim, const DigitList& digits) const {  // into parts without padding
     return blocks_[dim] % digits_.count(digits) == 0;
   }
 
@@ -34,8 +34,8 @@ class TileInProgress {
   void permute();                                // to the target, which has equal blocks
   void all_reduce();                             // all that is pending
   // Each of these returns false if the blocks do not allow it: then the tile is of no more use.
-  bool slice(size_t dim, const DigitList& digits);               // consecutive slices of all dims are one step
-  bool reduce_scatter(const std::vector<DigitList>& scattered);  // pending digits, to the end of dims
+  bool slice(size_t dim, const DigitList& digits);                      // consecutive slices of all dims are one step
+  bool reduce_scatter(const std::vector<DigitList>& scattered);         // pending digits, to the end of dims
   bool all_to_all(const std::vector<std::pair<size_t, size_t>>& moves,  // from dim, to dim
                   const std::vector<DigitList>& moved);                 // the last digits of the first
 

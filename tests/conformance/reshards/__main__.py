@@ -3,9 +3,9 @@
 
     python -m tests.conformance.reshards --pairs 10000 --seed 7
 
-Of each pair of placements, the plan is executed on an array whose elements are their indices, and each device's tile is
-compared. Movement takes one collective. Between even tiles that nest, it sends exactly what a device lacks. Leaves with 1
-where something is wrong; times are shown, and judged by the reader.
+Each plan is executed on an array whose elements are their indices, and the tile of each device is compared. Movement
+takes one collective. Between even tiles that nest, it sends exactly what a device lacks. The tool exits with 1 if
+something is wrong; it shows times, and does not judge them.
 """
 
 from __future__ import annotations

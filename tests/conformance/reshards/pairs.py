@@ -28,7 +28,7 @@ KINDS = ("nested", "uneven", "crossing", "reduced")
 
 @dataclass(frozen=True)
 class Pair:
-    """An array on a mesh; ``unreduced`` axes of ``before`` are reduced in ``after`` where they are not in ``pending``."""
+    """An array on a mesh before and after; its ``unreduced`` axes are reduced."""
 
     kind: str
     mesh: tuple[tuple[str, int], ...]

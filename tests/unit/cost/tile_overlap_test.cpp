@@ -14,9 +14,7 @@ namespace {
 
 using Random = std::mt19937;
 
-int64_t below(Random& random, int64_t count) {
-  return std::uniform_int_distribution<int64_t>(0, count - 1)(random);
-}
+int64_t below(Random& random, int64_t count) { return std::uniform_int_distribution<int64_t>(0, count - 1)(random); }
 
 // Device by device, element by element of each dim.
 double counted(const ExchangeMap& map) {
@@ -99,9 +97,9 @@ TEST(ElementsReceived, DoesNotDependOnTheSizeOfAxes) {
   const AxisList x{{0, 1, 1 << 20}}, y{{1, 1, 1 << 15}};
   const int64_t size = int64_t{1} << 36;
   // x,y -> y,x on a square: some device holds nothing of its new tile.
-  EXPECT_EQ(elements_received({.to = {{y, 1 << 21, 1 << 21, size}, {x, 1 << 16, 1 << 16, size}},
-                               .from = {{{.axes = x, .block = 1 << 16, .size = size},
-                                         {.axes = y, .block = 1 << 21, .size = size}}}}),
+  EXPECT_EQ(elements_received(
+                {.to = {{y, 1 << 21, 1 << 21, size}, {x, 1 << 16, 1 << 16, size}},
+                 .from = {{{.axes = x, .block = 1 << 16, .size = size}, {.axes = y, .block = 1 << 21, .size = size}}}}),
             std::ldexp(1.0, 37));
   // 33·2^20 + 1 rows in blocks of 34, moved by 5.
   EXPECT_EQ(elements_received({.to = {{x, 34, 34, 33 * (1 << 20) + 1}},

@@ -324,7 +324,8 @@ TEST(PlanReshard, MovesByOneCollectiveAndNeverExceedsTheLargerTile) {
     const ReshardPlan plan = plan_reshard(problem);
     expect_right(c, plan);
     for (const ReshardStep& step : plan.steps) {
-      EXPECT_LE(problem.tile_bytes(step.after), std::max(problem.tile_bytes(problem.from), problem.tile_bytes(problem.to)));
+      EXPECT_LE(problem.tile_bytes(step.after),
+                std::max(problem.tile_bytes(problem.from), problem.tile_bytes(problem.to)));
     }
     if (c.from.unreduced != c.to.unreduced) {
       EXPECT_LE(plan.bytes, gather_and_slice(problem).bytes) << i;
@@ -390,10 +391,10 @@ TEST(PlanReshard, SendsWhatADeviceLacks) {
   const MeshPtr wide = mesh_of({{"x", 2}, {"y", 4}});
   EXPECT_EQ(plan_of(grid, {8, 16, 8}, R"([{"y"}, {}, {"x"}])", R"([{}, {"x", "y"}, {}])").bytes, 448);
   EXPECT_EQ(plan_of(cube, {8, 8, 8}, R"([{"a"}, {"b"}, {"c"}])", R"([{"a", "b", "c"}, {}, {}])").bytes, 192);
-  EXPECT_EQ(plan_of(mesh_of({{"a", 2}, {"b", 2}}), {4, 4, 4, 4}, R"([{"a", "b"}, {}, {}, {}])",
-                    R"([{"a"}, {}, {}, {"b"}])")
-                .bytes,
-            128);
+  EXPECT_EQ(
+      plan_of(mesh_of({{"a", 2}, {"b", 2}}), {4, 4, 4, 4}, R"([{"a", "b"}, {}, {}, {}])", R"([{"a"}, {}, {}, {"b"}])")
+          .bytes,
+      128);
   EXPECT_EQ(plan_of(wide, {16, 16}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 128);
   EXPECT_EQ(plan_of(mesh_of({{"x", 3}, {"y", 4}}), {12, 12}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 48);
   EXPECT_EQ(plan_of(grid, {8, 33}, R"([{}, {"x", "y"}])", R"([{"y"}, {"x"}])").bytes, 112);
