@@ -252,7 +252,7 @@ class Program:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts of the compiler passes, such as op visits and search states."""
+        """Counts of the compiler passes, such as op visits and plans of reshards."""
         return dict(self._compiled.counters)
 
     @property
