@@ -25,7 +25,8 @@ MESHES = {
 GRID = [
     pytest.param(handed, name, id=f"{handed.name}-{name}")
     for i, handed in enumerate(PROGRAMS)
-    for name in sorted(MESHES)[i % 2 :: 2]
+    for j, name in enumerate(sorted(MESHES))
+    if (i + j) % 4  # three of the four meshes
 ]
 
 
