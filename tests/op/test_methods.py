@@ -208,7 +208,7 @@ def test_a_range_inside_each_shard_moves_nothing(function: Any, moved: int) -> N
 
 
 def test_rows_that_a_slice_cuts_off_are_padding() -> None:
-    """The rows of the exchange are padded with zeros; behind the slice, rows 61 and 62 of x are padding as well."""
+    """The rows of the exchange are padded with zeros; after the slice, rows 61 and 62 of x are padding as well."""
     x = rows(63, 8)
     program = sw.jit(lambda x: np.sum(sw.shard(x, P("x", None))[:61], axis=0), mesh=MESH, in_shardings=P(None, "x"))
     np.testing.assert_allclose(program(x), x[:61].sum(axis=0), rtol=1e-4, atol=1e-5)

@@ -43,7 +43,7 @@ struct Convolution {
 
   static Convolution of(const OpView& op);
   int64_t groups() const { return std::max(feature_groups, batch_groups); }
-  // With those of `others` that say nothing of the window, such as precision_config.
+  // Adds the attributes of `others` that do not describe the window, such as precision_config.
   Attrs attrs(const Attrs& others) const;
 };
 
